@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from manifold_shap.plots import bar_ends, canvas, style
+from manifold_shap.plots import canvas, style
 
 PANEL = (3.1, 2.7)  # inches
 WORDS: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
@@ -274,7 +274,7 @@ def bars(
         look |= {"xerr": whiskers, "error_kw": {"elinewidth": 0.8, "ecolor": style.INK}}
     drawn = axes.barh(lines, values, **look)
     texts = texts or style.signed(values)
-    bar_ends.write(axes, np.array(lines), np.array(values), texts, whiskers, size)
+    axes.bar_label(drawn, texts, padding=3, fontsize=size)
     return drawn[0]
 
 
@@ -284,7 +284,7 @@ def make_room(axes: Axes) -> None:
     figure: Any = axes.get_figure()
     together = axes.get_shared_x_axes().get_siblings(axes)
     room = 72 / figure.dpi * min(each.bbox.width for each in together)
-    bar_ends.set_limits(axes, room)
+    axes.margins(x=0.2)
     # Ticks are round numbers.
     largest = float(f"{max(map(abs, axes.get_xlim())):.1g}")
     ticks = style.ticks(room, -largest)

@@ -12,7 +12,7 @@ explanation = ms.auto_shapley(value, x_test)   # the estimator that suits it
 ms.mean_squared_error(value, x_test, mask)     # how good the value function is
 ms.global_values(explanation, y_test)          # what each player adds to the accuracy
 ms.explain_rows(path, value, x, estimator)     # more rows than memory holds
-ms.FrameExplainer(path, value, estimator)      # frame in, frame out: Dask, Ray, Spark
+explainer.frame(frame)                         # frame in, frame out: Dask, Ray, Spark
 
 `help(ms.fit_surrogate)` and so on say more: what follows here are all of these texts at once.
 """

@@ -14,7 +14,6 @@ from .coalitions import SizeUniform as SizeUniform
 from .corrected import corrected_global_values as corrected_global_values
 from .estimators import adaptive_shapley as adaptive_shapley
 from .estimators import audit as audit
-from .estimators import audited_shapley as audited_shapley
 from .estimators import auto_shapley as auto_shapley
 from .estimators import coalition_shapley as coalition_shapley
 from .estimators import exact_shapley as exact_shapley
@@ -24,6 +23,7 @@ from .estimators import permutation_shapley as permutation_shapley
 from .estimators import shapley_interactions as shapley_interactions
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
+from .frames import wide_frame as wide_frame
 from .global_values import GlobalValues as GlobalValues
 from .global_values import global_values as global_values
 from .guided import GuidedValue as GuidedValue
@@ -46,10 +46,6 @@ from .imputers import table_imputer as table_imputer
 from .interactions import Interactions as Interactions
 from .interop import CaptumAttribution as CaptumAttribution
 from .interop import to_shapiq as to_shapiq
-from .io.frames import FrameExplainer as FrameExplainer
-from .io.frames import wide_frame as wide_frame
-from .io.reading import read_rows as read_rows
-from .io.streaming import explain_rows as explain_rows
 from .laws import Blocks as Blocks
 from .laws import Mixture as Mixture
 from .laws import laws_for as laws_for
@@ -67,7 +63,6 @@ from .naive_bayes import naive_bayes_shapley as naive_bayes_shapley
 from .naive_bayes import weight_of_evidence as weight_of_evidence
 from .ordering import Ordering as Ordering
 from .players import Players as Players
-from .receipt import Receipt as Receipt
 from .segmentation import label_maps as label_maps
 from .segmentation import superpixels as superpixels
 from .simplex.dendrogram import cluster_classes as cluster_classes
@@ -78,6 +73,7 @@ from .spaces import LogOdds as LogOdds
 from .spaces import OutputSpace as OutputSpace
 from .spaces import Probability as Probability
 from .spaces import as_space as as_space
+from .streaming import explain_rows as explain_rows
 from .surrogate import SurrogateValue as SurrogateValue
 from .surrogate.fit import fit_surrogate as fit_surrogate
 from .surrogate.fit import load_surrogate as load_surrogate

@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from manifold_shap._messages import check_flag
 
-# Seconds of work before a bar appears.
-_DELAY = 2
+# Seconds of work before a bar appears, and from line to line where there is none.
+_DELAY, _MINUTE = 2, 60
 
 
 def progress_bar(
@@ -23,6 +23,7 @@ def progress_bar(
     *,
     initial: int = 0,
     over: Iterable[Any] | None = None,
+    lines: bool = False,
 ) -> tqdm:
     """A bar on work of more than two seconds, in a notebook as a notebook draws it.
 
@@ -34,6 +35,7 @@ def progress_bar(
         unit: what a step is called.
         initial: steps that were done earlier.
         over: what to iterate over, where the bar is to count that.
+        lines: where nobody looks, as in a file of what a batch job says, write a line a minute.
 
     Raises:
         TypeError: `progress` is none of True, False and None.
@@ -43,16 +45,45 @@ def progress_bar(
     """
     shown = _watched() if progress is None else check_flag("progress", progress)
     if not shown:
-        return tqdm(over, total=total, initial=initial, disable=True)
+        quiet = progress is False or not lines or _in_test_or_worker()
+        return _Lines(over, name, total, unit=unit, initial=initial, disable=quiet)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Of a notebook without widgets: a bar of text does.
         from tqdm.auto import tqdm as drawn
     return drawn(over, name, total, unit=unit, initial=initial, delay=_DELAY)
 
 
+class _Lines(tqdm):
+    """A line of text every minute in place of a bar."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        often: Any = {
+            "mininterval": _MINUTE,
+            "maxinterval": _MINUTE,
+            "delay": _MINUTE,
+            "miniters": 1,
+        }
+        form = "{desc}: {percentage:.0f} % of {total_fmt}, {rate_fmt}, {remaining} left"
+        super().__init__(*args, **often, bar_format=form, **settings)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        self.fp.write(f"{msg or self}\n")
+        self.fp.flush()
+
+    def close(self) -> None:
+        if not self.disable and self.last_print_t > self.start_t:
+            self.display()
+        self.disable = True  # Else an empty line would end the bar.
+        super().close()
+
+
+def _in_test_or_worker() -> bool:
+    return "PYTEST_CURRENT_TEST" in os.environ or multiprocessing.parent_process() is not None
+
+
 def _watched() -> bool:
     """Whether a person looks at what this process writes."""
-    if "PYTEST_CURRENT_TEST" in os.environ or multiprocessing.parent_process() is not None:
+    if _in_test_or_worker():
         return False
     # Code in a notebook runs in a kernel, whose standard error is no terminal.
     return sys.stderr.isatty() or "ipykernel.zmqshell" in sys.modules

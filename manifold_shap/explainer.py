@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -14,13 +14,18 @@ from manifold_shap._messages import shown, warn
 from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
+from manifold_shap.frames import wide_columns, wide_frame
 from manifold_shap.models import FunctionPredictor, Model, as_model
 from manifold_shap.quality import Quality, best, report
 from manifold_shap.saved import SavedExplainer
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.identifiers import unused_identifiers, warn_of_ignored
+from manifold_shap.tables.rows import constant_players
 from manifold_shap.values import ValueFunction
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Rows of a frame, at least: to learn from, to choose on and to report on.
 _LEAST_ROWS = 20
@@ -162,6 +167,41 @@ class Explainer(SavedExplainer):
         found = estimator(self.value, x, seed=seed, progress=progress, **settings)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
         return replace(found, made_by=made_by).with_labels(row_labels(frame))
+
+    def frame(self, frame: "pd.DataFrame", **settings: Any) -> "pd.DataFrame":
+        """Shapley values of the rows of a frame as a frame with the same index, see `wide_frame`.
+
+        So engines of large tables explain theirs part by part: `table.map_partitions(
+        explainer.frame, meta=explainer.frame(part.head(0)))` of Dask. Where coalitions or values
+        are drawn, another cut into parts draws others.
+
+        Args:
+            frame: of pandas, with the columns of training; it may have no rows.
+            settings: see `__call__`; `outputs` by name, which are the same for all parts.
+
+        Raises:
+            TypeError, ValueError: another frame, or a number of `outputs`.
+        """
+        import pandas as pd
+
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(
+                f"Expected a data frame of pandas but got {type(frame).__name__}; its "
+                "`to_pandas()`, or `pandas.DataFrame(...)`, is one."
+            )
+        outputs = settings.get("outputs")
+        if isinstance(outputs, int):
+            raise ValueError(
+                f"Expected names of `outputs` but got {outputs}; the largest ones may differ from "
+                "part to part, which are to have the same columns."
+            )
+        if len(frame):
+            found = wide_frame(self(frame, **{"progress": False, **settings}))
+            return found.set_axis(frame.index)
+        value = self.value.select(outputs)
+        constant = constant_players(value.players, value.schema)
+        columns = wide_columns((*value.players.names, *constant), value.outputs)
+        return pd.DataFrame(index=frame.index, columns=list(columns), dtype=float)
 
     def __repr__(self) -> str:
         return (

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
 from manifold_shap._messages import check_choice
+from manifold_shap.audits import Audit
 from manifold_shap.display import Displayed
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width
 from manifold_shap.players import Players
-from manifold_shap.receipt import Receipt
 from manifold_shap.simplex.compositions import OnSimplex
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
@@ -159,9 +159,10 @@ class Explanation(OnSimplex, Displayed):
         return self.made_by.get("quality")
 
     @property
-    def receipt(self) -> Receipt | None:
-        """The error that was measured on some rows, see `audit`; None if it was not."""
-        return Receipt.known(self.made_by)
+    def audit(self) -> Audit | None:
+        """The error that `explain_rows` measured on some rows; None if it did not."""
+        known = self.made_by.get("audit")
+        return None if known is None else Audit.from_dict(known)
 
     @property
     def selected(self) -> bool:
@@ -231,13 +232,14 @@ class Explanation(OnSimplex, Displayed):
         return cls(**storage.fields(dataset))
 
     def save(self, path: str | Path) -> None:
-        """Write one zarr store, beside first and then renamed: never a partial one at `path`.
+        """Write one zarr store, which is never seen in part at a path of this machine.
 
         Of an object store `path` is the text of a URL: `s3://`, `gs://` or what else fsspec knows.
 
         Raises:
             FileExistsError: something that is not an explanation stands at `path`.
-            OSError: no space or no permission; what stood at `path` is left as it was.
+            OSError: no space or no permission; what stood at a path of this machine is left as it
+                was.
         """
         storage.save(self.to_xarray(), path)
 
@@ -247,12 +249,11 @@ class Explanation(OnSimplex, Displayed):
 
         Args:
             path: the store, or the text of its URL.
-            rows: read these only, of a store that may be larger than memory; the checksum of the
-                whole is then not compared.
+            rows: read these only, of a store that may be larger than memory.
 
         Raises:
-            FileNotFoundError: nothing at `path`, or nothing that is complete.
-            ValueError: it is damaged, or no explanation.
+            FileNotFoundError: nothing at `path`.
+            ValueError: it is damaged, not finished, or no explanation.
         """
         return cls.from_xarray(storage.load(path, rows))
 

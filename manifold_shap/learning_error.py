@@ -93,7 +93,7 @@ def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
 def common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """How one result of several was made: what they say alike, and their evaluations together.
 
-    What was measured of one of them, such as a receipt, is not true of the result.
+    What was measured of one of them, such as an audit, is not true of the result.
 
     >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1, "value_function": "vae"}
     >>> common([one, {**one, "seed": 2, "value_function": "copula"}])
@@ -106,7 +106,7 @@ def common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             found[name] = sum(every)
         elif name in ("estimator", "value_function"):
             found[name] = " and ".join(dict.fromkeys(map(str, every)))
-        elif name != "receipt" and every == [first] * len(every):
+        elif name != "audit" and every == [first] * len(every):
             found[name] = first
     return found
 

@@ -19,7 +19,7 @@ import xarray as xr
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.receipt import Receipt
+from manifold_shap.audits import Audit
 from manifold_shap.tables.features import in_order
 from tests.examples import Padded
 
@@ -284,13 +284,13 @@ def full() -> ms.Explanation:
     generator = torch.Generator().manual_seed(1)
     made = make("ilr")
     known = made.phi, made.phi + 0.1, torch.full_like(made.phi, 0.01)
-    receipt = Receipt.of(*known, made.players.names, made.outputs, "exact").to_dict()
+    audit = Audit.of(*known, made.players.names, made.outputs, "exact").to_dict()
     return replace(
         made,
         standard_error=made.covariance.diagonal(dim1=-2, dim2=-1).sqrt(),
         model_error=torch.rand(2, 3, 2, generator=generator),
         degrees_of_freedom=torch.tensor([3.0, 5.0]),
-        made_by={**made.made_by, "receipt": receipt, "seed": 1, "evaluations": 12},
+        made_by={**made.made_by, "audit": audit, "seed": 1, "evaluations": 12},
         instances=("one", "two"),
     )
 
@@ -328,7 +328,7 @@ def test_what_is_derived_keeps_every_error(
 def test_another_basis_forgets_what_was_of_the_coordinates() -> None:
     whole = full()
     turned = whole.in_basis([["3", "größer"], "ja"])
-    assert turned.receipt is None
+    assert turned.audit is None
     assert turned.made_by["evaluations"] == 12
     assert bool(turned.model_error.isnan().all())
     with pytest.raises(ValueError, match=r"error of learning .* average these"):
@@ -347,30 +347,18 @@ def test_a_mean_says_what_all_of_it_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        ".zmetadata",
-        "phi/0.0.0",
-        "standard_error/0.0.0",
-        "base/0.0",
-        "x/0.0",
-        "covariance/0.0.0.0",
-        "player_of_element/0",
-        "players/0",
-        "outputs/0",
-        "instances/0",
-    ],
+    "name", [".zmetadata", "phi/0.0.0", "player_of_element/0", "players/0", "instances/0"]
 )
-@pytest.mark.parametrize("damage", ["deleted", "truncated"])
+@pytest.mark.parametrize("damage", ["truncated", "changed"])
 def test_damaged_store(tmp_path: Path, name: str, damage: str) -> None:
     path = tmp_path / "explanation.zarr"
     make("ilr").save(path)
-    file = path / name
-    assert file.is_file()
-    if damage == "deleted":
-        file.unlink()
-    else:
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    whole = (path / name).read_bytes()
+    half = len(whole) // 2
+    rest = b"" if damage == "truncated" else bytes([whole[half] ^ 0x20]) + whole[half + 1 :]
+    (path / name).write_bytes(whole[:half] + rest)
+    if damage == "changed" and name == ".zmetadata":
+        (path / name).write_bytes(b"[1]")
     with pytest.raises(ValueError, match=r"explanation store at .*explanation.zarr"):
         ms.Explanation.load(path)
 
@@ -429,9 +417,7 @@ def test_a_failed_save_keeps_the_earlier_explanation(tmp_path: Path, full_disk: 
 def test_an_unwritable_place(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")
-    with pytest.raises(
-        OSError, match=r"Expected a folder at .*file, to write e.zarr to, but it is a file"
-    ):
+    with pytest.raises(OSError, match=r"Could not write .*file/e.zarr .*choose another place"):
         make().save(file / "e.zarr")
     assert file.read_text() == "mine"
 

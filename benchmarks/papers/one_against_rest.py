@@ -6,7 +6,6 @@ the other, they may leave the simplex: a probability below zero or above one. Co
 
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
@@ -17,7 +16,7 @@ from benchmarks.plots import LEGEND, bars, label_axes
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.coupled import iris
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.plots import bar_ends, canvas, style
+from manifold_shap.plots import canvas, style
 
 TITLE = "Classes one against the rest, beside compositions"
 SOURCE = "Noé et al. (2024), Section 6.1, Figs. 2 and 3"
@@ -122,10 +121,8 @@ def figures(found: Found) -> dict[str, Figure]:
     for k, (name, colour) in enumerate(zip(classes, style.SERIES, strict=False)):
         where = [line + 0.24 * (k - 1) for line in range(len(features))]
         parts = [row[k] for row in found["phi"][TOGETHER]]
-        panels[-1].barh(where, parts, 0.22, color=colour, label=name)
-        said = [f"{part:.2f}" for part in parts]
-        look: dict[str, Any] = {"size": style.SMALL, "halo": True}
-        bar_ends.write(panels[-1], np.array(where), np.array(parts), said, **look)
+        drawn = panels[-1].barh(where, parts, 0.22, color=colour, label=name)
+        panels[-1].bar_label(drawn, fmt="%.2f", padding=3, fontsize=style.SMALL)
     panels[-1].axvline(1 / len(classes), color=style.INK, linewidth=0.8, linestyle=":")
     label_axes(panels[-1], "Compositions", "share (dotted: no effect)")
     panels[-1].set_xlim(0, 1)

@@ -138,9 +138,8 @@ def _explain(
     if victim is not None:
         Thread(target=kill, args=(victim,), daemon=True).start()
     store = place / f"{name}.zarr"
-    _, seconds = timed(
-        lambda: ms.explain_rows(store, value, x, estimator, block=block, executor=executor)
-    )
+    settings: Any = {"block": block, "executor": executor, "overwrite": True}
+    _, seconds = timed(lambda: ms.explain_rows(store, value, x, estimator, **settings))
     print(name, seconds, estimator.begun(), flush=True)
     return seconds, estimator.begun()
 

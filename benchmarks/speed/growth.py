@@ -129,7 +129,7 @@ def rates() -> dict[str, float]:
     )
     auto = matched["here, 32-true"]
     return {
-        "amortised, with a receipt": million["stream"]["rows_per_second"] / 2,
+        "amortised, with an audit": million["stream"]["rows_per_second"] / 2,
         "auto, at the error of 64 pairs": auto["rows per second"] / 2,
         "64 pairs of permutations": auto["of 64 pairs"] / 2,
     }

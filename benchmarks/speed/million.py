@@ -1,11 +1,11 @@
-"""A million census rows in one pass each, with a receipt: seconds, peak memory, and the error.
+"""A million census rows in one pass each, with an audit: seconds, peak memory, and the error.
 
 A surrogate and its amortised explainer are trained on the census data. As there are but 48,842
 rows, those to explain are drawn by a VAE of the training rows, whose masked encoder knows of no
 player: rows like those of the census, all different, in a file. A fresh process streams them into a
-store, a share of them estimated again by permutations (`audited_shapley`); its seconds and its peak
-memory are those of the table. Others of the drawn rows, which the store does not have, are then
-explained by all coalitions: the error that the receipt should tell. Trainings and drawn rows are
+store, some of them estimated again by permutations (`audit=`); its seconds and its peak memory are
+those of the table. Others of the drawn rows, which the store does not have, are then
+explained by all coalitions: the error that the audit should tell. Trainings and drawn rows are
 kept in a folder; after an interruption the stream continues, and seconds are of its last part.
 """
 
@@ -23,19 +23,19 @@ from benchmarks.support.trained import Trained
 from benchmarks.timing import in_own_process, peak_memory, timed
 from manifold_shap.io.files import write_whole
 
-TITLE = "A million rows with a receipt"
+TITLE = "A million rows with an audit"
 ERRORS = "95 % confidence intervals"
 QUICK = {
-    "rows": 2000, "receipt": 200, "others": 50, "epochs": 1, "amortized_epochs": 1,
+    "rows": 2000, "audit": 200, "others": 50, "epochs": 1, "amortized_epochs": 1,
     "vae_epochs": 1, "parts": "runs/million_quick",
 }  # fmt: skip
-# Rows that are drawn, or enumerated, at a time.
-_DRAWN, _ENUMERATED = 8192, 64
+# Rows that are drawn at a time.
+_DRAWN = 8192
 
 
 def run(
     rows: int = 1_000_000,
-    receipt: int = 5000,  # rows that are estimated again, about
+    audit: int = 5000,  # rows that are estimated again
     others: int = 2000,  # rows that are enumerated
     epochs: int = 20,  # of the surrogate
     amortized_epochs: int = 12,
@@ -50,8 +50,8 @@ def run(
     trained = kept(place / "trained.json", trainings, partial(train, place, **trainings))
     drawn = {**trainings, "rows": rows + others}
     kept(place / "drawn.json", drawn, partial(in_own_process, draw, place, rows + others))
-    work = {"rows": rows, "receipt": receipt, "block": block, "precision": precision}
-    streamed = partial(in_own_process, stream, place, rows, receipt, block, precision)
+    work = {"rows": rows, "audit": audit, "block": block, "precision": precision}
+    streamed = partial(in_own_process, stream, place, rows, audit, block, precision)
     settings = {"rows": rows, "others": others, "precision": precision, **drawn}
     enumerated = partial(in_own_process, enumerate_others, place, rows, precision)
     return {
@@ -94,23 +94,20 @@ def draw(place: Path, count: int) -> float:
     return timed(lambda: write_whole(place / "rows.npy", write))[1]
 
 
-def stream(place: Path, rows: int, receipt: int, block: int, precision: str) -> dict[str, Any]:
+def stream(place: Path, rows: int, audit: int, block: int, precision: str) -> dict[str, Any]:
     """Explain the rows into a store, and say what it took."""
     value, explainer, *_ = load(place)
     x = np.load(place / "rows.npy", mmap_mode="r")[:rows]
     quick = value.in_precision(precision)
-    estimator = partial(
-        ms.audited_shapley,
-        estimator=partial(ms.amortized_shapley, explainer=explainer),
-        share=receipt / rows,
-    )
+    estimator = partial(ms.amortized_shapley, explainer=explainer)
     store = place / "rows.zarr"
-    left = store.with_name(f".{store.name}.partial").exists()
-    work = partial(ms.explain_rows, store, quick, x, estimator, block=block, resume=left)
+    how: Any = {"block": block, "audit": audit, "resume": True, "overwrite": True}
+    work = partial(ms.explain_rows, store, quick, x, estimator, **how)
     explained, seconds = timed(work)
     peak = peak_memory()
-    made_by = ms.Explanation.load(store, slice(1)).made_by
-    found = ms.Receipt.from_dict(made_by["receipt"])
+    first = ms.Explanation.load(store, slice(1))
+    made_by, found = first.made_by, first.audit
+    assert found is not None
     bias = found.bias()
     print("streamed", explained, seconds, peak, found, flush=True)
     return {
@@ -120,7 +117,7 @@ def stream(place: Path, rows: int, receipt: int, block: int, precision: str) -> 
         "rows_per_second": explained / seconds,
         "peak_megabytes": peak,
         "precision": made_by.get("precision", "32-true"),
-        "receipt": found.summary,
+        "audit": found.summary,
         "bias": {name: each.tolist() for name, each in bias._asdict().items()},
     }
 
@@ -129,26 +126,22 @@ def enumerate_others(place: Path, rows: int, precision: str) -> dict[str, Any]:
     """The error of the pass on rows behind those of the store, by all coalitions."""
     value, explainer, *_ = load(place)
     x = torch.from_numpy(np.load(place / "rows.npy", mmap_mode="r")[rows:].copy())
-    found = []
-    for some in x.split(_ENUMERATED):
-        passed = ms.amortized_shapley(value.in_precision(precision), some, explainer=explainer)
-        found.append(ms.audit(passed, value, rows=len(some), reference=ms.exact_shapley))
-        print("enumerated", sum(each.rows for each in found), flush=True)
-    return sum(found[1:], found[0]).summary
+    passed = ms.amortized_shapley(value.in_precision(precision), x, explainer=explainer)
+    return ms.audit(passed, value, rows=len(x), reference=ms.exact_shapley).summary
 
 
 def tables(found: Found) -> list[Table]:
     streamed, others = found["stream"], found["others"]
-    ratio = streamed["receipt"]["relative_error"] / others["relative_error"]
+    ratio = streamed["audit"]["relative_error"] / others["relative_error"]
     took = ("rows", "seconds", "rows_per_second", "peak_megabytes", "precision")
     errors = [
         [name, one["rows"], one["reference"], one["relative_error"], *one["interval"]]
-        for name, one in (("receipt", streamed["receipt"]), ("other rows", others))
+        for name, one in (("audit", streamed["audit"]), ("other rows", others))
     ]
     columns = ["", "rows", "reference", "relative error", "from", "to"]
     return [
         records("", {"stream": {key: streamed[key] for key in took}}),
         Table(columns, errors),
-        Table(["", ""], [["error of the receipt / of other rows", ratio]]),
+        Table(["", ""], [["error of the audit / of other rows", ratio]]),
         records("seconds of training", {"": found["training"]}),
     ]

@@ -60,7 +60,9 @@ def explain(place: Path, rows: int, processes: int, pairs: int) -> dict[str, Any
         for begun in [pool.submit(ms.Players.of_elements, (2,)) for _ in range(processes)]:
             begun.result()  # Every process has imported the package.
         executor = pool if processes > 1 else None
-        _, seconds = timed(lambda: ms.explain_rows(store, value, x, estimator, executor=executor))
+        _, seconds = timed(
+            partial(ms.explain_rows, store, value, x, estimator, executor=executor, overwrite=True)
+        )
         peak = pool.submit(peak_memory).result() if executor else peak_memory()
     print(rows, processes, seconds, flush=True)
     return {"rows": rows, "processes": processes, "seconds": seconds, "peak_megabytes": peak}

@@ -179,7 +179,7 @@ class Directory:
 
     def _check_no_other_files(self) -> None:
         """Raise if replacing the directory would delete what no run wrote."""
-        ours = {CONFIG, METRICS, SUMMARY, STORE, f".{STORE}.partial", PLOTS, REPORT}
+        ours = {CONFIG, METRICS, SUMMARY, STORE, PLOTS, REPORT}
         ours |= {f"{PLOTS}/{name}" for name in (*self.drawn, CURVE)}
         paths = [path for each in ("*", f"{PLOTS}/*") for path in self.path.glob(each)]
         names = [str(path.relative_to(self.path)) for path in paths]

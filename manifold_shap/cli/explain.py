@@ -20,7 +20,6 @@ from manifold_shap.cli import engines, page, registry, report
 from manifold_shap.cli.directory import STORE
 from manifold_shap.cli.games import basis_of, in_groups, make_games, on_simplex, ordering_of
 from manifold_shap.cli.run import Run
-from manifold_shap.estimators.audited import audited_shapley, usual_reference
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
@@ -32,8 +31,8 @@ from manifold_shap.values import ImputedValue, ValueFunction
 Settings = Mapping[str, Any]
 # Figures and tables of many rows show no more, and other value functions explain these only.
 _SHOWN_ROWS = 200
-# Rows of the receipt of an estimator that knows no errors of its own.
-_RECEIPT = 200
+# Rows of the audit of an estimator that knows no errors of its own.
+_AUDITED = 200
 # Test rows, pairs and draws on which value functions are compared: they tell them apart in seconds.
 _SCORED_ROWS, _PAIRS, _DRAWS = 500, 1000, 64
 
@@ -82,8 +81,10 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
         if streamed:
             finish = partial(_finished, tree=tree, schema=schema, made_by=about[run.name])
             block = partial(_block, estimator=estimator, finish=finish)
-            block = _with_receipt(block, games[run.name], settings["receipt"], len(rows))
-            explanations[run.name], facts = stream(run, games[run.name], x, rows, block)
+            audit = settings["audit"]
+            if audit is None:
+                audit = _AUDITED if "explainer" in estimator.keywords else 0
+            explanations[run.name], facts = stream(run, games[run.name], x, rows, block, audit)
             rate = facts["instances_per_second"]
             # Where an interrupted call had explained all rows, this one measures nothing.
             seconds[run.name] = len(rows[few]) / rate if rate else math.nan
@@ -101,8 +102,8 @@ def check_settings(settings: Settings) -> None:
     """Raise what is wrong with settings that need no data to tell."""
     check_whole("block", settings["block"])
     engines.check(settings["engine"])
-    if settings["receipt"] is not None:
-        check_whole("receipt", settings["receipt"], 0, fix="0 for none")
+    if settings["audit"] is not None:
+        check_whole("audit", settings["audit"], 0, fix="0 for none")
     for flag in ("resume", "report", "asymmetric", "log_ratio_of_mean"):
         check_flag(flag, settings[flag])
     page.check_interactions(settings)
@@ -265,38 +266,24 @@ def _block(
     return finish(estimator(value, x, seed=seed, progress=False))
 
 
-def _with_receipt(
-    block: partial[Explanation], value: ValueFunction, receipt: int | None, rows: int
-) -> partial[Explanation]:
-    """What also measures its error on so many of all rows, about."""
-    estimator: partial[Explanation] = block.keywords["estimator"]
-    if receipt is None:
-        receipt = _RECEIPT if "explainer" in estimator.keywords else 0
-    if receipt == 0:
-        return block
-    own = {key: each for key, each in estimator.keywords.items() if key in ("ordering", "outputs")}
-    reference = partial(block.func, estimator=partial(usual_reference(value), **own))
-    reference = partial(reference, finish=block.keywords["finish"])
-    share = min(1.0, receipt / rows)
-    return partial(audited_shapley, estimator=block, share=share, reference=reference)
-
-
 def stream(
     run: Run,
     value: ValueFunction,
     x: Tensor | StoredRows,
     rows: Sequence[int],
     block: Callable[..., Explanation],
+    audit: int,
 ) -> tuple[Explanation, dict[str, Any]]:
     """Explain rows, which have these numbers, into the store block by block.
 
     Returns:
         The explanation of the first rows, and facts about all rows.
     """
-    from manifold_shap.io.streaming import explain_rows
+    from manifold_shap.streaming import explain_rows
 
     settings, path = run.settings, run.directory.path / STORE
     start = time.perf_counter()
+    run.placed.append(STORE)  # Which replaces an earlier one at once.
     with engines.executor(settings["engine"]) as executor:
         explained = explain_rows(
             path,
@@ -306,12 +293,12 @@ def stream(
             block=settings["block"],
             seed=settings["estimator"]["seed"],
             resume=settings["resume"],
+            overwrite=not settings["resume"],
+            labels=rows,
+            audit=audit,
             executor=executor,
-            instances=rows,
-            schema=run.data.schema,
             progress=run.progress,
         )
-    run.placed.append(STORE)
     seconds = time.perf_counter() - start
     errors, gaps = [], []
     for first in range(0, len(rows), settings["block"]):
@@ -327,5 +314,5 @@ def stream(
         "instances_resumed": len(rows) - explained,
         "largest_standard_error": torch.stack(errors).max().item(),
         "efficiency_gap": max(gaps),
-        **({} if shown.receipt is None else {"receipt": shown.receipt.summary}),
+        **({} if shown.audit is None else {"audit": shown.audit.summary}),
     }

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +158,7 @@ def figures(
     scores: Mapping[str, Score],
     balances: Sequence[int | str] | None = None,
 ) -> dict[str, Drawn | str]:
-    """Figures of explanations of the same rows, by file name; interactive ones as HTML.
+    """Figures of explanations of the same rows, by file name; coloured texts as HTML.
 
     Args:
         data: the source of the rows, which says what suits them.
@@ -183,11 +182,6 @@ def _of_compositions(
     drawn: dict[str, Drawn | str] = {}
     drawn["bifurcation_tree.png"] = plots.bifurcation_tree(explanation.partition)
     chosen = list(balances or range(1, 1 + min(3, len(explanation.outputs))))
-    # The classes whose whole space can be drawn are three or four.
-    whole = len(explanation.classes) in (3, 4)
-    if whole and find_spec("plotly") is None:
-        print("For figures that can be turned: pip install 'manifold_shap[plotly]'.")
-        whole = False
     for k, label in enumerate(explanation.instances[:_COMPOSITIONS]):
         drawn[f"compositions_{label}.png"] = plots.compositions(explanation, k)
         drawn[f"cumulative_{label}.png"] = plots.cumulative(explanation, k)
@@ -196,8 +190,6 @@ def _of_compositions(
             drawn[f"ilr_plane_{label}.png"] = plots.ilr_plane(explanation, k, chosen)
         elif len(chosen) == 3:
             drawn[f"ilr_space_{label}.png"] = plots.ilr_space(explanation, k, chosen)
-        if whole:
-            drawn[f"interactive_{label}.html"] = plots.interactive(explanation, k).to_html()
     return drawn
 
 
@@ -241,7 +233,7 @@ def announce(run: "Run", rows: Sequence[int]) -> dict[str, dict[str, Any]]:
         listed = f"{few}, ..." if len(str(before)) > 100 else before
         print(f"Replacing the explanation of rows {listed} in {run.directory.path / STORE}")
     idle = ["resume=true"] if settings["resume"] else []
-    idle += [f"receipt={settings['receipt']}"] if settings["receipt"] else []
+    idle += [f"audit={settings['audit']}"] if settings["audit"] else []
     idle += engines.typed(settings)
     if idle and len(rows) <= settings["block"]:
         print(
@@ -339,8 +331,8 @@ def write(
     if half_trained:
         print(f"half-trained: {', '.join(half_trained)}")
     print(table(main, len(rows)))
-    if main.receipt is not None:
-        print(main.receipt)
+    if main.audit is not None:
+        print(main.audit)
     if tree is not None:
         print(tree)
     if scores:

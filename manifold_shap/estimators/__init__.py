@@ -1,7 +1,7 @@
 """Estimators: from any value function to Shapley values of every player and output."""
 
 from manifold_shap.estimators.adaptive import adaptive_shapley
-from manifold_shap.estimators.audited import audit, audited_shapley
+from manifold_shap.estimators.audit import audit
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.coalition import coalition_shapley
 from manifold_shap.estimators.exact import exact_shapley
@@ -13,7 +13,6 @@ from manifold_shap.estimators.permutation import permutation_shapley
 __all__ = [
     "adaptive_shapley",
     "audit",
-    "audited_shapley",
     "auto_shapley",
     "coalition_shapley",
     "exact_shapley",

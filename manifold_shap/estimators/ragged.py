@@ -115,9 +115,10 @@ def joined_rows(
     made_by: dict[str, Any] = {}
     for key in dict.fromkeys(key for part in parts for key in part.made_by):
         entries = [part.made_by.get(key) for part in parts]
-        # Of rows with as many players as the keys say.
-        by_count = dict(zip((str(part.phi.shape[1]) for part in parts), entries, strict=True))
-        made_by[key] = entries[0] if all(each == entries[0] for each in entries) else by_count
+        made_by[key] = entries[0]
+        if any(each != entries[0] for each in entries):  # By how many players the rows have.
+            counts = (str(int(part.counts.max())) for part in parts)
+            made_by[key] = dict(zip(counts, entries, strict=True))
     made_by["evaluations"] = sum(part.made_by["evaluations"] for part in parts)
     by_row = ("phi", "standard_error", "covariance", "base", "prediction", "x", "owners")
     tensors: Any = {name: joined(name) for name in (*by_row, "degrees_of_freedom")}

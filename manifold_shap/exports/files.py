@@ -16,7 +16,7 @@ from torch.export import Dim, ExportedProgram
 from manifold_shap._checks import check_whole
 from manifold_shap._version import __version__
 from manifold_shap.exports.graphs import ENCODED, PREDICTION, Graph, graph_of
-from manifold_shap.io.places import place_of
+from manifold_shap.io.files import location, write_bytes
 
 ONNX, TORCH = ".onnx", ".pt2"
 # The first version of the operators that torch writes by itself: to earlier ones it would convert.
@@ -33,8 +33,8 @@ def export(what: Any, path: str | Path, opset: int | None = None) -> None:
     Raises:
         ImportError, TypeError, ValueError, OSError: see there.
     """
-    place = place_of(path)
-    suffix = Path(place.name).suffix.lower()
+    place = location("path", path)
+    suffix = Path(path).suffix.lower()
     if suffix not in (ONNX, TORCH):
         raise ValueError(
             f"Expected a path that ends in {ONNX!r} or {TORCH!r} but got {str(path)!r}; the suffix "
@@ -50,7 +50,8 @@ def export(what: Any, path: str | Path, opset: int | None = None) -> None:
         opset = None if opset is None else _check_opset(opset)
     graph = graph_of(what)
     program = _traced(graph)
-    place.write(_archive(graph, program) if suffix == TORCH else _onnx(graph, program, opset))
+    content = _archive(graph, program) if suffix == TORCH else _onnx(graph, program, opset)
+    write_bytes(place, content)
 
 
 def _check_packages() -> None:

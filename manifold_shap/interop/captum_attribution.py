@@ -11,7 +11,7 @@ from torch import Tensor
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import check_flag
 from manifold_shap.estimators import auto_shapley
-from manifold_shap.estimators.audited import accepted
+from manifold_shap.estimators.audit import accepted
 from manifold_shap.explanation import Explanation
 from manifold_shap.interop.elements import by_element
 from manifold_shap.segmentation import label_maps

@@ -1,7 +1,6 @@
 """Writes files and directories whole or not at all, and reads checkpoints without running code."""
 
 import errno
-import glob
 import hashlib
 import io
 import json
@@ -26,6 +25,8 @@ from manifold_shap._messages import check_text
 # Names of what is being written, removed or replaced: its own, a number, and `.old` where it stood
 # there before.
 _BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}(?P<old>\.old)?")
+# A path of this machine, or the text of a URL.
+Location = Path | str
 # A URL, be it one that `pathlib.Path` has cut.
 URL = re.compile(r"[\w.+:-]{2,}:/")
 
@@ -93,6 +94,59 @@ def local_path(name: str, path: str | Path) -> Path:
     return Path(text)
 
 
+def location(name: str, path: str | Path, fix: str = "") -> Location:
+    """A path of this machine, or the text of a URL that fsspec knows.
+
+    >>> location("path", "memory://results/rows.zarr")
+    'memory://results/rows.zarr'
+
+    Args:
+        name: of the argument, for errors.
+        path: text or a path.
+        fix: of another type, for errors.
+
+    Raises:
+        TypeError: `path` is something else.
+        ValueError: a URL that `pathlib.Path` has cut.
+    """
+    text = check_text(name, path, fix)
+    protocol, is_url, rest = text.partition("://")
+    if is_url:
+        return Path(rest).absolute() if protocol in ("file", "local") else text
+    if isinstance(path, os.PathLike) and URL.match(Path(text).as_posix()):
+        raise ValueError(
+            f"Expected `{name}` to be a path of this machine or the text of a URL, but {text!r} is "
+            "a URL that `pathlib.Path` has cut; give it as text, such as 's3://bucket/rows.zarr'."
+        )
+    return Path(text).absolute()
+
+
+def stands(place: Location) -> bool:
+    """Whether something stands at a path or a URL."""
+    if isinstance(place, Path):
+        return place.exists()
+    files, path = url_to_fs(place)
+    return bool(files.exists(path))
+
+
+def write_bytes(place: Location, content: bytes) -> None:
+    """Put a file at a path, where it is whole or not there, or at a URL."""
+    if isinstance(place, Path):
+        write_whole(place, lambda beside: beside.write_bytes(content))
+        return
+    files, path = url_to_fs(place)
+    files.pipe_file(path, content)
+
+
+def url_to_fs(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path there."""
+    import fsspec
+
+    files, path = fsspec.url_to_fs(url)
+    files.invalidate_cache()
+    return files, path
+
+
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     """Let `write` make a file or a directory beside `path`, then rename it to `path`.
 
@@ -144,12 +198,6 @@ def swap_in(new: Path, path: Path) -> Path | None:
     return old
 
 
-def set_aside(path: Path) -> Path | None:
-    """Where what stood at a path is, if a process was killed while it replaced that."""
-    beside = path.parent.glob(f".{glob.escape(path.name)}.*.old")
-    return next((each for each in beside if _BESIDE.fullmatch(each.name)), None)
-
-
 def _unwritten(path: Path, error: OSError) -> OSError:
     return type(error)(
         error.errno,
@@ -162,12 +210,15 @@ def _beside(path: Path, suffix: str = "") -> Path:
     return path.with_name(f".{path.name}.{uuid4().hex}{suffix}")
 
 
-def remove(path: Path | None) -> None:
+def remove(path: Location | None) -> None:
     """Remove a file or a directory, as far as there is one and it can be removed.
 
-    A directory is never seen in part: it loses its name first.
+    A directory of this machine is never seen in part: it loses its name first.
     """
-    if path is not None and path.is_dir() and not path.is_symlink():
+    if isinstance(path, str):
+        files, where = url_to_fs(path)
+        files.rm(where, recursive=True)
+    elif path is not None and path.is_dir() and not path.is_symlink():
         if not _BESIDE.fullmatch(path.name):
             with suppress(OSError):
                 path = path.rename(_beside(path))

@@ -1,10 +1,8 @@
-"""Turns explanations into labelled datasets, and these into zarr stores."""
+"""Turns explanations into labelled datasets, and these into zarr stores at a path or a URL."""
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +12,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, as_instances
 from manifold_shap._messages import shown
-from manifold_shap.io.files import digest
-from manifold_shap.io.places import PARTS, Content, Place, place_of
-from manifold_shap.io.stores import FORMAT, UnsafeStoreError, check_codecs
+from manifold_shap.io.files import Location, location, remove, stands, write_whole
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import as_space
@@ -27,38 +23,48 @@ if TYPE_CHECKING:
 
     from manifold_shap.explanation import Explanation
 
+FORMAT = "manifold_shap explanation"
+# What decodes the arrays of a store that this package writes: numbers and text, no objects.
+_CODECS = {"blosc", "vlen-utf8", "zstd", "zlib", "gzip", "lz4"}
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
 _OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
 # How dates are written: the unit must not follow from the first ones.
-TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
-LAZY: Any = {"chunks": None, "create_default_indexes": False}  # An index has all rows' labels.
-# Rows that are read at once where a store may be larger than memory.
-ROWS_AT_ONCE = 4096
+_TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
 
 
-def to_dataset(explanation: "Explanation") -> "xr.Dataset":
-    """A labelled dataset, which shares no memory with the explanation."""
-    import xarray as xr
+class UnsafeStoreError(ValueError):
+    """A store that could run code if it were read."""
 
-    x, schema = explanation.x, explanation.schema
-    codebook = codebook_of(schema)
-    if codebook is not None:
-        # A store holds the values of its own rows, not all of the training frame.
-        x, schema = codebook.only(x)
-    event = [f"axis_{k}" for k in range(x.ndim - 1)]
+
+def variables(explanation: "Explanation") -> dict[str, tuple[list[str], Tensor]]:
+    """The tensors of an explanation with the names of their axes; those that it lacks left out."""
+    event = [f"axis_{k}" for k in range(explanation.x.ndim - 1)]
     by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
-    variables = {
+    every = {
         "phi": (by_player, explanation.phi),
         "standard_error": (by_player, explanation.standard_error),
         "base": (["instances", "outputs"], explanation.base),
         "prediction": (["instances", "outputs"], explanation.prediction),
-        "x": (by_row, x),
+        "x": (by_row, explanation.x),
         "player_of_element": (event, explanation.players.index),
         "model_error": (by_player, explanation.model_error),
         "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),
     }
+    return {name: (axes, each) for name, (axes, each) in every.items() if each is not None}
+
+
+def to_dataset(explanation: "Explanation") -> "xr.Dataset":
+    """A labelled dataset, which shares no memory with the explanation."""
+    import xarray as xr
+
+    found, schema = variables(explanation), explanation.schema
+    codebook = codebook_of(schema)
+    if codebook is not None:
+        # A store holds the values of its own rows, not all of the training frame.
+        codes, schema = codebook.only(explanation.x)
+        found["x"] = (found["x"][0], codes)
     partition = explanation.partition
     attributes = {
         "space": explanation.space.settings,
@@ -69,11 +75,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         and {"signs": partition.signs.tolist(), "classes": partition.classes},
     }
     return xr.Dataset(
-        {
-            k: (axes, each.numpy().copy())
-            for k, (axes, each) in variables.items()
-            if each is not None
-        },
+        {name: (axes, each.numpy().copy()) for name, (axes, each) in found.items()},
         coords={
             "instances": _labels(explanation.instances),
             "players": np.array(explanation.players.names),
@@ -115,8 +117,8 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
 def _fields(dataset: "xr.Dataset") -> dict[str, Any]:
     schema, partition = (dataset.attrs.get(key) for key in ("schema", "partition"))
     return {
-        **{name: tensor_of(dataset, name) for name in _TENSORS},
-        **{name: tensor_of(dataset, name) if name in dataset else None for name in _OPTIONAL},
+        **{name: _tensor(dataset, name) for name in _TENSORS},
+        **{name: _tensor(dataset, name) if name in dataset else None for name in _OPTIONAL},
         "players": _players(dataset),
         "outputs": tuple(map(str, dataset["outputs"].values)),
         "space": as_space(**json.loads(dataset.attrs["space"])),
@@ -127,122 +129,94 @@ def _fields(dataset: "xr.Dataset") -> dict[str, Any]:
     }
 
 
-def save(dataset: "xr.Dataset", path: str | Path | Place) -> None:
-    """Write a zarr store, beside first and then put in its place: never a partial one at `path`.
+def save(dataset: "xr.Dataset", path: str | Path) -> None:
+    """Write a zarr store.
 
     Raises:
         FileExistsError: something that is not an explanation stands at `path`.
-        OSError: no space or no permission; what stood at `path` is left as it was.
+        OSError: no space or no permission; what stood at a path of this machine is left as it was.
     """
-    place = place_of(path)
-    check_replaceable(place)
-    checksum = dataset.attrs["sha256"] = checksum_of(dataset)
+    place = location("path", path)
+    is_there = earlier(place) is not None
+    # Version 2 of the format is the one that specifies text.
+    how: Any = {"zarr_format": 2, "consolidated": True, "encoding": encoding_of(dataset)}
+    if isinstance(place, Path):
+        write_whole(place, lambda beside: dataset.to_zarr(beside, **how))
+        return
+    if is_there:
+        remove(place)
+    dataset.to_zarr(place, **how)
 
-    def write(beside: Path) -> dict[str, Any]:
-        # Version 2 of the format is the one that specifies text.
-        dataset.to_zarr(beside, zarr_format=2, consolidated=True)
-        return {"format": FORMAT, "sha256": checksum}
 
-    place.put(write)
+def encoding_of(dataset: "xr.Dataset", size: int | None = None) -> dict[str, Any]:
+    """How the variables of a dataset are written, of those by row so many rows in a chunk."""
+    encoding = {
+        str(name): {**each.encoding, "compressors": [compressor()]}
+        for name, each in dataset.variables.items()
+    }
+    for name, each in dataset.variables.items():
+        if size is not None and "instances" in each.dims:
+            encoding[str(name)]["chunks"] = (size, *each.shape[1:])
+    return encoding
 
 
-def load(path: str | Path | Place, rows: slice | None = None) -> "xr.Dataset":
-    """Read what `save` or `join` wrote.
+def compressor() -> Any:
+    """What writes chunks: with a checksum, since others read garbage from a chunk cut short."""
+    from numcodecs import Zstd
 
-    Args:
-        path: the store.
-        rows: read no others, and leave the checksum of all of them unchecked.
+    return Zstd(level=1, checksum=True)
+
+
+def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
+    """Read what `save` or `explain_rows` wrote, all of it or some rows.
 
     Raises:
         FileNotFoundError: nothing stands at `path`.
-        ValueError: it is no zarr store, or damaged.
+        ValueError: it is no zarr store, damaged, or not finished.
         OSError: no permission, or the store cannot be reached.
     """
-    place = place_of(path)
-    content = place.find()
-    while content is not None:
-        try:
-            return _read(place, content, rows)
-        except ValueError:
-            # Another call may have replaced it meanwhile, and removed what stood there.
-            now = place.find()
-            if now == content and (content.place / PARTS).read() is not None:
-                raise ValueError(
-                    f"Expected an explanation store at {place} but it holds tables; "
-                    "`pandas.read_parquet` reads them."
-                ) from None
-            if now == content:
-                raise
-            content = now
-    raise FileNotFoundError(
-        f"Expected an explanation at {place} but nothing is there; `Explanation.save` or "
-        "`explain_rows` writes one."
-    )
-
-
-def _read(place: Place, content: Content, rows: slice | None) -> "xr.Dataset":
-    """What stands at a place, all of it or some rows; ValueError if it is damaged."""
-    import xarray as xr
-
+    place = location("path", path)
     expected = f"Expected a complete explanation store at {place} but"
-    whole = content.place.fetched if rows is None else lambda: nullcontext(content.place.zarr())
+    if not stands(place):
+        raise FileNotFoundError(
+            f"Expected an explanation at {place} but nothing is there; `Explanation.save` or "
+            "`explain_rows` writes one."
+        )
     try:
-        with whole() as files:
-            check_codecs(files, str(place))
-            with xr.open_zarr(files, consolidated=True, zarr_format=2, **LAZY) as store:
-                dataset = store.isel(instances=rows or slice(None), missing_dims="ignore").load()
-        found = checksum_of(dataset) if rows is None else None
+        arrays_of(opened(place, "r", use_consolidated=None))
+        return read(place, slice(None) if rows is None else rows, consolidated=True)
     except (PermissionError, UnsafeStoreError):
         raise
     except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
+        if left := _unfinished(place):
+            raise ValueError(f"{expected} {left}") from None
         raise ValueError(
             f"{expected} it cannot be read ({type(error).__name__}: {error}); write it again."
         ) from error
-    known = dataset.attrs.get("sha256")
-    wrong = (found or known) != known or content.manifest.get("sha256", known) != known
-    if dataset.attrs.get("format") == FORMAT and wrong:
-        raise ValueError(
-            f"{expected} some of its numbers, names or attributes are not those that were saved; "
-            "make it again with `explain.py` or `Explanation.save`."
-        )
-    return dataset
 
 
-def differences(there: "xr.Dataset", here: "xr.Dataset", tolerance: float) -> list[str]:
-    """Names of what two explanations of the same row do not agree on.
+def read(place: Location, rows: Any, consolidated: bool = False) -> "xr.Dataset":
+    """Rows of a store, be it finished (its metadata are then consolidated) or not."""
+    import xarray as xr
 
-    Args:
-        there, here: their datasets.
-        tolerance: between numbers, relative to the largest one of a kind.
+    # An index would have the labels of all rows.
+    how: Any = {"chunks": None, "create_default_indexes": False, "consolidated": consolidated}
+    with xr.open_zarr(place, zarr_format=2, **how) as store:
+        own = store.drop_vars("done", errors="ignore")
+        return own.isel(instances=rows, missing_dims="ignore").load()
+
+
+def earlier(place: Location) -> Any:
+    """The explanation that stands at a place, as a group of zarr; None where nothing does.
+
+    Raises:
+        FileExistsError: something else stands there.
     """
-    made, makes = (json.loads(dataset.attrs["made_by"]) for dataset in (there, here))
-    names = [
-        name for name in dict.fromkeys([*made, *makes]) if name not in ("evaluations", "receipt")
-    ]
-    changed = [name for name in names if made.get(name) != makes.get(name)]
-    if not header_of(there).identical(header_of(here)):
-        return [*changed, "players, outputs, output space or schema"]
-    for name in ("phi", "base", "prediction"):
-        old, new = there[name].values, here[name].values
-        scale = np.nanmax(np.abs(old))
-        if not np.allclose(old, new, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
-            changed.append(name)
-    return changed
-
-
-def check_replaceable(path: str | Path | Place) -> None:
-    """Raise FileExistsError if something that is not an explanation stands at `path`."""
-    import zarr
-
-    place = place_of(path)
-    if place.is_free():
-        return
+    if not stands(place):
+        return None
     try:
-        content = place.find()
-        ours = content is not None and content.manifest.get("format") == FORMAT
-        if content is not None and not content.manifest:
-            group = zarr.open_group(content.place.zarr(), mode="r")
-            ours = group.attrs.get("format") == FORMAT
+        found = opened(place, "r")
+        ours = found.attrs.get("format") == FORMAT
     except PermissionError:
         raise
     except Exception:  # Whatever it is, zarr cannot read it.
@@ -252,62 +226,77 @@ def check_replaceable(path: str | Path | Place) -> None:
             f"Expected {place} to be free or to hold an earlier explanation, but something else "
             "stands there; move it away or choose another path."
         )
+    return found
+
+
+def opened(place: Location, mode: Any, use_consolidated: bool | None = False) -> Any:
+    """The group of a store, as its files have it or, where there are, by its joint metadata."""
+    import zarr
+
+    return zarr.open_group(place, mode=mode, zarr_format=2, use_consolidated=use_consolidated)
+
+
+def _unfinished(place: Location) -> str:
+    """What is still to do in a store of `explain_rows`; nothing of others."""
+    try:
+        group = opened(place, "r")
+        begun = "call" in group.attrs and "made_by" not in group.attrs
+        done = arrays_of(group)["done"][:].tolist() if begun else []
+    except Exception:  # It is damaged.
+        return ""
+    if not done:
+        return ""
+    finished = sum(map(bool, done))
+    return (
+        f"{finished} of its {len(done)} blocks are explained; the call of `explain_rows` that "
+        "began it finishes it with resume=True."
+    )
+
+
+def arrays_of(group: Any) -> dict[str, Any]:
+    """The arrays of a store by name.
+
+    Raises:
+        UnsafeStoreError: one names a codec that `Explanation.save` does not use. Some, such as
+            `pickle`, run code from the file.
+    """
+    arrays = dict(group.arrays())
+    for name, array in arrays.items():
+        found = {str(codec.codec_id) for codec in (*array.filters, *array.compressors)} - _CODECS
+        if found:
+            raise UnsafeStoreError(
+                f"Refused to open {group.store_path}: its array {name!r} is to be decoded by "
+                f"{', '.join(sorted(found))}, which no explanation needs and which can run code; "
+                "make it again with `explain.py` or `Explanation.save`."
+            )
+    return arrays
+
+
+def label_array(instances: Sequence[Label]) -> np.ndarray:
+    """Labels of rows, as a store has them."""
+    labels = np.array(instances)
+    if instances and isinstance(instances[0], datetime):
+        return labels.astype("datetime64[us]")
+    # Of fixed width, longer ones of later rows would be cut.
+    return labels.astype(object) if labels.dtype.kind == "U" else labels
 
 
 def _labels(instances: Sequence[Label]) -> "xr.Variable":
-    """Labels of rows, written so that those of further rows can be appended."""
     import xarray as xr
 
-    labels = np.array(instances)
-    if labels.dtype.kind == "U":  # In a store, longer ones of later rows would be cut.
-        labels = labels.astype(object)
-    if instances and isinstance(instances[0], datetime):
-        return xr.Variable("instances", labels.astype("datetime64[us]"), encoding=TIMES)
-    return xr.Variable("instances", labels)
+    labels = label_array(instances)
+    return xr.Variable("instances", labels, encoding=_TIMES if labels.dtype.kind == "M" else None)
 
 
-def tensor_of(dataset: "xr.Dataset", name: str) -> Tensor:
+def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
     return torch.from_numpy(np.array(dataset[name].values))
 
 
 def _players(dataset: "xr.Dataset") -> Players:
     names = tuple(map(str, dataset["players"].values))
-    index = tensor_of(dataset, "player_of_element")
+    index = _tensor(dataset, "player_of_element")
     if "padding" in dataset.attrs:
         return Players(names, index, json.loads(dataset.attrs["padding"]))
     if bool((index < 0).any()):
         return Players.of_rows(index.shape, len(names), names)
     return Players(names, index)
-
-
-def checksum_of(dataset: "xr.Dataset") -> str:
-    """Of every number, name and attribute: zarr reads a lost chunk as if it held zeros or NaN."""
-    attributes = {key: entry for key, entry in dataset.attrs.items() if key != "sha256"}
-    variables = sorted(dataset.variables.items(), key=lambda named: str(named[0]))
-    content = (([str(name), each.dims, each.shape], _content(each)) for name, each in variables)
-    return digest(attributes, *chain.from_iterable(content))
-
-
-def _content(variable: "xr.Variable") -> Any:
-    """The names, or the numbers of a variable, some rows at a time."""
-    if variable.dtype.kind == "M":
-        return variable.values.astype("datetime64[us]").astype("int64")
-    if variable.dtype.kind not in "biuf":
-        return list(map(str, variable.values.flat))
-    if "instances" not in variable.dims:
-        return variable.values
-    starts = range(0, len(variable), ROWS_AT_ONCE)
-    return (variable[start : start + ROWS_AT_ONCE].values for start in starts)
-
-
-def header_of(dataset: "xr.Dataset") -> "xr.Dataset":
-    """What all blocks of rows have in common."""
-    header = dataset.drop_dims("instances")
-    header = header.drop_indexes(list(header.xindexes))  # Datasets are read without.
-    own = ("made_by", "sha256")
-    header.attrs = {key: entry for key, entry in dataset.attrs.items() if key not in own}
-    if "schema" in header.attrs:
-        schema = json.loads(header.attrs["schema"])
-        # Each block has the values of its own rows.
-        header.attrs["schema"] = {k: each for k, each in schema.items() if k != "vocabularies"}
-    return header

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,8 @@ class RefusedError(ValueError):
 
 
 def _onnx(path: Path) -> Any:
+    # Its import would open a session of its vendor's telemetry.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])

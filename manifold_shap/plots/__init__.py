@@ -13,21 +13,16 @@
 Every function draws in the matplotlib axes that are given as `ax`, or else in a new figure, and
 returns the axes; a plot of several panels takes the place of `ax`, and returns a list of them. What
 is returned has a `figure`, and a notebook shows it. No new figure passes through pyplot: nothing
-opens a window or has to be closed. Only `interactive` returns a figure of plotly, and `text` words
-on coloured ground for a notebook or a page.
+opens a window or has to be closed. Only `text` returns something else: words on coloured ground for
+a notebook or a page.
 
-Figures are dark where matplotlib draws on dark ground, `rcParams["figure.facecolor"]`, as under
-`plt.style.use("dark_background")`. `plt.style.use("manifold_shap.plots.light")`, or `.dark`, gives
-pictures of one's own the same type sizes, lines and colours.
+Ground, letters and fonts are those of `matplotlib.rcParams`: `"figure.facecolor"`, `"text.color"`
+and `"font.family"`, which may be a list, such as `["DejaVu Sans", "Noto Sans CJK JP"]` for Chinese,
+Japanese and Korean.
 
 A title says what is drawn, and of how many rows. Small print below says how good the value function
 is, where the explanation knows that (`made_by["quality"]`), and a caution above if it is no better
 than values off the manifold, or half-trained.
-
-Names and values may be in any script: characters that the usual font lacks are drawn by the first
-installed font that has them (for Chinese, Japanese and Korean for example Noto Sans CJK). In the
-place of a character that no installed font has, there is a "�". Matplotlib cannot use the fonts of
-coloured emoji.
 """
 
 from manifold_shap.plots.accessor import Plots
@@ -37,8 +32,7 @@ from manifold_shap.plots.compositions import compositions, cumulative, parallel_
 from manifold_shap.plots.curve import distance_curve, mse_curve
 from manifold_shap.plots.heatmap import heatmap
 from manifold_shap.plots.ilr import ilr_plane, ilr_space
-from manifold_shap.plots.interactions import interaction_map, interaction_network
-from manifold_shap.plots.interactive import interactive
+from manifold_shap.plots.interactions import interaction_map
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
 from manifold_shap.plots.selection import kinds
@@ -62,8 +56,6 @@ __all__ = [
     "ilr_plane",
     "ilr_space",
     "interaction_map",
-    "interaction_network",
-    "interactive",
     "kinds",
     "mse_curve",
     "parallel_coordinates",

@@ -13,11 +13,13 @@ from torch import Tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.learning_error import total_error
-from manifold_shap.plots import bar_ends, canvas, selection, style
+from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
 
 # Points.
 _LABEL = 150.0
+# Share of the axis that is left for numbers on each side.
+_BEYOND = 0.2
 
 
 def bar(
@@ -68,14 +70,14 @@ def bar(
     room = canvas.width_of(ax)
     if canvas.is_own(ax):
         room -= max(map(style.text_width, bars.labels)) + 3 * style.MARGIN
-    handles = _draw(ax, bars, room)
+    handles = _draw(ax, bars)
     ax.axvline(0, color=style.INK, linewidth=0.8)
     style.write_lines(ax, bars.labels)
     style.scale(ax.xaxis, bars.axis, style.ticks(room, *ax.get_xlim()))
     if several > 1:
         canvas.legend_above(ax, handles, bars.names, handlelength=1.5)
     headline(ax, bars.by_name, *bars.title)
-    return canvas.finished(ax)
+    return ax
 
 
 @dataclass(frozen=True)
@@ -217,8 +219,8 @@ def _named(names: Sequence[str], shown: Int64[Tensor, " shown"], others: int) ->
     return [*labels, style.count(others, "other feature")] if others else labels
 
 
-def _draw(ax: Axes, bars: _Bars, room: float) -> list[object]:
-    """A bar for each explanation and line with its number, within so many points of room.
+def _draw(ax: Axes, bars: _Bars) -> list[object]:
+    """A bar for each explanation and line, with its number beyond its end.
 
     The first bar of each explanation is returned.
     """
@@ -246,7 +248,6 @@ def _draw(ax: Axes, bars: _Bars, room: float) -> list[object]:
             error_kw={"elinewidth": 0.8, "capsize": 1.5, "ecolor": style.INK},
         )
         handles.append(container[0])
-        said = list(islice(numbers, count))
-        bar_ends.write(ax, lines, values, said, np.nan_to_num(whisker), size)
-    bar_ends.set_limits(ax, room)
+        ax.bar_label(container, list(islice(numbers, count)), padding=3, fontsize=size)
+    ax.margins(x=_BEYOND)
     return handles

@@ -31,9 +31,8 @@ def beeswarm(
 
     One point per row, spread upwards and downwards by how many others are near. Features are
     ordered by mean |phi|. Colour is the feature's value by rank among the rows, from low to high;
-    text with two values is coloured by them, and a group of columns by the first principal
-    component of its standardised columns. What has no order is grey: text with more values, and
-    missing cells.
+    text with two values is coloured by them. What has no order is grey: text with more values,
+    groups of columns, and missing cells.
 
     Several explanations stand side by side, with the features in the order of the first.
 
@@ -67,7 +66,7 @@ def beeswarm(
     shown = selection.largest(phi.abs().nanmean(0), most)
     columns = selection.features(first, shown)
     labels, places = _lines([first.players.names[player] for player in shown.tolist()], columns)
-    hints = [why, *_hints(columns, places)]
+    hints = [why, *_hints(places)]
     if others := selection.hidden(phi, shown):
         labels.append(style.count(others, "other feature"))
         places = np.column_stack((places, np.full(len(phi), np.nan)))
@@ -87,7 +86,7 @@ def beeswarm(
     title = selection.title(first, k)
     place = drawn if isinstance(drawn, Axes) else drawn.figure
     headline(place, by_name, title, "; ".join(filter(None, hints)))
-    return canvas.finished(drawn)
+    return drawn
 
 
 def _lines(
@@ -96,20 +95,22 @@ def _lines(
     """Labels, and each row's place between low (0) and high (1); NaN where there is no order."""
     labels, places = [], []
     for name, own in zip(names, columns, strict=True):
-        values = ranks.of_player(own)
-        places.append(ranks.rank(values.numbers))
-        ends = f": {values.ends[0]} … {values.ends[1]}" if values.ends else ""
-        ends = style.shorten(ends, 0.6 * _LABEL) if len(own) > 1 else ""
+        ends = ""
+        if own.shape[1] == 1:
+            values = ranks.ordered(own.iloc[:, 0])
+            places.append(ranks.rank(values.numbers))
+            if values.ends and len(own) > 1:
+                ends = style.shorten(f": {values.ends[0]} … {values.ends[1]}", 0.6 * _LABEL)
+        else:
+            places.append(np.full(len(own), np.nan))
         labels.append(style.shorten(name, _LABEL - style.text_width(ends)) + ends)
     return labels, np.stack(places, 1)
 
 
-def _hints(columns: Sequence[pd.DataFrame], places: Float[np.ndarray, "rows lines"]) -> list[str]:
+def _hints(places: Float[np.ndarray, "rows lines"]) -> list[str]:
     """Why a figure may say little, and what some of its colours are."""
     hints = ["too few rows for a summary"] if len(places) < 20 else []
     ordered = np.isfinite(places).any(0)
-    if any(own.shape[1] > 1 for own, known in zip(columns, ordered, strict=True) if known):
-        hints.append("groups: colour of the first principal component")
     if ordered.any() and not np.isfinite(places).all():
         hints.append("grey: missing, or without order")
     return hints
@@ -183,6 +184,6 @@ def _draw_colour_bar(panels: Sequence[Axes]) -> None:
         ScalarMappable(cmap=style.SEQUENTIAL), ax=panels, ticks=[0, 1], aspect=35, pad=0.02
     )
     bar.ax.set_yticklabels(["low", "high"])
-    bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)
+    bar.ax.tick_params(labelsize=style.TEXT, length=0)
     bar.set_label("feature value", **style.FONT, labelpad=-8)
     bar.outline.set_visible(False)

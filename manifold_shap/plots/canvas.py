@@ -6,17 +6,16 @@ through pyplot: nothing opens a window or has to be closed, and notebooks show w
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from manifold_shap.plots import fonts, style
+from manifold_shap.plots import style
 
 # Points: the room below given axes that their ticks and label take.
 _BELOW = 38.0
@@ -62,7 +61,7 @@ class Panels(list[Axes]):
 
 def laid_out(height: float, width: float = style.WIDTH) -> Figure:
     """An empty figure of this size in inches, outside of pyplot, whose layout keeps text inside."""
-    figure = _Figure(figsize=(width, height), dpi=style.DPI, facecolor=style.GROUND)
+    figure = _Figure(figsize=(width, height), dpi=style.DPI)
     figure.set_layout_engine("constrained", w_pad=style.MARGIN / 72, h_pad=style.MARGIN / 144)
     return figure
 
@@ -117,37 +116,10 @@ def width_of(place: Axes | FigureBase) -> float:
     return 72 * box.width / figure.dpi
 
 
-Drawn = TypeVar("Drawn", bound=Axes | Panels)
-
-
-def finished(drawn: Drawn) -> Drawn:
-    """What was drawn, once every text has fonts for its characters."""
-    given = isinstance(drawn, Axes) and not is_own(drawn)
-    for axes in [drawn] if isinstance(drawn, Axes) else drawn:
-        # Ticks get their texts when they are asked for.
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.get_ticklabels()
-    whole: Any = drawn if given else drawn.figure
-    for text in whole.findobj(Text):
-        if not text.get_text().isascii():
-            text.set_fontfamily(fonts.families(text.get_text()))
-    return drawn
-
-
 def settle(ax: Axes) -> None:
     """Settle the layout, by which some plots place what they write."""
-    finished(ax)
     figure: Any = ax.get_figure()
     figure.draw_without_rendering()
-
-
-def set_height(figure: Any, height: float) -> None:
-    """Change the height of our own figure, but not that of its small print."""
-    room = figure.get_layout_engine().get()["rect"][1] * figure.get_figheight()
-    figure.set_figheight(height)
-    figure.get_layout_engine().set(rect=(0, room / height, 1, 1 - room / height))
-    for text in figure.texts:
-        text.set_y(style.MARGIN / 72 / height)
 
 
 def panels(figure: FigureBase, count: int, columns: int) -> Panels:
@@ -169,7 +141,7 @@ def write_above(place: Axes | FigureBase, lines: Sequence[str]) -> None:
     figure: Any = place.figure if isinstance(place, Axes) else place
     if isinstance(figure, _Figure) and len(lines) > _USUAL_LINES:
         more = len(lines) - _USUAL_LINES
-        set_height(figure, figure.get_figheight() + 1.25 * style.TITLE * more / 72)
+        figure.set_figheight(figure.get_figheight() + 1.25 * style.TITLE * more / 72)
     # Constrained layout leaves room for it.
     figure.suptitle(text, x=style.MARGIN / width_of(place), ha="left", **look)
 
@@ -177,36 +149,26 @@ def write_above(place: Axes | FigureBase, lines: Sequence[str]) -> None:
 def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
     """Small print below all that is drawn, which goes on in further lines."""
     figure: Any = place.figure if isinstance(place, Axes) else place
-    own = isinstance(figure, _Figure)
-    # A part of a figure has one line of text at its foot, the label of its panels.
-    size = style.SMALL if own or isinstance(place, Axes) else style.TEXT
+    given = isinstance(place, Axes) and not is_own(place)
+    above = "" if given else figure.get_supxlabel()
+    # A figure has one line of text at its foot, the label of its panels.
+    size = style.TEXT if above else style.SMALL
     # At a low resolution, letters are a little wider.
     width = 0.96 * (width_of(place) - 2 * style.MARGIN)
     parts = [part for line in lines for part in style.wrapped(line, width, size)]
     text = "\n".join(map(style.plain, parts))
-    look: dict[str, Any] = {"fontsize": size, "color": style.SOFT}
-    if own:
-        _write_at_foot(figure, text, look)
-    elif isinstance(place, Axes):
+    look: dict[str, Any] = {"fontsize": size, "color": style.INK if above else style.SOFT}
+    if isinstance(place, Axes) and given:
         below: Any = ("axes fraction", place.get_legend() or place.xaxis.label)
         look |= {"ha": "right", "va": "top", "annotation_clip": False}
         place.annotate(text, (1, 0), (0, -2), below, "offset points", **look)
-    else:
-        above = place.get_supxlabel()
-        place.supxlabel(f"{above}\n{text}" if above else text, **style.FONT)
-
-
-def _write_at_foot(figure: Any, text: str, look: dict[str, Any]) -> None:
-    room = (1.3 * style.SMALL * len(text.splitlines()) + style.MARGIN) / 72
-    height = figure.get_figheight() + room
-    figure.set_figheight(height)
-    left, low = style.MARGIN / width_of(figure), style.MARGIN / 72 / height
-    figure.text(left, low, text, va="bottom", linespacing=1.3, **look)
-    if label := figure.get_supxlabel():
-        # Left to itself it would stand at the very foot.
-        figure.supxlabel(label, y=room / height, in_layout=False, **style.FONT)
-        room += (style.TEXT + style.MARGIN) / 72
-    figure.get_layout_engine().set(rect=(0, room / height, 1, 1 - room / height))
+        return
+    if isinstance(figure, _Figure):
+        room = 1.3 * size * len(parts) + style.MARGIN
+        figure.set_figheight(figure.get_figheight() + room / 72)
+    side = {} if above else {"x": style.MARGIN / width_of(place), "ha": "left"}
+    # Constrained layout leaves room for it.
+    figure.supxlabel(f"{above}\n{text}" if above else text, **side, **look)
 
 
 def legend_above(
@@ -231,7 +193,7 @@ def legend_above(
         below = ScaledTranslation(0, -_BELOW / 72, figure.dpi_scale_trans)
         place = {"loc": "upper left", "bbox_to_anchor": (0, 0)}
         place["bbox_transform"] = axes.transAxes + below
-    legend = axes.legend(
+    axes.legend(
         handles,
         # Before matplotlib 3.10, labels that start with "_" are dropped.
         [style.plain(f" {label}" if label.startswith("_") else label) for label in labels],
@@ -243,10 +205,8 @@ def legend_above(
         frameon=False,
         fontsize=style.TEXT,
         title_fontsize=style.TEXT,
-        labelcolor=style.INK,
         **settings,
     )
-    legend.get_title().set_color(style.INK)
 
 
 def colour_bar(figure: Any, limit: float, beyond: bool, label: str, **place: Any) -> None:
@@ -267,4 +227,4 @@ def colour_bar(figure: Any, limit: float, beyond: bool, label: str, **place: Any
     )
     bar.outline.set_visible(False)
     bar.set_label(style.plain(label), **style.FONT)
-    bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, length=2)
+    bar.ax.tick_params(labelsize=style.TEXT, color=style.NEUTRAL, length=2)

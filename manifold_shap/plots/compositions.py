@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import bar_ends, canvas, style
+from manifold_shap.plots import canvas, style
 from manifold_shap.plots.canvas import Panels
 from manifold_shap.plots.path import Path
 from manifold_shap.plots.titles import headline
@@ -20,10 +20,10 @@ from manifold_shap.spaces import Probability
 # Points.
 _CLASS = 80.0
 _BETWEEN = 8.0
-# Points, of the lines: a line of text, markers beside labels and their gaps.
-_LINE = 10.5
-_MARKER = 8.0
-_GAP = 3.0
+# Share of the axis that is left for numbers.
+_BEYOND = 0.5
+# Points: a line of text, and what is beside the panel of lines but for names.
+_LINE, _BESIDE = 10.5, 90.0
 
 
 def compositions(
@@ -62,11 +62,13 @@ def compositions(
     for axes, label, norm in zip(panels, path.labels(room), said, strict=True):
         _set_title(axes, f"{label}\nnorm {norm}")
         axes.axvline(equal, color=style.INK, linewidth=0.8, linestyle=(0, (3, 2)))
-    _write_parts(panels, path.compositions, path.compositions, room, halo=True)
+    # Numbers stand upon the dashed line.
+    halo = [withStroke(linewidth=3, foreground=style.GROUND)]
+    _write_parts(panels, path.compositions, path_effects=halo)
     panels.figure.supxlabel("part of the composition", **style.FONT)
     dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
     headline(panels.figure, {"": explanation}, *path.headline(dashed))
-    return canvas.finished(panels)
+    return panels
 
 
 def cumulative(
@@ -105,11 +107,10 @@ def cumulative(
     for axes, before in zip(panels[1:], path.states.numpy(), strict=False):
         places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
-    before = torch.cat((path.states[:1], path.states[:-1]))
-    _write_parts(panels, path.states, torch.maximum(path.states, before), room)
+    _write_parts(panels, path.states)
     panels.figure.supxlabel("probability", **style.FONT)
     headline(panels.figure, {"": explanation}, *path.headline("strokes: before the step"))
-    return canvas.finished(panels)
+    return panels
 
 
 def _grid(
@@ -145,18 +146,13 @@ def _grid(
     return panels, room
 
 
-def _write_parts(
-    panels: Panels, parts: Tensor, ends: Tensor, room: float, halo: bool = False
-) -> None:
-    """Numbers beyond the ends of bars, or of strokes that are longer.
-
-    Args:
-        room: points, how wide a panel will be.
-    """
-    for axes, p, end in zip(panels, parts.tolist(), ends.numpy(), strict=True):
-        texts = [Probability().amount(part) for part in p]
-        bar_ends.write(axes, np.arange(len(p)), end, texts, size=style.SMALL, halo=halo)
-    bar_ends.set_limits(panels[0], room)
+def _write_parts(panels: Panels, parts: Tensor, **look: Any) -> None:
+    """Numbers beyond the ends of bars."""
+    for axes, p in zip(panels, parts.tolist(), strict=True):
+        bars: Any = axes.containers[0]
+        said = [Probability().amount(part) for part in p]
+        axes.bar_label(bars, said, padding=3, fontsize=style.SMALL, **look)
+    panels[0].margins(x=_BEYOND)
 
 
 def _set_title(axes: Axes, title: str) -> None:
@@ -177,7 +173,7 @@ def parallel_coordinates(
         >>> x = 2 * torch.eye(3)
         >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
         >>> axes = ms.plots.parallel_coordinates(ms.exact_shapley(value, x))
-        >>> len(axes.texts)  # the end of each class
+        >>> len(axes.lines)  # one for each class
         3
 
     Args:
@@ -194,15 +190,13 @@ def parallel_coordinates(
     labels = ["base", *(f"+ {label}" for label in path.labels(110.0))]
     names = [style.shorten(name, _CLASS) for name in explanation.classes]
     ends = [f"{name}  {Probability().amount(p)}" for name, p in zip(names, states[-1], strict=True)]
-    # Beside the panel: the scale on the left, markers and labels on the right.
-    sides = 45.0 + _MARKER + 2 * _GAP + max(map(style.text_width, ends)) + style.MARGIN
+    sides = _BESIDE + max(map(style.text_width, ends))
     width = max(style.WIDTH, (sides + _LINE * len(labels)) / 72)
     room = 72 * width - sides if ax is None else canvas.width_of(ax)
     settings, below = style.below_axis(labels, room)
     height = max(2.0, 1.2 * _LINE * len(ends) / 72)
     axes = canvas.one_panel(ax, height + 0.7 + below / 72, grid="y", width=width)
-    looks = _looks(states)
-    for line, look in zip(states.T, looks, strict=True):
+    for line, look in zip(states.T, _looks(states), strict=True):
         # The ends lie on the border.
         axes.plot(line, clip_on=False, **look)
     axes.set_xticks(range(len(labels)), [style.plain(label) for label in labels], **settings)
@@ -210,9 +204,13 @@ def parallel_coordinates(
     axes.set_ylim(bottom=0)
     style.scale(axes.yaxis, "probability")
     headline(axes, {"": explanation}, *path.headline())
-    canvas.settle(axes)
-    _label_ends(axes, states[-1], ends, looks)
-    return canvas.finished(axes)
+    # In the order in which lines end, from the top.
+    order = states[-1].argsort(kind="stable")[::-1]
+    axes.legend(
+        [axes.lines[k] for k in order], [style.plain(ends[k]) for k in order], frameon=False,
+        loc="center left", bbox_to_anchor=(1, 0.5), fontsize=style.TEXT,
+    )  # fmt: skip
+    return axes
 
 
 def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
@@ -227,47 +225,3 @@ def _looks(states: Float[np.ndarray, "states classes"]) -> list[dict[str, Any]]:
             "color": colour, "linewidth": 1.5, "marker": marker, "markersize": 3.5, "zorder": 3
         }  # fmt: skip
     return looks
-
-
-def _label_ends(
-    axes: Axes,
-    ends: Float[np.ndarray, " classes"],
-    labels: list[str],
-    looks: list[dict[str, Any]],
-) -> None:
-    """Labels beside the last points, with the colours and markers of the lines.
-
-    No line leads from a point to a label that had to give way to others: it would look like data.
-    """
-    low, high = axes.get_ylim()
-    # Points of type in a unit of probability.
-    unit = 72 / axes.figure.dpi * axes.bbox.height / (high - low)
-    places = _spread(ends, _LINE / unit, low, high)
-    for end, place, label, look in zip(ends, places, labels, looks, strict=True):
-        beside, up = axes.get_yaxis_transform(), (place - end) * unit
-        axes.annotate(
-            style.plain(label), (1, end), (2 * _GAP + _MARKER, up), fontsize=style.TEXT,
-            xycoords=beside, textcoords="offset points", color=look["color"], va="center",
-            annotation_clip=False,
-        )  # fmt: skip
-        away = ScaledTranslation((_GAP + _MARKER / 2) / 72, up / 72, axes.figure.dpi_scale_trans)
-        axes.scatter(
-            [1], [end], s=look["markersize"] ** 2, marker=look["marker"], color=look["color"],
-            transform=beside + away, clip_on=False, linewidths=0,
-        )  # fmt: skip
-
-
-def _spread(
-    wanted: Float[np.ndarray, " labels"], gap: float, low: float, high: float
-) -> Float[np.ndarray, " labels"]:
-    """Places at least a gap apart, as close to the wanted ones as least squares can bring them."""
-    # Slower to import than the rest of the package.
-    from sklearn.isotonic import isotonic_regression
-
-    order = wanted.argsort(kind="stable")
-    offset = gap * np.arange(len(wanted))
-    places = np.empty_like(wanted)
-    places[order] = offset + isotonic_regression(
-        wanted[order] - offset, y_min=low, y_max=high - offset[-1]
-    )
-    return places

@@ -48,7 +48,7 @@ def mse_curve(
     axes.set_ylim(bottom=0)
     style.scale(axes.yaxis, "mean squared error")
     _add_legend(axes, lines, scores, {name: score.mse for name, score in scores.items()})
-    return canvas.finished(axes)
+    return axes
 
 
 def distance_curve(
@@ -83,7 +83,7 @@ def distance_curve(
     axes.axhline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
     style.scale(axes.yaxis, "squared distance to the truth")
     _add_legend(axes, lines, scores, {name: score.debiased for name, score in scores.items()})
-    return canvas.finished(axes)
+    return axes
 
 
 def _curves(

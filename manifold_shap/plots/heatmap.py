@@ -69,7 +69,7 @@ def heatmap(
         float(explanation.base[:, k].double().mean()),
     )  # fmt: skip
     headline(ax, {"": explanation}, selection.title(explanation, k), why)
-    return canvas.finished(ax)
+    return ax
 
 
 def _draw_map(ax: Axes, values: Float[np.ndarray, "lines rows"], label: str) -> None:
@@ -83,7 +83,7 @@ def _draw_map(ax: Axes, values: Float[np.ndarray, "lines rows"], label: str) -> 
     ends = "both" if size.max() > limit else "neither"
     bar = figure.colorbar(image, ax=ax, aspect=25, pad=0.02, extend=ends)
     style.scale(bar.ax.yaxis, label, ticks=5)
-    bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)
+    bar.ax.tick_params(labelsize=style.TEXT, length=0)
     bar.outline.set_visible(False)
 
 

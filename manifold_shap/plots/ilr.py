@@ -20,11 +20,8 @@ from manifold_shap.plots.titles import headline
 
 # Inches: the height of a plane's figure before that of its panel is known.
 _PLANE = 5.0
-# Degrees from which the view is chosen; along an axis its ticks would be written over each other.
-_ELEVATIONS = (18.0, 28.0)
-_AZIMUTHS = [
-    quadrant + turn for quadrant in (-180.0, -90.0, 0.0, 90.0) for turn in (25, 40, 55, 65)
-]
+# Degrees: elevation and azimuth.
+_VIEW = (22.0, -55.0)
 # So many times the size of the box is certainly beyond it.
 _FAR = 10.0
 _RAY: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (5, 3)), "zorder": 2}
@@ -76,7 +73,7 @@ def ilr_plane(
     _shape(axes, view)
     rays = _draw_regions(axes, view) if view.is_whole else np.zeros((0, 2, 2))
     arrows.draw(axes, axes.bbox, view, rays)
-    return canvas.finished(axes)
+    return axes
 
 
 def _shape(axes: Axes, view: View) -> None:
@@ -91,7 +88,7 @@ def _shape(axes: Axes, view: View) -> None:
     if canvas.is_own(axes):
         width, height = axes.bbox.width / figure.dpi, axes.bbox.height / figure.dpi
         panel = float(np.clip(width * span[1] / span[0], 2.2, 3.8))
-        canvas.set_height(figure, figure.get_figheight() - height + panel)
+        figure.set_figheight(figure.get_figheight() - height + panel)
         canvas.settle(axes)
     half = (span / axes.bbox.size).max() * axes.bbox.size / 2
     middle = (low + high) / 2
@@ -125,8 +122,8 @@ def ilr_space(
     """Draws how the features of one row move the prediction, as arrows in three log-ratios.
 
     As `ilr_plane`, with one dimension more (Noé et al. 2024, Fig. 4). With four classes this is the
-    whole space: grey walls part the regions in which one class is the most probable. The view is
-    the one that shows the arrows longest; `view_init` of these axes chooses another.
+    whole space: grey walls part the regions in which one class is the most probable. `view_init` of
+    these axes, in degrees, chooses another view.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -166,7 +163,7 @@ def ilr_space(
         for ray in rays(view, box):
             axes.plot(*ray.T, color=style.NEUTRAL, **_RAY)
     arrows.draw(axes, panel.bbox, view, np.zeros((0, 2, 3)))
-    return canvas.finished(axes)
+    return axes
 
 
 class _Space(canvas.Shown, Axes3D):
@@ -177,14 +174,14 @@ class _Space(canvas.Shown, Axes3D):
 
 
 def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
-    """Set limits that hold all, which are returned, labels and the viewpoint."""
+    """Set limits that hold all, which are returned, and labels."""
     box = view.box(0.06)
     low, high = box
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    axes.view_init(*angles(np.diff(view.segments, axis=1)[:, 0]))
+    axes.view_init(*_VIEW)
     for unseen in (axes.patch, *axes.spines.values()):
         unseen.set_visible(False)
-    axes.tick_params(labelsize=style.TEXT, labelcolor=style.INK, color=style.NEUTRAL, pad=-2)
+    axes.tick_params(labelsize=style.TEXT, color=style.NEUTRAL, pad=-2)
     three = (axes.xaxis, axes.yaxis, axes.zaxis)
     for axis, label in zip(three, view.axis_labels(125.0), strict=True):
         style.scale(axis, label, ticks=4)
@@ -210,26 +207,11 @@ def _fit(axes: Any, box: Float[np.ndarray, "2 3"], free: bool) -> None:
         zoom *= float((panel.size / drawn.size).min())
     spare = panel.height - drawn.height if free else 0.0
     if free:
-        canvas.set_height(figure, figure.get_figheight() - spare / figure.dpi)
+        figure.set_figheight(figure.get_figheight() - spare / figure.dpi)
     # What is above the panel stays at the top.
     shift = (panel.min + panel.max - drawn.min - drawn.max) / 2 - (0, spare / 2)
     axes.set_position(panel.translated(*shift).transformed(figure.transFigure.inverted()))
     canvas.settle(axes)
-
-
-def angles(steps: Float[np.ndarray, "steps 3"]) -> tuple[float, float]:
-    """Elevation and azimuth in degrees from which the steps look longest, all in all."""
-
-    def seen(pair: tuple[float, float]) -> float:
-        return float(np.linalg.norm(np.cross(steps, towards(*pair)), axis=1).sum())
-
-    return max(itertools.product(_ELEVATIONS, _AZIMUTHS), key=seen)
-
-
-def towards(elevation: float, azimuth: float) -> Float[np.ndarray, " 3"]:
-    """The unit vector towards an observer at these angles, in degrees."""
-    up, around = np.deg2rad((elevation, azimuth))
-    return np.array((np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)))
 
 
 def walls(view: View, box: Float[np.ndarray, "2 axes"]) -> list[Float[np.ndarray, "_ axes"]]:

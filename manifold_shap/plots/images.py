@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from manifold_shap._checks import to_tensor
-from manifold_shap.plots.colours import LIGHT, current
 
 _CHANNELS = (1, 3, 4)
 # Of red, green and blue in brightness (ITU-R BT.601).
@@ -39,8 +38,8 @@ class Image(NamedTuple):
         if bright.ndim == 3:
             bright, look = bright[..., :3] @ _BRIGHTNESS, _BLACK_TO_WHITE
         span = (look["vmax"] - look["vmin"]) / 2
-        # Beyond the data, towards black on light ground and towards white on dark ground.
-        end = "vmin" if (look["cmap"] == "gray") == (current() is LIGHT) else "vmax"
+        # Beyond the data, towards black.
+        end = "vmin" if look["cmap"] == "gray" else "vmax"
         pale = {**look, end: look[end] + (span if end == "vmax" else -span)}
         axes.imshow(bright, **pale, alpha=opacity)
 

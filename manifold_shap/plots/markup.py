@@ -4,7 +4,6 @@ from html import escape
 from math import isfinite
 
 from manifold_shap.plots import style, titles
-from manifold_shap.plots.colours import LIGHT
 from manifold_shap.plots.passages import Coloured, Column, Passage
 from manifold_shap.plots.text_layout import Word, runs
 
@@ -83,7 +82,7 @@ def _span(inside: str, value: float, limit: float) -> str:
 
 def _colour(share: float) -> str:
     """From the strongest blue at -1 through nothing to the strongest red at 1."""
-    code = LIGHT.raises if share > 0 else LIGHT.lowers
+    code = style.RAISES if share > 0 else style.LOWERS
     red, green, blue = (int(code[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},{_OPACITY * min(abs(share), 1):.3f})"
 

@@ -120,7 +120,7 @@ def pixel_maps(
                 LineCollection(list(edges), colors=style.SOFT, linewidths=0.5, alpha=0.7)
             )
     canvas.colour_bar(foot.figure, limit, largest > limit, label, cax=foot)
-    return canvas.finished(Panels(itertools.chain(*cells)))
+    return Panels(itertools.chain(*cells))
 
 
 def _check_images(explanation: Explanation) -> None:

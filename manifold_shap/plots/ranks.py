@@ -73,27 +73,6 @@ def _floats(column: pd.Series) -> Float[np.ndarray, " rows"]:
     return np.array([np.nan if pd.isna(value) else float(value) for value in column], dtype=float)
 
 
-def of_player(columns: pd.DataFrame) -> Ordered:
-    """A player's columns as numbers: of a group, the first principal component of those in order.
-
-    Columns count alike (standardised), missing cells as average ones; the component rises with the
-    most of them.
-    """
-    found = [ordered(columns.iloc[:, k]) for k in range(columns.shape[1])]
-    if len(found) == 1:
-        return found[0]
-    known = [each.numbers for each in found if each.known]
-    if not known:
-        return Ordered(np.full(len(columns), np.nan))
-    values = np.stack(known, 1)
-    absent = ~np.isfinite(values).any(1)
-    values = values - np.nanmean(values, axis=0)
-    values = np.nan_to_num(values / np.maximum(np.nanstd(values, axis=0), 1e-300))
-    direction = np.linalg.svd(values, full_matrices=False)[2][0]
-    component = values @ (direction if direction.sum() >= 0 else -direction)
-    return Ordered(np.where(absent, np.nan, component))
-
-
 def rank(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
     """Each row's place between low (0) and high (1); NaN where there is no order, or one row."""
     known = np.isfinite(values)

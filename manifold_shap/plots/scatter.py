@@ -92,7 +92,7 @@ def scatter(
     label = selection.shapley_axis(explanation, of, selection.kinds(explanation))
     style.scale(ax.yaxis, label, ticks=6)
     headline(ax, {"": explanation}, selection.title(explanation, k), why)
-    return canvas.finished(ax)
+    return ax
 
 
 def _feature(explanation: Explanation, argument: str, given: str | int) -> _Feature:
@@ -235,5 +235,5 @@ def _draw_on_scale(
         locator = AutoDateLocator(minticks=2, maxticks=5)
         bar.ax.yaxis.set_major_locator(locator)
         bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(locator))
-    bar.ax.tick_params(labelsize=style.TEXT, labelcolor=style.INK, length=0)
+    bar.ax.tick_params(labelsize=style.TEXT, length=0)
     bar.outline.set_visible(False)

@@ -105,7 +105,7 @@ def series(
     where = ", ".join(filter(None, (selection.row_name(first, row), part)))
     why = selection.why_of_row(first, output)
     headline(figure, by_name, f"Predicted {selection.quantity(first, k)}: {said}", where, why)
-    return canvas.finished(panels)
+    return panels
 
 
 def _check_series(explanation: Explanation) -> None:

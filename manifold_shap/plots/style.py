@@ -1,6 +1,6 @@
-"""Sets the look of all figures: type sizes, lines, numbers, and text that fits its place.
+"""Sets the look of all figures: type sizes, colours, lines, numbers, and text that fits its place.
 
-Sizes are set on each artist rather than in `matplotlib.rcParams`, which are the caller's.
+They are set on each artist rather than in `matplotlib.rcParams`, which are the caller's.
 """
 
 import math
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import Colormap
+from matplotlib.colors import ListedColormap
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 
-from manifold_shap.plots import colours, fonts
 from manifold_shap.tables.features import as_text
 
 # Inches and points: 8 pt at this width are still 6 pt in a column of 3.4 inches.
@@ -30,47 +30,50 @@ MARGIN = 6.0
 # Degrees, of labels too wide to stand side by side.
 _SLANT = 40
 
-# Colours for the current background, looked up at each use by `__getattr__`.
+# Of what has no sign, is missing, or is only a mark; of small print; of faint lines. They stand out
+# from light and dark grounds alike.
+NEUTRAL, SOFT, GRID = "#8c8c8c", "#757575", "#8c8c8c40"
+# Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
+RAISES, LOWERS = "#c23b3c", "#2f79b5"
+DIVERGING = colormaps["RdBu_r"]
+# From dark blue to orange, without the yellow of plasma, which is faint on white.
+SEQUENTIAL = ListedColormap(colormaps["plasma"](range(206)))
+# Okabe & Ito (2008), less yellow, which is faint on white, and with the wine of Tol (2021) for
+# their pink, which is the same grey as their green: neighbours differ in lightness.
+SERIES = ("#0072b2", "#e69f00", "#009e73", "#882255", "#56b4e9", "#d55e00", "#222222")
+
+# The ground, and what is drawn with a pen, see `__getattr__`.
 GROUND: str
 INK: str
-SOFT: str
-NEUTRAL: str
-GRID: str
-RAISES: str
-LOWERS: str
-DIVERGING: Colormap
-SEQUENTIAL: Colormap
-SERIES: tuple[str, ...]
 FONT: dict[str, Any]
 
 
 def __getattr__(name: str) -> Any:
-    """Colours, which are light or dark as the ground is when something is drawn."""
-    now = colours.current()
+    """Ground and ink, which are those of matplotlib's settings when something is drawn."""
+    if name == "GROUND":
+        return rcParams["figure.facecolor"]
+    if name == "INK":
+        return rcParams["text.color"]
     if name == "FONT":
-        return {"fontsize": TEXT, "color": now.ink}
-    if name in colours.NAMES:
-        return vars(now)[name.lower()]
+        return {"fontsize": TEXT, "color": rcParams["text.color"]}
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def strip(axes: Axes, grid: str) -> None:
     """Remove the box, and draw small ticks and faint lines across one axis ("x" or "y")."""
-    now = colours.current()
-    axes.set_facecolor(now.ground)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
-        spine.set_color(now.neutral)
-    axes.tick_params(labelsize=TEXT, labelcolor=now.ink, color=now.neutral, length=3)
+        spine.set_color(NEUTRAL)
+    axes.tick_params(labelsize=TEXT, color=NEUTRAL, length=3)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
-    axes.grid(visible=True, axis="x" if grid == "x" else "y", color=now.grid, linewidth=0.6)
+    axes.grid(visible=True, axis="x" if grid == "x" else "y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def scale(axis: Axis, label: str, ticks: int | None = None) -> None:
     """Label an axis, and write at most so many round numbers along it."""
-    axis.set_label_text(plain(label), fontsize=TEXT, color=colours.current().ink)
+    axis.set_label_text(plain(label), fontsize=TEXT)
     if ticks is not None:
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 
@@ -115,9 +118,8 @@ def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], floa
 
 def text_width(text: str, size: float = TEXT) -> float:
     """Width of text in points."""
-    text = fonts.readable(text)
-    font = FontProperties(family=fonts.families(text), size=size)
-    return text_to_path.get_text_width_height_descent(text, font, False)[0]
+    font = FontProperties(size=size)
+    return text_to_path.get_text_width_height_descent(_readable(text), font, False)[0]
 
 
 def shorten(text: str, width: float, size: float = TEXT) -> str:
@@ -139,7 +141,14 @@ def shorten(text: str, width: float, size: float = TEXT) -> str:
 
 def plain(text: str) -> str:
     """The text as matplotlib shows it literally: a dollar sign starts no formula."""
-    return fonts.readable(text).replace("$", r"\$")
+    return _readable(text).replace("$", r"\$")
+
+
+def _readable(text: str) -> str:
+    """The text without what no font draws: control characters and halves of characters."""
+    if text.isprintable():
+        return text
+    return "".join(each if each == "\n" or each.isprintable() else "\ufffd" for each in text)
 
 
 def number(value: float) -> str:

@@ -64,7 +64,8 @@ def _error_text(error: float | None, off: float | None, chosen: str) -> str:
     """The error of the chosen value function, beside that off the manifold."""
     if error is None:
         return ""
-    if off is None or chosen == OFF_MANIFOLD:
+    # An estimate without bias may be at or below zero, where a share says nothing.
+    if off is None or off <= 0 or chosen == OFF_MANIFOLD:
         return f"; error {style.number(error)}"
     if not 1e-4 <= abs(off) < 1e4:
         # In squares of a large or a small unit, which tell nobody anything.

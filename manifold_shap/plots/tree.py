@@ -46,7 +46,7 @@ def bifurcation_tree(partition: Partition | Tree, ax: Axes | None = None) -> Axe
             **style.FONT, **settings,
         )  # fmt: skip
     canvas.write_above(axes, ["Balances: left group (+) against right group (−)"])
-    return canvas.finished(axes)
+    return axes
 
 
 def _leaf_order(partition: Partition) -> list[int]:

@@ -74,7 +74,7 @@ def against_truth(
     canvas.legend_above(ax, points, legend, _HANDLE, title=title)
     own = f"The truth's own error: {style.number(next(iter(found.values())).truth_error)}"
     headline(ax, by_name, selection.title(truth, k), why, own, *_cautions(found))
-    return canvas.finished(ax)
+    return ax
 
 
 def _draw_points(

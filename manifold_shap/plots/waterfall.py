@@ -84,7 +84,7 @@ def waterfall(
     title = f"Predicted {quantity}: {said['prediction']}"
     why = selection.why_of_row(explanation, output)
     headline(ax, {"": explanation}, title, selection.row_name(explanation, row), why)
-    return canvas.finished(ax)
+    return ax
 
 
 def _in_unit(explanation: Explanation) -> str:

@@ -1,8 +1,7 @@
 """Writes an explanation as one HTML page, which needs no other file and no internet.
 
-The page is put together by a template of jinja2 from plain data; what it draws is HTML, but for
-compositions, which are drawn by plotly. A security policy in the page allows its own two scripts,
-by their checksums, and nothing else: no other script and no connection.
+The page is put together by a template of jinja2 from plain data. A security policy in the page
+allows its own script, by its checksum, and nothing else: no other script and no connection.
 """
 
 from manifold_shap.report.page import write

@@ -1,24 +1,19 @@
-"""Gathers what a page says of compositions: tables of their norms, and figures to turn."""
+"""Gathers what a page says of compositions: tables of their norms, step by step."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
 import torch
 
 from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
 from manifold_shap.plots.arrows import class_colour
-from manifold_shap.plots.interactive import interactive
 from manifold_shap.plots.path import Path
 from manifold_shap.report.rows import short
 
 # Players that have a step of their own, and classes that have a colour of their own.
 _STEPS, _CLASSES = 8, 8
-# Rows that have a figure, if they are not too many to fit.
-FIGURES = 30
 
 
 def classes_of(explanation: Explanation) -> list[dict[str, Any]]:
@@ -71,29 +66,3 @@ def _state(name: str, parts: torch.Tensor, chosen: Sequence[int]) -> dict[str, A
     if len(chosen) < len(parts):
         shares.append(max(0.0, 1.0 - sum(shares)))
     return {"name": name, "shares": shares}
-
-
-def can_be_turned(explanation: Explanation) -> bool:
-    """Whether rows have figures: not those of two classes, nor where plotly is not installed."""
-    several = explanation.partition is not None and len(explanation.classes) > 2
-    return several and find_spec("plotly") is not None
-
-
-def figures(explanation: Explanation, rows: Sequence[int]) -> list[dict[str, Any]]:
-    """Figures of plotly, of rows by position."""
-    found = []
-    for row in rows:
-        figure = interactive(explanation, row, most=_STEPS).to_plotly_json()
-        # Half of a figure; the script has colours of its own, for light and for dark.
-        figure["layout"].pop("template", None)
-        found.append(
-            {"data": [_listed(each) for each in figure["data"]], "layout": figure["layout"]}
-        )
-    return found
-
-
-def _listed(trace: dict[str, Any]) -> dict[str, Any]:
-    """A trace with numbers as lists, which are as long when they are compressed."""
-    return {
-        key: each.tolist() if isinstance(each, np.ndarray) else each for key, each in trace.items()
-    }

@@ -1,36 +1,11 @@
-"""Packs scripts and data for a page: compressed, escaped, and named by their checksums."""
+"""Packs scripts and data for a page: escaped, and named by their checksums."""
 
 import base64
-import gzip
 import hashlib
 import json
 import math
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
-from importlib.util import find_spec
 from typing import Any
-
-
-@cache
-def plotly_script() -> str | None:
-    """The source of plotly.js; None where plotly is not installed."""
-    if find_spec("plotly") is None:
-        return None
-    source = files("plotly") / "package_data" / "plotly.min.js"
-    # Browsers read any end of a line as "\n", and take the checksum of that.
-    return source.read_text(encoding="utf-8").replace("\r\n", "\n").replace("\r", "\n")
-
-
-@cache
-def packed_plotly() -> str:
-    """plotly.js as `packed`; it is 4.8 MB otherwise."""
-    return packed(plotly_script() or "")
-
-
-def packed(text: str) -> str:
-    """Text in base64, compressed by gzip; the same for the same text."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
 def checksum(script: str) -> str:

@@ -10,7 +10,7 @@ from manifold_shap.quality import OFF_MANIFOLD
 from manifold_shap.report.rows import short
 
 # Told in words of their own.
-_TOLD = ("quality", "receipt", "model")
+_TOLD = ("quality", "audit", "model")
 # Words for names in records that say little to people who have not read the code.
 _WORDS = {
     "auto": "choice of the estimator",
@@ -96,16 +96,16 @@ def warnings_of(explanation: Explanation) -> list[str]:
     return [f"{selection.capital(each.rstrip('.'))}." for each in found]
 
 
-def receipt_of(explanation: Explanation) -> str:
+def audit_of(explanation: Explanation) -> str:
     """The error that was measured, in a sentence; empty if it was not."""
-    receipt = explanation.receipt
-    if receipt is None:
+    audit = explanation.audit
+    if audit is None:
         return ""
-    figure, low, high = (float(each) for each in receipt.relative_error())
+    figure, low, high = (float(each) for each in audit.relative_error())
     around = f" (95 % interval {low:.1%} to {high:.1%})" if math.isfinite(low + high) else ""
     return (
-        f"{style.count(receipt.rows, 'row')} were estimated again without bias, by "
-        f"{receipt.reference!r}: the relative error of the Shapley values is {figure:.1%}{around}."
+        f"{style.count(audit.rows, 'row')} were estimated again without bias, by "
+        f"{audit.reference!r}: the relative error of the Shapley values is {figure:.1%}{around}."
     )
 
 

@@ -1,19 +1,20 @@
 """Puts a page together, and writes it whole."""
 
-from collections.abc import Iterable, Sequence, Sized
+import warnings
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib import rc_context
+from matplotlib import style as styles
 from matplotlib.colors import to_hex
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.interactions import Interactions
-from manifold_shap.io.places import place_of
-from manifold_shap.plots import selection, style
-from manifold_shap.plots.colours import LIGHT, dark
+from manifold_shap.io.files import location, write_bytes
+from manifold_shap.plots import interaction_map, selection, style
+from manifold_shap.plots.bar import bar
 from manifold_shap.report import balances, bundle, curves, facts, overall, pictures, rows
 from manifold_shap.report.shown import MOST_ROWS, Shown
 
@@ -21,12 +22,14 @@ from manifold_shap.report.shown import MOST_ROWS, Shown
 LARGEST = 3_000_000
 _AROUND = 60_000
 _ENDS = (".html", ".htm")
-# Of the colour behind the strongest word, of 255: text upon it can be read on light and dark pages.
+# Of the colour behind the strongest word, of 255: text upon it can be read.
 _OPACITY = 191
-# Rows of the table on paper.
-_PRINTED = 12
 # Characters of a channel's name, beside its curve.
 _CHANNEL = 32
+# What may be shown of all rows for an output.
+_NOTHING = dict.fromkeys(("bars", "swarm", "pairs", "words", "map"))
+# Bars of global values.
+_GLOBAL = 15
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Given:
                 "Expected rows of shape (height, width) or (channels, height, width) together with "
                 f"`images` but got {self.explanation.players.event}; leave `images` out."
             )
+        if self.series is not None:
+            curves.channels_of(self.explanation, self.series)
         if self.global_values is not None:
             if not isinstance(self.global_values, GlobalValues):
                 raise TypeError(
@@ -116,31 +121,50 @@ def _check_tokens(given: Any, rows: int) -> None:
 
 def write(explanation: Explanation, path: str | Path, **given: Any) -> None:
     """Write a page; see `Explanation.report`."""
-    place = place_of(path)
+    place = location("path", path)
     if Path(str(path)).suffix.lower() not in _ENDS:
         raise ValueError(f"Expected `path` to end in '.html' but got {str(path)!r}.")
-    place.write(page(Given(explanation, **given)).encode())
+    write_bytes(place, page(Given(explanation, **given)).encode())
 
 
 def page(given: Given) -> str:
     """The text of a page, which has fewer rows where many would make it too large."""
-    most = MOST_ROWS
-    while True:
-        # Light colours in the markup; those of dark pages come from the style sheet.
-        with rc_context({"figure.facecolor": LIGHT.ground}):
-            text = _page(given, most)
-        shown, size = min(most, len(given.explanation.phi)), len(text.encode())
-        if size <= LARGEST or shown == 1:
-            return text
+    most, shown = MOST_ROWS, Shown.of(given.explanation)
+    # Not in colours of the user's, for which the page has none that suit.
+    with styles.context("default"), warnings.catch_warnings():
+        # Of characters that matplotlib has no letters for: browsers have fonts of their own.
+        warnings.filterwarnings("ignore", "Glyph")
+        figures = _figures(given, shown)
         # What is the same for any number of rows does not shrink.
-        turned = balances.can_be_turned(given.explanation)
-        fixed = _AROUND + (len(bundle.packed_plotly()) if turned else 0)
-        most = max(1, min(shown - 1, int(0.95 * shown * (LARGEST - fixed) / max(size - fixed, 1))))
+        fixed = _AROUND + sum(len(url) for each in figures.values() for url in each.values())
+        while True:
+            text = _page(given, shown, most, figures)
+            count, size = min(most, len(given.explanation.phi)), len(text.encode())
+            if size <= LARGEST or count == 1:
+                return text
+            share = (LARGEST - fixed) / max(size - fixed, 1)
+            most = max(1, min(count - 1, int(0.95 * count * share)))
 
 
-def _page(given: Given, most: int) -> str:
+def _figures(given: Given, shown: Shown) -> dict[int | None, dict[str, str]]:
+    """What is drawn of all rows together: for each output, and under None of global values."""
+    explanation, pairs = given.explanation, given.interactions
+    found: dict[int | None, dict[str, str]] = {output: {} for output in shown.outputs}
+    if not explanation.players.by_row:
+        for output in shown.outputs:
+            if _kind(given) in ("table", "series"):
+                found[output] |= overall.of_output(explanation, shown.order, output)
+            if pairs is not None:
+                found[output]["pairs"] = overall.drawn(interaction_map(pairs, output=output))
+    if given.global_values is not None:
+        found[None] = {"bars": overall.drawn(bar(given.global_values, most=_GLOBAL))}
+    return found
+
+
+def _page(
+    given: Given, shown: Shown, most: int, figures: Mapping[int | None, dict[str, str]]
+) -> str:
     explanation = given.explanation
-    shown = Shown.of(explanation)
     chosen = shown.rows(most)
     found = rows.rows_of(shown, chosen, given.tokens, _kind(given))
     scale = _ADDED[found.kind](given, chosen, found) if found.kind in _ADDED else None
@@ -153,17 +177,22 @@ def _page(given: Given, most: int) -> str:
         for position, row in zip(chosen, found.data, strict=True):
             own = [each["output"] for each in row["outputs"]]
             row["pairs"] = rows.pairs_of_row(given.interactions, position, own)
-    drawn: list[dict[str, Any]] = []
     if explanation.partition is not None:
         data["classes"] = balances.classes_of(explanation)
         paths = balances.of_rows(explanation, chosen, data["classes"])
         for row, path in zip(found.data, paths, strict=True):
             row["path"] = path
-        if balances.can_be_turned(explanation):
-            drawn = balances.figures(explanation, chosen[: balances.FIGURES])
     named = sorted(set().union(*map(rows.players_of, found.data)))
     data["players"] = {i: rows.short(explanation.players.names[i]) for i in named}
-    return _rendered(given, shown, chosen, found, data, drawn, scale)
+    of_outputs = []
+    for j in shown.outputs:
+        own_of = {"index": j, "name": data["outputs"][j], **_NOTHING, **figures[j]}
+        if found.kind == "texts":
+            own_of["words"] = overall.of_words(found, j)
+        elif found.kind == "pictures":
+            own_of["map"] = pictures.mean_map(explanation, chosen, j)
+        of_outputs.append(own_of)
+    return _rendered(given, shown, found, data, of_outputs, figures.get(None), scale)
 
 
 def _all(explanation: Explanation) -> range:
@@ -214,54 +243,40 @@ def _end(limit: float) -> str:
 def _rendered(
     given: Given,
     shown: Shown,
-    chosen: Sequence[int],
     found: rows.Rows,
     data: dict[str, Any],
-    drawn: Sequence[dict[str, Any]],
+    outputs: Sequence[dict[str, Any]],
+    global_values: Mapping[str, str] | None,
     scale: str | None,
 ) -> str:
     explanation = given.explanation
     environment = _environment()
-    told = {"light": LIGHT, "opacity": _OPACITY, "printed": _PRINTED, "figure_count": len(drawn)}
-    script = environment.get_template("report.js").render(told).strip()
-    plotly = bundle.plotly_script() if drawn else None
-    sums = [bundle.checksum(each) for each in (script, plotly) if each is not None]
-    of_outputs = [
-        {"index": j, "name": data["outputs"][j], **_overall(given, shown, chosen, found, j)}
-        for j in shown.outputs
-    ]
+    script = environment.get_template("report.js").render(colours=style, opacity=_OPACITY).strip()
     text = environment.get_template("report.html").render(
         title=given.title or _title(explanation, shown),
         explanation=explanation,
         counts=_counts(explanation),
-        shown=len(chosen),
-        sums=sums,
+        checksum=bundle.checksum(script),
         script=script,
-        light=LIGHT,
-        dark=dark(),
-        colours=_colours(),
+        colours=style,
         opacity=_OPACITY,
-        signed=[to_hex(LIGHT.diverging(k / 8)) for k in range(9)],
-        outputs=of_outputs,
+        signed=[to_hex(style.DIVERGING(k / 8)) for k in range(9)],
+        outputs=outputs,
         unit=explanation.unit,
         kinds=selection.kinds(explanation),
         lines=found.lines,
-        printed=_PRINTED,
         scale=scale,
         model=facts.model_of(explanation),
         quality=facts.quality_of(explanation),
         warnings=facts.warnings_of(explanation),
-        receipt=facts.receipt_of(explanation),
+        audit=facts.audit_of(explanation),
         made_by=facts.made_by(explanation),
-        global_values=None if given.global_values is None else overall.known(given.global_values),
+        global_values=global_values,
         interactions=given.interactions,
         index="" if given.interactions is None else given.interactions.index,
         classes=data.get("classes", []),
         kind=found.kind,
         data=bundle.as_json(data),
-        figures=bundle.packed(bundle.as_json(drawn)) if drawn else "",
-        plotly=bundle.packed_plotly() if drawn else "",
-        figure_count=len(drawn),
     )
     # Halves of characters, which UTF-8 cannot hold.
     return text.encode("utf-8", "replace").decode()
@@ -285,30 +300,6 @@ def _counts(explanation: Explanation) -> list[str]:
         f"at most {players} in a row" if explanation.players.by_row else players,
         style.count(len(explanation.outputs), "output"),
     ]
-
-
-def _overall(
-    given: Given, shown: Shown, chosen: Sequence[int], found: rows.Rows, output: int
-) -> dict[str, Any]:
-    """What is said of all rows together, for one output."""
-    own: dict[str, Any] = {}
-    if found.kind == "texts":
-        own["words"] = overall.of_words(found, output)
-    elif found.kind == "pictures":
-        own["map"] = pictures.mean_map(given.explanation, chosen, output)
-    elif not given.explanation.players.by_row:
-        own |= overall.of_output(given.explanation, shown.order[: len(chosen)], output)
-    if given.interactions is not None and not given.explanation.players.by_row:
-        own["pairs"] = overall.paired(given.interactions, output)
-    return own
-
-
-def _colours() -> list[dict[str, str]]:
-    """Of points from low to high values: on light ground, and lighter ones on dark ground."""
-    steps = [k / (overall.COLOURS - 1) for k in range(overall.COLOURS)]
-    light = [to_hex(LIGHT.sequential(each)) for each in steps]
-    lighter = [to_hex(dark().sequential(each)) for each in steps]
-    return [{"light": one, "dark": other} for one, other in zip(light, lighter, strict=True)]
 
 
 def _environment() -> Any:

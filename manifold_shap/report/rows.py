@@ -86,7 +86,7 @@ def _row(
     """Of a row: its label, and for each of its outputs the base, the prediction and the steps.
 
     A step is `[player, value, standard error, both as text]`, the largest first; so many as `lines`
-    are shown at first, and `every` step is there for who asks for all, or these alone. `rest` is
+    are shown, and `every` step is there for the colours of words, or these alone. `rest` is
     how many players have no line, the sum of their values, and that as text.
     """
     found = []
@@ -172,30 +172,25 @@ def _line(some: Explanation, k: int, row: Mapping[str, Any]) -> dict[str, Any]:
         largest.append((name + value, words))
     base, prediction = main["said"]
     output = short(some.outputs[main["output"]])
-    numbers = [main["prediction"], main["base"], steps[0][1] if steps else 0.0]
     if some.partition is not None:
-        output, prediction, base, numbers = _of_composition(some, k, numbers)
+        output, prediction, base = _of_composition(some, k)
     return {
         "label": row["label"],
         "output": output,
         "prediction": prediction,
         "base": base,
         "largest": largest,
-        "numbers": numbers,
         "text": _passage(row["words"]),
     }
 
 
-def _of_composition(
-    some: Explanation, k: int, numbers: list[float]
-) -> tuple[str, str, str, list[float]]:
+def _of_composition(some: Explanation, k: int) -> tuple[str, str, str]:
     """The most probable class, its probability and that at the base."""
     states = torch.stack((some.prediction[k], some.base[k])).double()
     after, before = simplex.ilr_inv(states, some.basis).exp()
     top = int(after.argmax())
-    shares = [float(after[top]), float(before[top])]
-    said = [Probability().amount(share) for share in shares]
-    return short(some.classes[top]), said[0], said[1], [*shares, *numbers[2:]]
+    prediction, base = (Probability().amount(float(each[top])) for each in (after, before))
+    return short(some.classes[top]), prediction, base
 
 
 def _passage(words: Sequence[Sequence[Any]]) -> str:

@@ -9,7 +9,9 @@ from manifold_shap.plots import selection
 
 # Rows of the table, unless they take too much room.
 MOST_ROWS = 400
-# Outputs of all rows together, and of a row; where there are no more, each row has all of them.
+# Outputs of all rows together, each with figures of its own.
+_DRAWN = 5
+# Outputs of a row; where there are no more than the first, each row has all of them.
 _OUTPUTS, _OUTPUTS_OF_ROW = 10, 5
 
 
@@ -41,7 +43,7 @@ class Shown:
         else:
             weight = explanation.phi.double().abs().nanmean((0, 1))
         weight[main] = torch.inf
-        largest = weight.argsort(descending=True, stable=True)[:_OUTPUTS].tolist()
+        largest = weight.argsort(descending=True, stable=True)[:_DRAWN].tolist()
         if len(largest) == len(explanation.outputs):
             largest = [main, *(k for k in range(len(largest)) if k != main)]
         return cls(explanation, tuple(order[:MOST_ROWS]), tuple(largest))

@@ -121,7 +121,7 @@ class OnSimplex:
 
         A rotation: compositions, norms and angles stay what they are. Standard errors stay known
         where they are zero, or where `covariance` is; a `model_error` where it is zero, so that
-        explanations are put into the basis before they are `averaged`. A receipt, which is of the
+        explanations are put into the basis before they are `averaged`. An audit, which is of the
         coordinates that were, is left behind.
 
         Args:
@@ -148,7 +148,7 @@ class OnSimplex:
             standard_error=errors,
             covariance=covariance,
             model_error=None if self.model_error is None else _exact_or_nan(self.model_error),
-            made_by={name: each for name, each in self.made_by.items() if name != "receipt"},
+            made_by={name: each for name, each in self.made_by.items() if name != "audit"},
             base=self.base @ turn.T,
             prediction=self.prediction @ turn.T,
             outputs=partition.names,

@@ -26,7 +26,7 @@ def _few_test_pairs() -> Iterator[None]:
 
 
 class Blank:
-    """In the place of axes, of a figure of matplotlib, of one of plotly and of coloured text."""
+    """In the place of axes, of a figure of matplotlib and of coloured text."""
 
     html = ""
 
@@ -39,9 +39,6 @@ class Blank:
 
     def savefig(self, path: Path, **_: object) -> None:
         path.touch()
-
-    def to_html(self) -> str:
-        return ""
 
 
 def _blank(signature: inspect.Signature) -> Callable[..., Blank]:

@@ -38,7 +38,7 @@ def test_a_run_in_log_ratios_draws_compositions(
     assert explanation.compositions().shape == (2, 4, 3)
     kinds = ("compositions", "cumulative", "parallel_coordinates", "ilr_plane")
     assert {f"{kind}_{row}.png" for kind in kinds for row in (0, 1)} <= files
-    assert {"bifurcation_tree.png", "interactive_0.html", "interactive_1.html"} <= files
+    assert "bifurcation_tree.png" in files
     assert "largest norms" in capsys.readouterr().out
 
 
@@ -46,7 +46,7 @@ def test_figures_of_other_rows_are_removed(runs: Path) -> None:
     compositions(runs, "instances=[0]")
     _, files = compositions(runs, "instances=[5]")
     assert "ilr_plane_5.png" in files
-    assert not {"ilr_plane_0.png", "interactive_0.html"} & files
+    assert "ilr_plane_0.png" not in files
 
 
 def test_another_basis_is_a_rotation(runs: Path) -> None:

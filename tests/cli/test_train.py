@@ -538,20 +538,20 @@ def test_an_amortised_explainer_compares_surrogates_alone(amortized: Path) -> No
         explain(amortized, "data=iris", "estimator=amortized", "instances=3")
 
 
-def test_streamed_amortised_values_come_with_a_receipt(amortized: Path, capsys: Said) -> None:
+def test_streamed_amortised_values_come_with_an_audit(amortized: Path, capsys: Said) -> None:
     words = ["data=iris", "estimator=amortized", "instances=all", "compare=[]", "block=8"]
     summary = explain(amortized, *words)
-    receipt = explained(amortized, data="iris").receipt
-    assert receipt is not None
-    assert summary["receipt"] == receipt.summary
+    audit = explained(amortized, data="iris").audit
+    assert audit is not None
+    assert summary["audit"] == audit.summary
     # All of them, as there are fewer than 200.
-    assert receipt.rows == summary["instances"]
-    assert receipt.reference == "exact"
-    assert repr(receipt) in capsys.readouterr().out
-    summary = explain(amortized, *words, "receipt=0", "precision=auto")
-    assert "receipt" not in summary
-    with pytest.raises(ValueError, match="`receipt` to be a whole number of at least 0"):
-        explain(amortized, *words, "receipt=-1")
+    assert audit.rows == summary["instances"]
+    assert audit.reference == "exact"
+    assert repr(audit) in capsys.readouterr().out
+    summary = explain(amortized, *words, "audit=0", "precision=auto")
+    assert "audit" not in summary
+    with pytest.raises(ValueError, match="`audit` to be a whole number of at least 0"):
+        explain(amortized, *words, "audit=-1")
 
 
 def test_an_amortised_explainer_is_read_once_for_all_blocks(

@@ -97,3 +97,11 @@ def test_intervals_of_a_row_are_as_wide_beside_rows_of_other_counts() -> None:
         torch.testing.assert_close(
             half[row], quantile * error, equal_nan=True, rtol=1e-3, atol=1e-6
         )
+
+
+def test_what_was_chosen_is_told_for_each_number_of_players() -> None:
+    value, x = Ragged(), Ragged.some_rows()
+    made_by = ms.auto_shapley(value, x, evaluations=6).made_by
+    assert made_by["auto"].keys() == made_by["estimator"].keys() == {"1", "2", "3", "4"}
+    assert [made_by["estimator"][n] for n in "1234"] == ["exact"] * 3 + ["permutation"]
+    assert made_by["auto"]["4"].startswith("permutation: ")

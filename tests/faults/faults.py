@@ -242,7 +242,7 @@ FAULTS = (
     ),
     Fault(
         "one seed for all blocks",
-        "io/streaming.py",
+        "streaming.py",
         "_random.fold(torch.tensor(self.seed), number)",
         "_random.fold(torch.tensor(self.seed), 0)",
         ("tests/io/test_streaming.py",),

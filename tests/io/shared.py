@@ -7,20 +7,31 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pandas as pd
 import torch
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 import manifold_shap as ms
 
-ROWS = torch.randn(96, 4, generator=torch.Generator().manual_seed(1))
-FRAME = pd.DataFrame(ROWS.numpy(), columns=list("abcd"))
+ROWS = torch.randn(22, 4, generator=torch.Generator().manual_seed(1))
 FEW = partial(ms.permutation_shapley, permutations=4)
+# Blocks of 8, 8 and 6 rows.
+BLOCK = 8
 
 
 def game(x: Tensor, mask: Tensor) -> Tensor:
     return (x[:, None] * mask).cumsum(-1).tanh()
+
+
+def run(path: Any, **changes: Any) -> int:
+    """Explain the rows in three blocks, unless something else is said."""
+    call = {"value": game, "x": ROWS, "estimator": FEW, "block": BLOCK}
+    return ms.explain_rows(path, **{**call, **changes})
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    """Every file of a store, by its name in it."""
+    files = [path for path in sorted(store.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(store)): path.read_bytes() for path in files}
 
 
 class Watched:
@@ -51,14 +62,3 @@ def stuck(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
     if len(x) > 1:
         os._exit(9)
     return FEW(value, x, seed=seed)
-
-
-def allow_failures(dask_scheduler: Any, count: int = 3) -> None:
-    """How many workers may die of a task."""
-    dask_scheduler.allowed_failures = count
-
-
-def drawn_value() -> ms.ValueFunction:
-    """A value function of a logistic regression of four columns, which draws."""
-    model = LogisticRegression().fit(ROWS.numpy(), (ROWS.sum(1) > 0).long().numpy())
-    return ms.imputed_value(model, ms.MarginalImputer(FRAME), draws=2)

@@ -81,17 +81,6 @@ def test_a_summary_of_few_rows_and_one_of_many_outputs_says_so(digits: ms.Explan
     assert "outputs" not in beeswarm(many, output="2").figure.get_suptitle()
 
 
-def test_groups_have_the_colours_of_their_columns() -> None:
-    axes = beeswarm(table({"years": ["age"], "rest": ["sex", "gain ($)", "owner"], "?": ["city"]}))
-    colours = np.ma.filled(axes.collections[0].get_array(), np.nan).reshape(3, 6)
-    by_label = dict(zip(tick_labels(axes), colours, strict=True))
-    np.testing.assert_allclose(by_label["years"], [0.4, 0, 1, 0.6, 0.2, 0.8])
-    assert np.ptp(by_label["rest"]) == 1
-    assert np.isnan(by_label["?"]).all()
-    title = " ".join(axes.figure.get_suptitle().split())
-    assert "groups: colour of the first principal component" in title
-
-
 def test_rows_have_no_point_for_players_that_they_lack() -> None:
     explanation = ragged()[[1, 0]]
     axes = beeswarm(explanation)
@@ -103,10 +92,11 @@ def test_rows_have_no_point_for_players_that_they_lack() -> None:
     np.testing.assert_allclose(rest.sum(0), explanation.phi[..., 0].nansum(1), rtol=1e-5)
 
 
-def test_superpixels_and_single_rows_are_grey_without_a_colour_bar(
+def test_superpixels_single_rows_and_groups_are_grey_without_a_colour_bar(
     patches: ms.Explanation, people: ms.Explanation
 ) -> None:
-    for axes in (beeswarm(patches), beeswarm(people[[2]])):
+    grouped = table({"all": ["age", "sex", "gain ($)", "owner", "city"]})
+    for axes in (beeswarm(patches), beeswarm(people[[2]]), beeswarm(grouped)):
         assert axes.figure.axes == [axes]
         assert np.isnan(np.ma.filled(axes.collections[0].get_array(), np.nan)).all()
         save(axes.figure)
@@ -124,13 +114,3 @@ def test_several_explanations_stand_side_by_side_on_the_same_scales(people: ms.E
         np.testing.assert_allclose(x[:2], explanation.phi[:, shown, 1].T.numpy(), rtol=1e-6)
     assert tick_labels(panels[0])[-1] == "3 other features"
     assert len({panel.get_xlim() for panel in panels}) == 1
-
-
-def test_the_last_panel_of_every_column_has_its_ticks(people: ms.Explanation) -> None:
-    axes = beeswarm(dict.fromkeys("abcde", people))
-    axes.figure.draw_without_rendering()
-    labelled = [
-        any(label.get_visible() and label.get_text() for label in panel.get_xticklabels())
-        for panel in axes
-    ]
-    assert labelled == [False, True, True, True, True]

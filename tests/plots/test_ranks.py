@@ -44,18 +44,3 @@ def test_ranks_lie_between_low_and_high() -> None:
     np.testing.assert_allclose(ranks.rank(np.array([2.0, 2, NAN])), [0.5, 0.5, NAN])
     assert np.isnan(ranks.rank(np.array([2.0]))).all()
     assert np.isnan(ranks.rank(np.array([NAN, NAN]))).all()
-
-
-def test_a_group_is_ordered_by_its_first_principal_component() -> None:
-    generator = np.random.default_rng(0)
-    size = generator.normal(size=200)
-    noise = 0.1 * generator.normal(size=(2, 200))
-    frame = pd.DataFrame({"area": 1000 * (size + noise[0]), "side": size + noise[1]})
-    found = ranks.of_player(frame.assign(name="text", other=list("abcd") * 50)).numbers
-    assert np.corrcoef(found, size)[0, 1] > 0.99
-    frame.iloc[0] = NAN
-    frame.iloc[1, 0] = NAN
-    found = ranks.of_player(frame).numbers
-    assert np.isnan(found[0])
-    assert np.isfinite(found[1:]).all()
-    assert not ranks.of_player(pd.DataFrame({"a": list("abc"), "b": list("cab")})).known

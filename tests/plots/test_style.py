@@ -3,14 +3,15 @@
 import gc
 import math
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 
 import matplotlib
+import matplotlib.style as style_of_matplotlib
 import numpy as np
 import pytest
 import torch
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
@@ -18,8 +19,6 @@ from manifold_shap.plots import (
     bar,
     beeswarm,
     compositions,
-    cumulative,
-    fonts,
     heatmap,
     ilr_plane,
     ilr_space,
@@ -35,7 +34,6 @@ from tests.plots.helpers import (
     assert_nothing_is_cut,
     composed,
     explained,
-    save,
     score,
     tick_labels,
     written,
@@ -48,39 +46,33 @@ def figures(
 ) -> dict[str, Figure]:
     half = replace(people, made_by={"half_trained": True})
     drawn = {
-        "maps": pixel_maps({"on manifold": digits, "off manifold": digits}),
-        "one map": pixel_maps(patches, rows=[0], output="cat"),
+        "maps": pixel_maps({"on manifold": digits, "off manifold": digits}, rows=[0]),
         "waterfall": waterfall(half),
-        "bars": bar(half),
         "grouped bars": bar({"on manifold": people, "off manifold": people}, row=0, most=2),
         "global bars": bar(ms.global_values(people, ["poor", "rich"] * 3)),
         "swarms": beeswarm(half),
-        "five swarms": beeswarm(dict.fromkeys("abcde", people)),
+        "three swarms": beeswarm(dict.fromkeys("abc", people)),
         "scatter": scatter(half, "age", color="city"),
         "heatmap": heatmap(half),
         "curve": mse_curve({"on": score(0.1, [0.0, 1.0]), "off": score(0.2, [0.0, 1.0])}, 2),
-        "plane": ilr_plane(replace(composed(), made_by={"half_trained": True})),
     }
     return {name: each.figure for name, each in drawn.items()}
 
 
-def test_figures_save_without_warnings_and_cut_no_text(figures: dict[str, Figure]) -> None:
+def test_figures_cut_no_text(figures: dict[str, Figure]) -> None:
     for figure in figures.values():
-        assert save(figure).startswith(b"\x89PNG")
         assert_nothing_is_cut(figure)
-    for name in ("waterfall", "bars", "swarms", "scatter", "heatmap", "plane"):
+    for name in ("waterfall", "swarms", "scatter", "heatmap"):
         assert "Caution: half-trained value function" in figures[name].get_suptitle()
 
 
 def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
-    names = (LONG + "1", LONG + "2", "$x$ and $y$", "_hidden", "two\nlines", "")
+    names = (LONG + "1", LONG + "2", "$x$ and $y$", "_hidden", "two\nlines", "\ud800\x07")
     explanation = explained(torch.rand(4, 6), ms.Players.of_elements((6,), names), (LONG, "b"))
     scores = {LONG: score(0.1, [0.0, 1.0]), "_x": score(0.2, [0.0, 1.0])}
     for drawn in (
         waterfall(explanation, output=LONG),
         bar({LONG: explanation, "_b": replace(explanation, base=explanation.base + 1)}, row=0),
-        bar(explanation, output=LONG),
-        beeswarm(explanation, output=LONG),
         beeswarm({LONG: explanation, "_b": explanation}),
         mse_curve(scores),
         heatmap(explanation, output=LONG),
@@ -90,7 +82,16 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
         assert_nothing_is_cut(drawn.figure)
     labels = tick_labels(beeswarm(explanation))
     assert len(set(labels)) == 6
-    assert r"\$x\$ and \$y\$" in labels
+    assert {r"\$x\$ and \$y\$", "two lines", "\ufffd\ufffd"} <= set(labels)
+
+
+def test_ground_and_ink_are_those_of_matplotlib(people: ms.Explanation) -> None:
+    with style_of_matplotlib.context("dark_background"):
+        axes = waterfall(people)
+        words = [axes.figure._suptitle, axes.xaxis.label, *axes.get_yticklabels()]
+        assert to_hex(axes.figure.get_facecolor()) == to_hex(axes.get_facecolor()) == "#000000"
+        assert {to_hex(word.get_color()) for word in words} == {"#ffffff"}
+    assert to_hex(waterfall(people).figure.get_facecolor()) == "#ffffff"
 
 
 def test_figures_show_themselves_in_notebooks(people: ms.Explanation) -> None:
@@ -109,16 +110,10 @@ def test_given_axes_show_nothing_of_their_own(people: ms.Explanation) -> None:
 
 def test_figures_leave_no_trace(people: ms.Explanation) -> None:
     before = dict(matplotlib.rcParams)
-    plots = (
-        bar,
-        beeswarm,
-        lambda _: ilr_plane(composed()),
-        lambda _: ilr_space(composed(classes=4)),
-    )
     references = []
-    for plot in plots:
+    for plot in (bar, lambda _: ilr_space(composed(classes=4))):
         figure = plot(people).figure
-        save(figure)
+        figure.draw_without_rendering()
         references.append(weakref.ref(figure))
     del figure
     gc.collect()
@@ -164,54 +159,11 @@ def test_shortened_text_keeps_both_ends_and_fits() -> None:
     assert style.shorten("anything", 0.0) == "…"
 
 
-@pytest.fixture
-def _fonts_are_found_anew() -> Iterator[None]:
-    fonts._usual.cache_clear()
-    fonts._others.cache_clear()
-    yield
-    fonts._usual.cache_clear()
-    fonts._others.cache_clear()
-
-
-# Of the fonts that come with matplotlib, only STIX has it.
-RARE = "\U0001d716"
-
-
-@pytest.mark.usefixtures("_fonts_are_found_anew")
-@pytest.mark.parametrize("given", [False, True])
-def test_characters_that_the_usual_font_lacks_are_drawn_by_another(
-    monkeypatch: pytest.MonkeyPatch, given: bool
-) -> None:
-    monkeypatch.setitem(matplotlib.rcParams, "font.family", ["DejaVu Sans Mono"])
-    players = ms.Players.of_elements((2,), ["𝕊ize", f"{RARE}age"])
-    ax = Figure(layout="constrained").subplots() if given else None
-    axes = bar(explained(torch.rand(2, 2), players, (RARE,)), ax=ax)
-    # A character without a glyph would be a warning, and so an error.
-    assert_nothing_is_cut(axes.figure)
-    families = {label.get_text(): label.get_fontfamily() for label in axes.get_yticklabels()}
-    *usual, found = families[f"{RARE}age"]
-    assert usual == families["𝕊ize"] == ["DejaVu Sans Mono", "DejaVu Sans"]
-    title = axes._left_title if given else axes.figure._suptitle
-    assert found in title.get_fontfamily()
-
-
-def test_characters_that_no_font_has_leave_the_rest_to_be_read() -> None:
-    players = ms.Players.of_elements((1,), ["\U000f1234 in years"])
-    axes = bar(explained(torch.zeros(2, 1), players, ("a",)), row=0)
-    assert save(axes.figure)
-    assert tick_labels(axes)[0] == f"{fonts.MISSING} in years = 0"
-    assert fonts.readable("Größe, рост, 𝕊") == "Größe, рост, 𝕊"
-
-
-def test_several_panels_take_the_place_of_given_axes(
-    digits: ms.Explanation, people: ms.Explanation
-) -> None:
+def test_several_panels_take_the_place_of_given_axes(people: ms.Explanation) -> None:
     explanation = composed(classes=4)
     for plot in (
         lambda ax: compositions(explanation, ax=ax),
-        lambda ax: cumulative(explanation, ax=ax),
         lambda ax: beeswarm({"a": people, "b": people}, ax=ax),
-        lambda ax: pixel_maps(digits, rows=[0], ax=ax),
         lambda ax: [ilr_space(explanation, ax=ax)],
     ):
         figure = Figure(layout="constrained", figsize=(10, 5))

@@ -116,15 +116,15 @@ def scored(name: str, score: Any) -> Results:
     yield f"{name}, by row", score.by_row
 
 
-def audited(name: str, receipt: Any) -> Results:
+def audited(name: str, found: Any) -> Results:
     """The measured error of Shapley values, with intervals."""
-    yield f"{name}, relative error", torch.stack(tuple(receipt.relative_error()))
-    yield f"{name}, bias", torch.stack(tuple(receipt.bias()), -1).flatten(0, 1)
+    yield f"{name}, relative error", torch.stack(tuple(found.relative_error()))
+    yield f"{name}, bias", torch.stack(tuple(found.bias()), -1).flatten(0, 1)
     yield (
         f"{name}, squared error",
-        torch.stack(tuple(receipt.mean_squared_error()), -1).flatten(0, 1),
+        torch.stack(tuple(found.mean_squared_error()), -1).flatten(0, 1),
     )
-    yield f"{name}, rows", torch.tensor(receipt.rows)
+    yield f"{name}, rows", torch.tensor(found.rows)
 
 
 def same(one: Tensor, other: Tensor) -> Tensor:

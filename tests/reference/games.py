@@ -108,10 +108,6 @@ def audits(inputs: Inputs) -> Results:
     yield from audited(
         "audit, exact", ms.audit(found, game, rows=12, reference=ms.exact_shapley, seed=1)
     )
-    both = ms.audited_shapley(game, x, estimator=ms.odd_shapley, share=0.5, evaluations=60, seed=1)
-    yield from explained("audit, with the values", both)
-    assert both.receipt is not None
-    yield from audited("audit, with the values", both.receipt)
 
 
 def interactions(inputs: Inputs) -> Results:

@@ -54,7 +54,7 @@ def explanations(inputs: Inputs) -> Results:
         yield "streamed, rows", torch.tensor(again)
         yield "streamed, again", alike(streamed, ms.Explanation.load(place / "again.zarr"))
         shares = ms.imputed_value(model, imputer, draws=6)
-        ms.explain_rows(place / "some.zarr", shares, x, estimate, outputs=[1], **settings)
+        ms.explain_rows(place / "some.zarr", shares.select([1]), x, estimate, **settings)
         yield from explained("streamed, one output", ms.Explanation.load(place / "some.zarr"))
         plain = ms.imputed_value(model, ms.BaselineImputer(x[0], value.players), "ilr")
         exact = ms.exact_shapley(plain, x)
@@ -63,7 +63,7 @@ def explanations(inputs: Inputs) -> Results:
             plain,
             x,
             ms.exact_shapley,
-            instances=[f"r{k}" for k in range(11)],
+            labels=[f"r{k}" for k in range(11)],
             block=5,
         )
         read = ms.Explanation.load(place / "exact.zarr")

@@ -1,6 +1,5 @@
 """Drives an installed Chromium by its DevTools protocol, over a pair of pipes."""
 
-import base64
 import json
 import os
 import select
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-# No network, and graphics without a graphics card.
+# No network.
 _SETTINGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader",
+    "--headless=new", "--no-sandbox", "--disable-gpu",
     "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-extensions", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND",
     "--hide-scrollbars", "--remote-debugging-pipe",
@@ -67,7 +66,7 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network", "Performance"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -111,14 +110,12 @@ class Browser:
             if not url.startswith(("file:", "data:", "blob:", "about:")):
                 self.trouble.append(f"asked for {url}")
 
-    def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+    def open(self, path: Path, width: int = 1280, height: int = 900) -> None:
         """Open a file, and wait until it is loaded."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media="", features=[scheme])
         self.trouble.clear()
         self._loaded = False
         self.call("Page.navigate", url=path.resolve().as_uri())
@@ -132,36 +129,6 @@ class Browser:
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
-
-    def wait(self, condition: str, seconds: float = _SECONDS) -> None:
-        """Until an expression of JavaScript is true."""
-        until = time.monotonic() + seconds
-        while not self.run(f"Boolean({condition})"):
-            if time.monotonic() > until:
-                raise TimeoutError(f"Never came true: {condition}; {self.trouble}")
-            time.sleep(0.05)
-
-    def press(self, key: str, code: int, text: str = "") -> None:
-        """Press a key and let it go."""
-        about = {"key": key, "code": key, "windowsVirtualKeyCode": code}
-        self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **about)
-        self.call("Input.dispatchKeyEvent", type="keyUp", **about)
-
-    def write(self, text: str) -> None:
-        """Type text where the focus is."""
-        self.call("Input.insertText", text=text)
-
-    def screenshot(self, path: Path, whole: bool = True) -> None:
-        """As PNG: of the whole page, or of what is seen of it."""
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(shot["data"]))
-
-    def pdf(self, path: Path) -> None:
-        """The page as it is printed."""
-        printed = self.call(
-            "Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69
-        )
-        path.write_bytes(base64.b64decode(printed["data"]))
 
     def close(self) -> None:
         """End the program that was started."""

@@ -1,14 +1,14 @@
 """The file that `Explanation.report` writes: what it holds, what it leaves out, what it refuses."""
 
 import base64
-import gzip
+import hashlib
 import io
+import itertools
 import json
 import math
 import re
-import subprocess
-import sys
 import warnings
+import xml.dom.minidom
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import matplotlib.pyplot as plt
+import matplotlib.style as styles
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,10 +25,8 @@ from PIL import Image
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
+from manifold_shap.audits import Audit
 from manifold_shap.plots import style
-from manifold_shap.plots.colours import LIGHT, dark
-from manifold_shap.report import bundle, facts, overall
-from manifold_shap.report.page import LARGEST, Given
 from tests.plots import helpers
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'\u2028"
@@ -88,6 +86,14 @@ def written(tmp_path: Path) -> Callable[..., Page]:
     return write
 
 
+def svgs(page: Page) -> list[str]:
+    """The figures of a page."""
+    start = "data:image/svg+xml;base64,"
+    urls = [each.get("src") or "" for each in page.named("img")]
+    drawn = [url.removeprefix(start) for url in urls if url.startswith(start)]
+    return [base64.b64decode(each).decode() for each in drawn]
+
+
 def rows(count: int, players: int = 4, outputs: int = 2) -> ms.Explanation:
     x = torch.arange(count * players, dtype=torch.float32).reshape(count, players)
     names = tuple(f"class {k}" for k in range(outputs))
@@ -139,13 +145,7 @@ def test_many_players_are_summed(written) -> None:
     assert total == pytest.approx(of["prediction"] - of["base"], abs=1e-2)
 
 
-@pytest.mark.parametrize(("players", "lines"), [(12, 12), (13, 13), (14, 12), (30, 12)])
-def test_one_more_player_has_a_line_but_not_two(written, players: int, lines: int) -> None:
-    (of, _) = written(rows(3, players=players)).data["rows"][0]["outputs"]
-    assert (len(of["steps"]), of["lines"], of["rest"][0]) == (lines, lines, players - lines)
-
-
-@pytest.mark.parametrize("scale", [1e-10, 1e-4, 1.0, 1e5, 1e12])
+@pytest.mark.parametrize("scale", [1e-10, 1.0, 1e12])
 def test_numbers_of_any_size_are_said_in_one_way(written, scale: float) -> None:
     explanation = helpers.explained(
         torch.ones(2, 3), ms.Players.of_elements((3,)), ("a",), ms.Identity()
@@ -167,31 +167,6 @@ def test_numbers_of_any_size_are_said_in_one_way(written, scale: float) -> None:
             assert float(step[4].replace("−", "-")) == pytest.approx(0.031 * scale, rel=1e-3)
 
 
-def test_sums_of_other_players_leave_out_what_is_not_known(written) -> None:
-    explanation = rows(2, players=20)
-    phi = explanation.phi.clone()
-    phi[0, 3] = math.inf
-    (of, _) = written(replace(explanation, phi=phi)).data["rows"][0]["outputs"]
-    assert of["rest"][0] == 7
-    known = phi[0, :, of["output"]][phi[0, :, of["output"]].isfinite()].sum()
-    total = sum(step[1] for step in of["steps"]) + of["rest"][1]
-    assert total == pytest.approx(float(known), abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    "explanation", [helpers.digits(), helpers.composed()], ids=["pictures", "compositions"]
-)
-def test_a_page_has_light_and_dark_colours_whatever_matplotlib_draws_on(
-    written, explanation: ms.Explanation
-) -> None:
-    light = written(explanation).source
-    with plt.style.context("dark_background"):
-        assert written(explanation).source == light
-    for kind in (LIGHT, dark()):
-        for name in ("ground", "ink", "soft", "raises", "lowers", "neutral"):
-            assert f"--{name}: {vars(kind)[name]};" in light
-
-
 def test_quality_is_said_in_a_sentence(written) -> None:
     known = {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}, "rows": 500, "warning": ""}
     page = written(replace(helpers.table(), made_by={"quality": known, "seed": 7}))
@@ -203,12 +178,26 @@ def test_quality_is_said_in_a_sentence(written) -> None:
 
 
 @pytest.mark.parametrize(
-    "quality",
-    [{}, {"chosen": "vae"}, {"chosen": "vae", "mse": {"vae": None}}, {"chosen": "vae", "mse": {}}],
+    ("quality", "said"),
+    [
+        ({}, "Its error was not measured"),
+        ({"chosen": "vae", "mse": {"vae": None}}, "Its error was not measured"),
+        (
+            {"chosen": "vae", "mse": {"vae": math.nan, "marginal": 1.0}},
+            "Its error was not measured",
+        ),
+        ({"chosen": "vae", "mse": {"vae": 0.5}}, "mean squared error of vae is 0.5."),
+        ({"chosen": "vae", "mse": {"vae": 0.5, "marginal": 0.0}}, "of vae is 0.5."),
+        # An estimate without bias may be at or below zero, where a share says nothing.
+        (
+            {"chosen": "vae", "mse": {"vae": -0.001, "marginal": 0.04}},
+            "is −0.001; that of the value function off the manifold is 0.04.",
+        ),
+    ],
 )
-def test_a_quality_that_is_not_known_is_not_made_up(written, quality: dict) -> None:
+def test_an_error_that_is_not_known_is_not_made_up(written, quality: dict, said: str) -> None:
     page = written(replace(helpers.table(), made_by={"quality": quality}))
-    assert "Its error was not measured" in page.text
+    assert said in page.text
     assert "nan" not in page.text.split("How to read")[0]
 
 
@@ -260,53 +249,6 @@ def test_settings_are_told_in_words_and_only_those_that_were_set(written) -> Non
         assert key not in told.split("Written by")[0].replace("manifold_shap", "")
 
 
-def test_the_only_value_function_and_that_off_the_manifold_have_sentences() -> None:
-    explanation = helpers.table()
-    for mse, said in (({"vae": 0.5}, "of vae is 0.5."), ({"vae": 1.0, "marginal": 0.0}, "is 1.")):
-        known = {"quality": {"chosen": "vae", "mse": mse}}
-        sentence = facts.quality_of(replace(explanation, made_by=known))["sentence"]
-        assert sentence.startswith("On test rows, the mean squared error")
-        assert sentence.endswith(said)
-
-
-@pytest.mark.parametrize(
-    ("mse", "said"),
-    [
-        (
-            {"vae": -0.001, "marginal": 0.04},
-            "is −0.001; that of the value function off the manifold is 0.04.",
-        ),
-        (
-            {"vae": 0.0, "marginal": 0.04},
-            "of vae is 0; that of the value function off the manifold is 0.04.",
-        ),
-        ({"vae": 0.02, "marginal": math.nan}, "of vae is 0.02."),
-        ({"vae": 0.02, "marginal": -0.04}, "of vae is 0.02."),
-        (
-            {"vae": 0.02, "marginal": 0.04, "gaussian": math.nan},
-            "0.02, 0.50 times that of the value function off the manifold (0.04).",
-        ),
-    ],
-)
-def test_errors_at_or_below_zero_have_no_share_and_what_is_not_known_no_line(
-    mse: dict[str, float], said: str
-) -> None:
-    known = {"quality": {"chosen": "vae", "mse": mse}}
-    found = facts.quality_of(replace(helpers.table(), made_by=known))
-    assert found["sentence"].endswith(said)
-    assert [each["name"].split()[0] for each in found["lines"]] == sorted(
-        (name for name, error in mse.items() if math.isfinite(error)), key=lambda name: mse[name]
-    )
-    assert all(0 <= float(each["width"]) <= 100 for each in found["lines"])
-
-
-@pytest.mark.parametrize("error", [math.nan, math.inf])
-def test_an_error_that_is_no_number_was_not_measured(written, error: float) -> None:
-    known = {"chosen": "vae", "mse": {"vae": error, "marginal": 0.04}}
-    page = written(replace(helpers.table(), made_by={"quality": known}))
-    assert "Its error was not measured" in page.text
-
-
 def test_cautions_stand_at_the_top(written) -> None:
     known = {"chosen": "vae", "mse": {"vae": 2.0}, "warning": "no better than chance: 2.0"}
     made_by = {"quality": known, "half_trained": True, "hints": ["Look twice."]}
@@ -324,14 +266,6 @@ def test_cautions_stand_at_the_top(written) -> None:
     assert {step[2] for row in page.data["rows"] for step in row["outputs"][0]["steps"]} == {None}
 
 
-def test_a_row_without_trouble_has_no_caution(written) -> None:
-    assert not [
-        each
-        for each in written(helpers.table()).named("div")
-        if "role" in each and each["role"] == "note"
-    ]
-
-
 def test_values_that_do_not_add_up_are_cautioned_of(written) -> None:
     explanation = helpers.table()
     page = written(replace(explanation, prediction=explanation.prediction + 1.0))
@@ -346,7 +280,7 @@ def test_values_that_are_not_known_are_left_out_and_said(written) -> None:
     assert "Some Shapley values are not known." in page.text
     first, second = (row["outputs"][0]["steps"] for row in page.data["rows"][:2])
     assert [len(first), len(second)] == [4, 3]
-    assert "nan" not in page.source.lower().split("<main")[1].split("</main")[0]
+    assert not re.search(r"\bnan\b", page.text, re.IGNORECASE)
 
 
 def test_a_page_without_any_value_that_is_known_says_so(written) -> None:
@@ -354,59 +288,17 @@ def test_a_page_without_any_value_that_is_known_says_so(written) -> None:
     page = written(replace(explanation, phi=torch.full_like(explanation.phi, math.nan)))
     assert "None of these values is known." in page.text
     assert "Some Shapley values are not known." in page.text
-    assert "None of these values is known." not in written(explanation).text
     assert page.data["rows"][0]["outputs"][0]["steps"] == []
-    assert "nan" not in page.source.lower().split("<main")[1].split("</main")[0]
+    assert not re.search(r"\bnan\b", page.text, re.IGNORECASE)
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (0, ""), (1, "1 further feature has a smaller one."),
-        (2, "2 further features have smaller ones."),
-    ],
-)  # fmt: skip
-def test_features_without_a_line_are_counted(written, more: int, said: str) -> None:
-    values = torch.linspace(1.0, 2.0, 15 + more)
-    names = tuple(f"x{k}" for k in range(15 + more))
-    known = overall.known(ms.GlobalValues(values, 0.1 * values, 0.5, 0.1, names, rows=100))
-    assert known["others"] == said
-    explanation = rows(2, players=10 + more)
-    pairs = torch.ones(2, 10 + more, 10 + more, 2)
-    found = ms.Interactions(pairs, 0 * pairs, explanation)
-    assert overall.paired(found, 0)["others"] == said
-    page = written(explanation, interactions=found)
-    assert page.text.count("further feature") == 2 * bool(more)
-    own = overall.of_output(rows(4, players=12 + more), range(4), 0)
-    assert own["others"] == (said if more > 1 else "")
-
-
-def test_a_single_row_has_no_errors_of_a_mean(written) -> None:
-    page = written(helpers.table()[:1])
-    assert "±" not in page.text[: page.text.index("One row")]
-    assert "Every row a point" not in page.text
-    assert "over 1 row, with standard errors" in page.text
-
-
-def test_global_values_stand_with_their_errors(written) -> None:
+def test_an_audit_is_a_sentence(written) -> None:
     explanation = helpers.table()
-    values = ms.global_values(explanation, ["poor", "rich"] * 3)
-    page = written(explanation, global_values=values)
-    assert "Global Shapley values" in page.text
-    assert "Global Shapley values" not in written(explanation).text
-    largest = values.phi.abs().argmax()
-    error = float(values.standard_error[largest])
-    decimals = max(0, 1 - math.floor(math.log10(error)))
-    assert f"{float(values.phi[largest]):.{decimals}f} ± {error:.{decimals}f}" in page.text
-
-
-def test_a_receipt_is_a_sentence(written) -> None:
-    explanation = helpers.table()
-    receipt = ms.Receipt.of(
+    audit = Audit.of(
         explanation.phi, explanation.phi, explanation.standard_error,
         explanation.players.names, explanation.outputs, "exact",
     )  # fmt: skip
-    page = written(replace(explanation, made_by={"receipt": receipt.to_dict()}))
+    page = written(replace(explanation, made_by={"audit": audit.to_dict()}))
     assert "6 rows were estimated again without bias, by 'exact'" in page.text
 
 
@@ -418,7 +310,8 @@ def test_interactions_are_of_the_row_and_of_all(written) -> None:
     page = written(found.shapley, interactions=found)
     ((pair,),) = page.data["rows"][0]["pairs"]
     assert pair == [0, 1, 6.0, 0.0, "+6.00", "exact"]
-    assert "3.5" in page.text  # The mean of 6 and 1.
+    (drawn,) = [each for each in svgs(page) if "Interaction (" in each]
+    assert "+3.50" in drawn  # The mean of 6 and 1.
 
 
 def test_pictures_have_maps_that_are_images(written) -> None:
@@ -454,23 +347,19 @@ def test_pictures_with_holes_are_drawn_in_silence(written, channels: int) -> Non
         assert len(np.unique(pixels(url))) > 20  # What is known is not lost.
 
 
-def test_large_photos_are_made_small(written) -> None:
-    x = torch.rand(4, 3, 300, 200)
-    players = ms.Players.patches((3, 300, 200), 50)
-    page = written(helpers.explained(x, players, ("a", "b")))
-    assert len(page.source) < 200_000
-    assert "data:image/jpeg" in page.source
-
-
 def test_texts_have_words_with_their_values(written) -> None:
-    x = torch.tensor([[4.0, 2.0, 3.0], [2.0, 5.0, 0.0]])
-    players = ms.Players.tokens(3, padding=0)
-    value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x, players), "identity")
-    explanation = ms.exact_shapley(value, x)
-    page = written(explanation, tokens=[["it", "is", "good"], ["is", "bad"]])
+    explanation, tokens = texts()
+    page = written(explanation, tokens=tokens)
     assert [word[1:] for word in page.data["rows"][1]["words"]] == [["is", 0], ["bad", 1]]
     assert page.data["rows"][0]["values"] == {"0": "it", "1": "is", "2": "good"}
     assert "is (2 ×)" in re.sub(r"[+−]\S+ ", "", page.text)
+
+
+def texts() -> tuple[ms.Explanation, list[list[str]]]:
+    x = torch.tensor([[4.0, 2.0, 3.0], [2.0, 5.0, 0.0]])
+    players = ms.Players.tokens(3, padding=0)
+    value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x, players), "identity")
+    return ms.exact_shapley(value, x), [["it", "is", "good"], ["is", "bad"]]
 
 
 def series(rows: int = 3, channels: int = 2, time: int = 12, length: int = 4) -> ms.Explanation:
@@ -537,35 +426,6 @@ def test_padding_at_the_end_of_a_series_is_not_drawn(written) -> None:
     assert [len(row["curves"]["lines"][0].split()) for row in page.data["rows"]] == [12, 8]
 
 
-def test_long_series_keep_their_peaks_and_fit(written) -> None:
-    explanation = series(400, 12, 5000, 500)
-    x = explanation.x.clone()
-    x[:, :, 1234] = 50.0
-    page = written(replace(explanation, x=x))
-    drawn = page.data["rows"][0]["curves"]
-    assert (len(drawn["lines"]), drawn["others"]) == (8, 4)
-    for line in drawn["lines"]:
-        points = [tuple(map(int, each.split(","))) for each in line.split()]
-        assert 120 < len(points) <= 242
-        across, _ = min(points, key=lambda point: point[1])
-        assert across == pytest.approx(1234.5 / 5, abs=1)
-    assert len(page.source.encode()) <= LARGEST
-    assert f"{len(page.data['rows'])} of 400 rows are listed" in page.text
-
-
-def test_maps_of_very_long_series_have_a_pixel_for_each_unit_of_the_drawing(written) -> None:
-    explanation = series(2, 1, 100_000, 10_000)
-    explanation = replace(explanation, phi=explanation.phi.sign())
-    for k, row in enumerate(written(explanation).data["rows"]):
-        assert row["curves"]["time"] == 100_000
-        for url, of in zip(row["curves"]["maps"], row["outputs"], strict=True):
-            colours = pixels(url)
-            assert colours.shape == (1, 1000, 3)
-            assert (colours == np.repeat(colours[:, ::100], 100, axis=1)).all()
-            red = colours[0, ::100, 0] - colours[0, ::100, 2]
-            assert (np.sign(red) == np.sign(explanation.phi[k, :, of["output"]].numpy())).all()
-
-
 def test_series_that_do_not_fit_are_refused(written) -> None:
     explanation = series()
     for given in (
@@ -592,7 +452,7 @@ def test_rows_with_players_of_their_own(written) -> None:
     assert "a mean over rows would be of nothing in particular" in ragged.text
 
 
-@pytest.mark.parametrize("classes", [2, 3, 4, 12])
+@pytest.mark.parametrize("classes", [2, 12])
 def test_compositions_have_paths_to_the_prediction(written, classes: int) -> None:
     explanation = helpers.composed(5, classes, rows=3)
     page = written(explanation)
@@ -606,120 +466,103 @@ def test_compositions_have_paths_to_the_prediction(written, classes: int) -> Non
         norms = {step["player"]: step["norm"] for step in row["path"][1:-1]}
         for player, norm in norms.items():
             assert norm == pytest.approx(float(explanation.norms()[k, player]), rel=1e-3)
-    assert ("plotly" in {each.get("id") for each in page.named("script")}) == (classes > 2)
-    assert len(page.source) < LARGEST
 
 
-def test_plotly_is_packed_without_loss_and_allowed_by_its_checksum(written) -> None:
-    page = written(helpers.composed(4, 3))
-    scripts = {
-        each.get("id"): text for each, text in zip(page.named("script"), page.scripts, strict=True)
-    }
-    source = gzip.decompress(base64.b64decode(scripts["plotly"])).decode()
-    assert source == bundle.plotly_script()
-    (policy,) = [each["content"] for each in page.named("meta") if "http-equiv" in each]
-    assert policy is not None
-    assert "default-src 'none'" in policy
-    for script in (source, scripts[None]):
-        assert bundle.checksum(script) in policy
-    figures = json.loads(gzip.decompress(base64.b64decode(scripts["figures"])))
-    assert len(figures) == 2
+@pytest.mark.parametrize("kind", ["table", "pictures", "text", "series", "compositions"])
+def test_a_page_can_be_read_by_who_does_not_see_it(written, kind: str) -> None:
+    explanation, tokens = texts()
+    page = {
+        "table": lambda: written(helpers.table()),
+        "pictures": lambda: written(helpers.digits()),
+        "text": lambda: written(explanation, tokens=tokens),
+        "series": lambda: written(series()),
+        "compositions": lambda: written(helpers.composed(5, 4)),
+    }[kind]()
+    ids = [each["id"] for _, each in page.tags if "id" in each]
+    assert len(set(ids)) == len(ids)
+    assert {each["href"] for each in page.named("a")} <= {f"#{each}" for each in ids}
+    labelled = {each["for"] for each in page.named("label")}
+    assert {each["id"] for each in page.named("select")} <= labelled
+    assert all("alt" in each for each in page.named("img"))
+    assert all("scope" in each for each in page.named("th"))
+    assert len(page.named("caption")) == len(page.named("table"))
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-def test_without_plotly_a_page_has_no_figures_to_turn(
-    written, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("manifold_shap.report.balances.find_spec", lambda name: None)
-    page = written(helpers.composed(4, 3))
-    assert "pip install 'manifold_shap[report]'" in page.text
-    assert len(page.scripts) == 2
+# -- all rows together ------------------------------------------------------------------------
 
 
-def test_a_selection_of_outputs(written) -> None:
-    explanation = replace(helpers.digits(), made_by={"outputs_of": 10})
-    assert written(explanation).data["outputs"] == [f"probability of {k}" for k in range(3)]
+def test_bars_are_of_all_rows_and_global_values_and_swarms_of_some(written) -> None:
+    explanation = rows(1_000)
+    spike = explanation.phi.clone()
+    spike[:, 2] += 5.0
+    explanation = replace(explanation, phi=spike, prediction=explanation.base + spike.sum(1))
+    values = ms.global_values(explanation, ["class 0", "class 1"] * 500)
+    page = written(explanation, global_values=values)
+    known, bars, swarm, *_ = svgs(page)
+    assert f"{float(explanation.phi[:, 2, 1].abs().mean()):.2f}" in bars
+    assert "1000 rows" in bars
+    assert "300 rows" in swarm
+    assert style.number(values.accuracy) in known
+    assert "400 of 1000 rows are listed" in page.text
+    assert "1000 rows, 4 features, 2 outputs" in page.text
+    labels = [row["label"] for row in page.data["rows"]]
+    assert len(set(labels)) == 400
+    assert max(map(int, labels)) > 900
+    # The same explanation is the same page.
+    assert written(explanation, global_values=values).source == page.source
+
+
+def test_a_single_row_has_no_swarm_and_rows_with_players_of_their_own_no_mean(written) -> None:
+    assert len(svgs(written(helpers.table()[:1]))) == 2
+    assert svgs(written(helpers.ragged((6,)))) == []
+
+
+def test_some_of_many_classes_are_drawn(written) -> None:
+    explanation = rows(10, outputs=1_000)
+    page = written(explanation)
+    assert "5 of 1000 outputs are shown here" in page.text
+    for k, row in enumerate(page.data["rows"]):
+        assert row["outputs"][0]["output"] == int(explanation.prediction[k].argmax())
+        assert len(row["outputs"]) == 5
+
+
+def test_colours_of_a_page_are_not_those_of_matplotlib(written) -> None:
+    light = written(helpers.table()).source
+    with styles.context("dark_background"):
+        assert written(helpers.table()).source == light
 
 
 # -- size -------------------------------------------------------------------------------------
 
 
-def test_of_many_rows_the_same_sample_is_shown(written) -> None:
-    explanation = rows(100_000)
-    page = written(explanation)
-    assert "400 of 100000 rows are listed" in page.text
-    assert "100000 rows, 4 features, 2 outputs" in page.text
-    labels = [row["label"] for row in page.data["rows"]]
-    assert len(set(labels)) == 400
-    assert labels == [row["label"] for row in written(explanation).data["rows"]]
-    assert max(map(int, labels)) > 90_000
-    assert len(page.source.encode()) < LARGEST / 3
-
-
-def test_points_of_many_rows_are_of_early_and_late_ones_alike(written) -> None:
-    """Rows of a table in order of time, of which the last quarter has other values."""
-    explanation = rows(10_000, players=12)
-    early = torch.arange(10_000)[:, None, None] < 7_500
-    phi = torch.where(early, 1.0, -1.0).expand(-1, 12, 2).contiguous()
-    page = written(replace(explanation, phi=phi))
-    assert "Shapley values of 300 rows (of 10000) for" in page.text
-    path = page.source.partition('<svg viewBox="0 0 1000 40"')[2].partition("</svg>")[0]
-    places = [int(each) for each in re.findall(r"M(\d+) ", path)]
-    assert len(places) == 300
-    # 75 in the mean, with a standard deviation of 7.5.
-    assert 37 < sum(place < 500 for place in places) < 113
-
-
-def test_means_are_over_all_rows_not_over_the_sample(written) -> None:
-    explanation = rows(1_000)
-    spike = explanation.phi.clone()
-    spike[:, 2] += 5.0
-    explanation = replace(explanation, phi=spike, prediction=explanation.base + spike.sum(1))
-    size = explanation.phi[:, 2, 1].abs()
-    page = written(explanation)
-    error = float(size.std() / 1_000**0.5)
-    decimals = 1 - math.floor(math.log10(error))
-    assert f"{float(size.mean()):.{decimals}f} ± {error:.{decimals}f}" in page.text
-
-
-def test_a_thousand_classes(written) -> None:
-    explanation = rows(50, outputs=1_000)
-    page = written(explanation)
-    assert "10 of 1000 outputs are shown here" in page.text
-    for k, row in enumerate(page.data["rows"]):
-        assert row["outputs"][0]["output"] == int(explanation.prediction[k].argmax())
-        assert len(row["outputs"]) == 5
-    assert len(page.source.encode()) < 1_000_000
-
-
 def test_what_is_too_large_has_fewer_rows(written) -> None:
     generator = torch.Generator().manual_seed(0)
-    x = torch.rand(220, 3, 144, 144, generator=generator)
-    players = ms.Players.patches((3, 144, 144), 48)
-    page = written(helpers.explained(x, players, ("a", "b")))
-    assert 0.6 * LARGEST < len(page.source.encode()) <= LARGEST
-    assert 50 < len(page.data["rows"]) < 220
-    assert f"{len(page.data['rows'])} of 220 rows are listed" in page.text
+    x = torch.rand(150, 3, 144, 144, generator=generator)
+    players = ms.Players.patches((3, 144, 144), 72)
+    page = written(helpers.explained(x, players, ("a",)))
+    assert 2_000_000 < len(page.source.encode()) <= 3_000_000
+    assert "data:image/jpeg" in page.source
+    assert 50 < len(page.data["rows"]) < 150
+    assert f"{len(page.data['rows'])} of 150 rows are listed" in page.text
 
 
-def test_a_page_without_plotly_has_the_room_that_it_would_take(written) -> None:
-    """Of two classes no path can be turned."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.rand(220, 3, 144, 144, generator=generator)
-    players = ms.Players.patches((3, 144, 144), 48)
-    partition = ms.Partition.sequential(("a", "b"))
-    explanation = helpers.explained(x, players, partition.names, ms.ILR(), partition=partition)
-    page = written(explanation)
-    assert 0.85 * LARGEST < len(page.source.encode()) <= LARGEST
-
-
-def test_tables_of_many_columns_fit_with_all_of_their_rows(written) -> None:
-    page = written(rows(400, players=40, outputs=10))
-    assert len(page.data["rows"]) == 400
-    assert len(page.source.encode()) <= LARGEST
-
-
-def test_the_same_explanation_is_the_same_page(written) -> None:
-    assert written(helpers.composed(4, 3)).source == written(helpers.composed(4, 3)).source
+def test_long_series_keep_their_peaks(written) -> None:
+    explanation = series(2, 12, 5000, 500)
+    x = explanation.x.clone()
+    x[:, :, 1234] = 50.0
+    drawn = written(replace(explanation, x=x)).data["rows"][0]["curves"]
+    assert (len(drawn["lines"]), drawn["others"]) == (8, 4)
+    for line in drawn["lines"]:
+        points = [tuple(map(int, each.split(","))) for each in line.split()]
+        assert 120 < len(points) <= 242
+        across, _ = min(points, key=lambda point: point[1])
+        assert across == pytest.approx(1234.5 / 5, abs=1)
+    for url in drawn["maps"]:
+        # As many pixels as there are units in the drawing.
+        assert pixels(url).shape == (8, 1000, 3)
 
 
 # -- what is written by others ----------------------------------------------------------------
@@ -738,25 +581,26 @@ def test_nothing_of_anyone_elses_is_a_tag(written) -> None:
         },
     )  # fmt: skip
     values = ms.global_values(explanation, [HOSTILE, "other"])
-    page = written(
-        explanation, title=HOSTILE, global_values=values, tokens=[[HOSTILE, "is", "x"]] * 2
-    )
+    table = written(explanation, title=HOSTILE, global_values=values)
+    drawn = [xml.dom.minidom.parseString(each) for each in svgs(table)]
+    assert len(drawn) == 2 * 2 + 1
+    assert not [each for each in drawn if each.getElementsByTagName("script")]
+    page = written(explanation, title=HOSTILE, tokens=[[HOSTILE, "is", "x"]] * 2)
     plain = written(replace(helpers.explained(x, ms.Players.of_elements((3,)), ("a", "b"))))
-    assert len(page.named("script")) == len(plain.named("script")) == 2
+    assert len(page.named("script")) == len(table.named("script")) == 2
+    assert len(plain.named("script")) == 2
     assert not [each for each in page.named("img") if each.get("src") == "x"]
     assert not [each for _, each in page.tags if "onerror" in each]
     assert page.data["outputs"][0].count("alert(1)") == 1
     assert page.text.count("<script>alert(1)") > 5
 
 
-def test_json_in_a_page_ends_no_script() -> None:
-    text = bundle.as_json({"a": ["</script><!--", "&lt;", "\u2028", math.inf, 1e-30]})
-    assert not set("<>&\u2028") & set(text)
-    assert json.loads(text) == {"a": ["</script><!--", "&lt;", "\u2028", None, 1e-30]}
-
-
-def test_nothing_is_fetched_from_anywhere(written) -> None:
+def test_nothing_is_fetched_from_anywhere_and_one_script_may_run(written) -> None:
     page = written(helpers.composed(4, 3))
+    (policy,) = [each["content"] or "" for each in page.named("meta") if "http-equiv" in each]
+    own = base64.b64encode(hashlib.sha256(page.scripts[-1].encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{own}'" in policy
     for tag, attributes in page.tags:
         for name in ("src", "href", "srcset", "action", "data"):
             target = attributes.get(name) or ""
@@ -772,41 +616,14 @@ def test_no_rows_are_refused(written) -> None:
         written(helpers.table()[:0])
 
 
-def test_rows_are_shown_as_one_thing(written) -> None:
-    explanation = series()
-    tokens = [["a"]] * 3
-    for given in (
-        {"tokens": tokens, "series": explanation.x}, {"tokens": tokens, "images": explanation.x},
-        {"images": explanation.x, "series": explanation.x},
-    ):  # fmt: skip
-        said = " and ".join(f"`{name}`" for name in given)
-        with pytest.raises(ValueError, match=rf"Expected one of .* but got {said}; rows are"):
-            written(explanation, **given)
-
-
-def test_pictures_and_texts_that_are_none_are_refused() -> None:
-    explanation = helpers.table()
-    names = ("title", "tokens", "images", "series", "global_values", "interactions")
-    for settings, error, said in (
-        ({"images": torch.rand(6, 1, 6, 7)}, ValueError, "(height, width)"),
-        ({"tokens": [*range(1, 7)]}, TypeError, "got 1 for row 0"),
-        ({"tokens": [["a"], "b", ["c"], ["d"], ["e"], ["f"]]}, TypeError, "got 'b' for row 1"),
-        ({"tokens": [["a"], [7], ["c"], ["d"], ["e"], ["f"]]}, TypeError, "with 7 for row 1"),
-        ({"tokens": (["a"] for _ in range(6))}, TypeError, "got generator"),
-        ({"tokens": 6}, TypeError, "got int"),
-    ):
-        with pytest.raises(error, match=re.escape(said)) as caught:
-            Given(explanation, **{**dict.fromkeys(names), **settings})
-        assert str(caught.value).startswith("Expected ")
-
-
 def test_another_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"to end in '\.html' but got"):
         helpers.table().report(tmp_path / "report.pdf")
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_of_other_rows_or_players_is_refused(written) -> None:
+@pytest.mark.usefixtures("any_type")
+def test_what_does_not_fit_is_refused(written) -> None:
     explanation = helpers.table()
     values = ms.global_values(explanation, ["poor", "rich"] * 3)
     found = ms.shapley_interactions(
@@ -815,6 +632,11 @@ def test_what_is_of_other_rows_or_players_is_refused(written) -> None:
     for settings, error, said in (
         ({"tokens": [["a"]]}, ValueError, "a list for each of 6 rows but got 1"),
         ({"tokens": "text"}, ValueError, "a list for each of 6 rows"),
+        ({"tokens": [*range(1, 7)]}, TypeError, "got 1 for row 0"),
+        ({"tokens": [["a"], [7], ["c"], ["d"], ["e"], ["f"]]}, TypeError, "with 7 for row 1"),
+        ({"tokens": 6}, TypeError, "got int"),
+        ({"tokens": [["a"]] * 6, "series": explanation.x}, ValueError, "`tokens` and `series`"),
+        ({"images": torch.rand(6, 1, 6, 7)}, ValueError, "(height, width)"),
         ({"global_values": explanation}, TypeError, "as `ms.global_values"),
         ({"interactions": values}, TypeError, "as `ms.shapley_interactions"),
         ({"interactions": found}, ValueError, "`interactions` of the rows of the explanation"),
@@ -842,26 +664,7 @@ def test_a_missing_folder_is_made_and_a_file_stays_until_the_new_one_is_whole(
     assert [each.name for each in path.parent.iterdir()] == ["report.html"]
 
 
-def test_a_folder_in_the_way_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "report.html").mkdir()
-    (tmp_path / "report.html" / "kept").touch()
-    with pytest.raises(OSError, match="Could not write"):
-        helpers.table().report(tmp_path / "report.html")
-    assert (tmp_path / "report.html" / "kept").exists()
-
-
 def test_an_object_store_takes_a_page() -> None:
     helpers.table().report("memory://reports/report.html")
     found = fsspec.filesystem("memory").cat_file("/reports/report.html")
     assert found.startswith(b"<!doctype html>")
-
-
-def test_the_package_is_imported_without_the_report() -> None:
-    code = """
-import sys
-import manifold_shap
-from manifold_shap.explanation import Explanation
-print([name for name in sys.modules if name.startswith(("manifold_shap.report", "plotly"))])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -9,14 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skbio.stats import composition as skbio
 from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import simplex
 from manifold_shap.simplex import compositions
 
-few = settings(deadline=None, max_examples=20)
+few = settings(deadline=None, max_examples=12)
 seeds = st.integers(0, 10_000)
 players = st.integers(2, 4)
 factors = st.floats(-2, 2)
@@ -128,8 +127,9 @@ def test_a_tree_or_classes_in_another_order_mean_the_same_basis(tree: Any, seed:
 def test_coordinates_in_another_basis_are_those_of_the_compositions() -> None:
     explanation = random_explanation(ms.Partition.sequential(ABCD))
     there = explanation.in_basis([["a", "c"], ["b", "d"]])
-    expected = skbio.ilr(explanation.compositions().double().numpy(), there.basis.numpy())
-    assert_near(there.phi.double(), torch.from_numpy(expected))
+    log_p = explanation.compositions().double().log()
+    expected = (log_p - log_p.mean(-1, keepdim=True)) @ there.basis.T
+    assert_near(there.phi.double(), expected)
     prediction = simplex.ilr_inv(explanation.prediction, explanation.basis)
     assert_near(there.prediction, simplex.ilr(prediction, there.basis))
 
@@ -155,10 +155,11 @@ def test_errors_that_were_not_kept_together_are_unknown_in_another_basis() -> No
 # Figures, against their definitions.
 
 
-def test_compositions_are_those_of_scikit_bio() -> None:
+def test_compositions_are_those_with_these_coordinates() -> None:
     explanation = random_explanation(partition_of((("a", "c"), ("b", "d"))))
-    expected = skbio.ilr_inv(explanation.phi.double().numpy(), explanation.basis.numpy())
-    assert_near(explanation.compositions().double(), torch.from_numpy(expected))
+    weights = (explanation.phi.double() @ explanation.basis).exp()
+    expected = weights / weights.sum(-1, keepdim=True)
+    assert_near(explanation.compositions().double(), expected)
 
 
 @given(trees(), seeds)
@@ -168,13 +169,15 @@ def test_norms_cosines_and_projections_are_inner_products_of_compositions(
 ) -> None:
     explanation = random_explanation(partition_of(tree), seed)
     p = explanation.compositions()[0].double().numpy()
-    inner = torch.from_numpy(skbio.inner(p, p))
+    log_p = torch.from_numpy(p).log()
+    centred = log_p - log_p.mean(1, keepdim=True)
+    inner = centred @ centred.T
     size = inner.diagonal().sqrt()
     assert_near(explanation.norms()[0].double(), size)
     cosines = explanation.cosines()[0].double()
     assert_near(cosines, inner / size / size[:, None], 1e-4)
-    onto = skbio.inner(p, simplex.class_compositions(4).exp().numpy())
-    assert_near(explanation.projections()[0].double(), torch.from_numpy(onto))
+    onto = centred @ simplex.clr(simplex.class_compositions(4)).T
+    assert_near(explanation.projections()[0].double(), onto)
 
 
 def test_a_class_composition_has_a_projection_of_one_on_itself() -> None:
@@ -231,9 +234,9 @@ def test_norm_errors_at_zero_are_those_of_a_chi_distribution(outputs: int) -> No
     assert found.item() == pytest.approx(0.1 * math.sqrt(outputs - 2 * gamma**2), rel=1e-6)
 
 
-@pytest.mark.parametrize("length", [0.0, 0.3, 1.0, 2.0, 5.0])
+@pytest.mark.parametrize("length", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize("direction", ["even", "across"])
-@pytest.mark.parametrize("spread", [(1.0,), (1.0, 1.0), (1.0, 0.0), (1.0, 0.2), (2.0, 1.0, 0.1)])
+@pytest.mark.parametrize("spread", [(1.0,), (1.0, 0.0), (2.0, 1.0, 0.1)])
 def test_norm_errors_of_small_norms_are_those_of_simulated_estimates(
     length: float, direction: str, spread: tuple[float, ...]
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manifold_shap import Partition, simplex
 
-few = settings(deadline=None, max_examples=30)
+few = settings(deadline=None, max_examples=20)
 
 ABC = ("a", "b", "c")
 

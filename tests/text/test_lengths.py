@@ -54,13 +54,14 @@ def test_they_are_encoded_and_decoded() -> None:
         assert VOCABULARY.encode(["never heard good"]).tolist() == [[1, 1, GOOD]]
 
 
-def test_ten_thousand_tokens_are_learned_and_explained_in_groups() -> None:
-    x = rows([1, 50, LONG, 20], LONG)
-    players = ms.Players.tokens(LONG)
+@pytest.mark.parametrize("length", [60, pytest.param(LONG, marks=pytest.mark.slow)])
+def test_many_tokens_are_learned_and_explained_in_groups(length: int) -> None:
+    x = rows([1, 50, length, 20], length)
+    players = ms.Players.tokens(length)
     learned = ms.fit_surrogate(model, x, x_validation=x[:2], players=players, **FEW)
-    with pytest.raises(ValueError, match=r"at most 16 players for exact .* but got 10000; use"):
+    with pytest.raises(ValueError, match=rf"at most 16 players for exact .* but got {length}; use"):
         ms.exact_shapley(learned, x[2:3])
-    halves = torch.arange(LONG) // (LONG // 2)
+    halves = torch.arange(length) // (length // 2)
     for made in (learned, ms.imputed_value(model, ms.PaddingImputer(players))):
         grouped = made.grouped(ms.label_maps(x[2:3], halves[None]), 2)
         assert ms.exact_shapley(grouped, x[2:3]).efficiency_gap < 1e-5

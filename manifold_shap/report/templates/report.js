@@ -26,16 +26,10 @@
   const cell = (...inside) => make("td", { class: "bar", "aria-hidden": "true" }, make("div", { class: "track" }, ...inside));
 
   // Numbers come with their text: what a page says of a number is said by the same words anywhere.
-  let every = false;
   function lines(row, of) {
-    const [count, sum, words] = of.rest, more = of.steps.length > of.lines;
-    const shown = every ? of.steps : of.steps.slice(0, of.lines);
-    const found = shown.map(([number, value, error, said, off]) => ({ name: player(row, number), value, error, said, off, rest: false }));
-    if (count > 0 && shown.length === of.lines) found.push({ name: `${count} other feature${count > 1 ? "s" : ""}`, value: sum, error: null, said: words, off: "", rest: true });
-    if ($("every")) {
-      $("every").hidden = !more;
-      $("every").textContent = every ? `Show the ${of.lines} largest of ${of.steps.length} features` : `Show all ${of.steps.length} features`;
-    }
+    const [count, sum, words] = of.rest;
+    const found = of.steps.slice(0, of.lines).map(([number, value, error, said, off]) => ({ name: player(row, number), value, error, said, off, rest: false }));
+    if (count > 0) found.push({ name: `${count} other feature${count > 1 ? "s" : ""}`, value: sum, error: null, said: words, off: "", rest: true });
     return found;
   }
 
@@ -92,7 +86,7 @@
       if (!values.has(number)) place.append(text);
       else {
         const [value, said] = values.get(number);
-        const colour = value >= 0 ? "{{ light.raises }}" : "{{ light.lowers }}";
+        const colour = value >= 0 ? "{{ colours.RAISES }}" : "{{ colours.LOWERS }}";
         const opacity = Math.round({{ opacity }} * Math.abs(value) / limit).toString(16).padStart(2, "0");
         place.append(make("span", { title: said, style: { background: colour + opacity } }, text));
       }
@@ -160,7 +154,7 @@
     }
   }
 
-  function choose(number, told, goes) {
+  function choose(number, told) {
     current = number;
     const row = data.rows[number];
     $("detail").hidden = false;
@@ -174,168 +168,19 @@
     drawOutput();
     drawPath(row);
     drawCurves(row);
-    drawFigure();
-    if (!told) return;
-    $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
-    if (!goes) return;
-    const heading = $("chosen"), { top } = heading.getBoundingClientRect();
-    heading.focus({ preventScroll: true });
-    if (top < 0 || top > innerHeight / 2) heading.scrollIntoView();
+    if (told) $("status").textContent = `Row ${row.label} is chosen; its values follow below the table.`;
   }
 
-  // -- the table of rows -----------------------------------------------------------------------
-  const body = $("rows").tBodies[0];
-  body.addEventListener("click", (event) => {
+  $("rows").tBodies[0].addEventListener("click", (event) => {
     const line = event.target.closest("tr");
-    // A click without a pointer: who reads on by keys or by ear would have to pass all other rows.
-    if (line) choose(Number(line.dataset.row), true, event.detail === 0);
+    if (line) choose(Number(line.dataset.row), true);
   });
-  $("back").addEventListener("click", () => {
-    const line = body.querySelector("[data-chosen]");
-    (line.hidden ? $("search") : line.querySelector("button")).focus();
-  });
-  $("every")?.addEventListener("click", () => {
-    every = !every;
-    drawOutput();
-  });
-  // On paper the table is short.
-  function markPrinted() {
-    const seen = [...body.rows].filter((line) => !line.hidden);
-    for (const line of body.rows) line.toggleAttribute("data-printed", false);
-    for (const line of seen.slice(0, {{ printed }})) line.toggleAttribute("data-printed", true);
-    $("printed").hidden = seen.length <= {{ printed }};
-  }
   $("row-output").addEventListener("change", drawOutput);
-  // As it is compared: whatever minus and whatever spaces.
-  const plain = (text) => text.replace(/[\u2010-\u2015\u2212]/g, "-").replace(/\s+/g, " ").toLowerCase();
-  $("search").addEventListener("input", () => {
-    const wanted = plain($("search").value.trim());
-    let count = 0;
-    for (const line of body.rows) {
-      const row = data.rows[Number(line.dataset.row)];
-      row.found ??= plain(`${line.textContent} ${Object.entries(row.values).map(([k, value]) => `${data.players[k]} = ${value}`).join(" ")}`);
-      line.hidden = !row.found.includes(wanted);
-      count += line.hidden ? 0 : 1;
-    }
-    $("status").textContent = wanted ? `${count} of ${data.rows.length} rows match.` : "";
-    markPrinted();
-  });
-  for (const button of document.querySelectorAll("#rows [data-sort]")) {
-    button.addEventListener("click", () => {
-      const head = button.closest("th"), up = head.getAttribute("aria-sort") !== "ascending", by = button.dataset.sort;
-      for (const other of document.querySelectorAll("#rows [aria-sort]")) other.setAttribute("aria-sort", "none");
-      head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const compare = new Intl.Collator("en", { numeric: true }).compare;
-      const numeric = !Number.isNaN(Number(by));
-      const key = (line) => numeric ? Number(line.dataset.numbers.split(" ")[by]) : line.cells[head.cellIndex].textContent.trim();
-      const order = [...body.rows].sort((one, other) => {
-        const [a, b] = [key(one), key(other)];
-        return (numeric ? a - b : compare(a, b)) * (up ? 1 : -1) || one.dataset.row - other.dataset.row;
-      });
-      body.append(...order);
-      markPrinted();
-      $("status").textContent = `Sorted by ${button.textContent}, ${up ? "the smallest" : "the largest"} first.`;
-    });
-  }
 
   // -- all rows together -----------------------------------------------------------------------
   $("output")?.addEventListener("change", (event) => {
     for (const part of document.querySelectorAll("[data-output]")) part.hidden = part.dataset.output !== event.target.value;
   });
 
-  // -- figures of plotly, which is unpacked when the page is shown -------------------------------
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const unpacked = async (id) => {
-    const bytes = Uint8Array.from(atob($(id).textContent), (each) => each.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Response(stream).text();
-  };
-  let figures = null;
-
-  // Ink is dark on light ground, and light on dark ground.
-  const inked = (part, ink) => Array.isArray(part) ? part.map((each) => inked(each, ink))
-    : part && typeof part === "object" ? Object.fromEntries(Object.entries(part).map(([key, own]) => [key, inked(own, ink)]))
-    : part === "{{ light.ink }}" ? ink : part;
-
-  async function drawFigure() {
-    if (!$("figure")) return;
-    const has = current < {{ figure_count }};
-    $("turnable").hidden = !has;
-    $("no-figure").hidden = has;
-    if (!figures || !has) return;
-    const place = $("figure"), figure = figures[current];
-    const css = getComputedStyle(document.documentElement);
-    const [ink, line, soft] = ["--ink", "--line", "--soft"].map((name) => css.getPropertyValue(name).trim());
-    const { title, ...own } = inked(figure.layout, ink);
-    const narrow = place.clientWidth < 600;
-    const axis = { gridcolor: line, zerolinecolor: soft, linecolor: line, tickfont: { color: soft }, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
-    const layout = {
-      ...own, autosize: true, height: place.clientHeight, width: place.clientWidth,
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, family: "system-ui, sans-serif", size: narrow ? 11 : 13 },
-      margin: { l: 10, r: 10, t: 10, b: 10 },
-      legend: narrow ? { orientation: "h", y: -0.12, font: { size: 10 } } : { font: { size: 12 } },
-    };
-    if (own.scene) {
-      for (const name of ["xaxis", "yaxis", "zaxis"]) {
-        const title = { text: layout.scene[name].title?.text ?? layout.scene[name].title, font: { size: narrow ? 9 : 12 } };
-        layout.scene[name] = { ...layout.scene[name], ...axis, title };
-      }
-    } else {
-      for (const name of ["xaxis", "yaxis"]) layout[name] = { ...layout[name], ...axis, automargin: true };
-    }
-    const words = new DOMParser().parseFromString(String(title.text ?? title).replaceAll("<br>", ". ").replace(/<\/?sup>/g, ""), "text/html");
-    $("figure-says").textContent = words.body.textContent + ".";
-    // Words are in ink: most colours of classes are too faint for text.
-    const traces = inked(figure.data, ink).map((trace) => (trace.text ? { ...trace, textfont: { color: ink } } : trace));
-    await Plotly.react(place, traces, layout, { displayModeBar: false, scrollZoom: false, responsive: true });
-    $("turn").hidden = !own.scene;
-    keepForPrint();
-    // On paper, light ink needs the ground that it was drawn for.
-    place.dataset.dark = dark.matches;
-    place.dataset.drawn = current;
-    $("turnable").classList.remove("awaited");
-  }
-  // What is drawn by a graphics card is not printed; an image of it is.
-  function keepForPrint() {
-    const scene = $("figure")._fullLayout.scene?._scene;
-    if (!scene) return;
-    const image = scene.container.querySelector("img") ?? make("img", { class: "printed", alt: "" });
-    image.src = scene.toImage("png");
-    scene.container.append(image);
-  }
-  for (const button of document.querySelectorAll("[data-turn]")) {
-    button.addEventListener("click", () => {
-      const { x, y, z } = $("figure")._fullLayout.scene.camera.eye, turn = 0.3 * Number(button.dataset.turn);
-      const eye = { x: x * Math.cos(turn) - y * Math.sin(turn), y: x * Math.sin(turn) + y * Math.cos(turn), z };
-      Plotly.relayout("figure", { "scene.camera.eye": eye }).then(keepForPrint);
-    });
-  }
-  async function start() {
-    const [text, own] = [await unpacked("plotly"), await unpacked("figures")];
-    const script = document.createElement("script");
-    script.textContent = text;
-    document.head.append(script);
-    figures = JSON.parse(own);
-    await drawFigure();
-    // Where plotly measures text; there is nothing to be read.
-    $("js-plotly-tester")?.setAttribute("aria-hidden", "true");
-    dark.addEventListener("change", drawFigure);
-    addEventListener("resize", drawFigure);
-  }
-
-  // Drawing may take seconds without a graphics card: when somebody looks, or has gone on reading.
-  let begun = null;
-  const begin = () => (begun ??= start());
-  function startSoon() {
-    const watch = new IntersectionObserver((entries) => {
-      if (!entries.some((each) => each.isIntersecting)) return;
-      watch.disconnect();
-      begin();
-    }, { rootMargin: "300px" });
-    watch.observe($("turnable"));
-    setTimeout(() => (window.requestIdleCallback ?? setTimeout)(begin), 4000);
-  }
-
   choose(0, false);
-  if ($("plotly")) startSoon();
 })();

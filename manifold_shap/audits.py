@@ -9,7 +9,7 @@ so that neither figure holds the noise of t. Few samples for each row are theref
 rows tell more than a higher precision does. Means over rows have standard errors, and intervals by
 Student's t. The relative error is the root of Σ (d² - s²) / Σ (t² - s²) over rows, players and
 outputs; the variance of that ratio is that of its linearization (the delta method). Sums over rows
-are all that is kept, and those of parts add up.
+are all that is kept.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,12 @@ class Measured(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Receipt:
+class Audit:
     """The measured bias and error of Shapley values, with their confidence intervals.
 
         >>> x = torch.zeros(2, 3, 1)
-        >>> Receipt.of(x + 0.25, x + 2.0, x, ["a", "b", "c"], ["yes"], "exact")
-        Receipt(2 rows by 'exact'; relative error 0.875 (95 % interval 0.875 to 0.875))
+        >>> Audit.of(x + 0.25, x + 2.0, x, ["a", "b", "c"], ["yes"], "exact")
+        Audit(2 rows by 'exact'; relative error 0.875 (95 % interval 0.875 to 0.875))
 
     Attributes:
         rows: how many were estimated again.
@@ -68,7 +68,7 @@ class Receipt:
         players: Any,
         outputs: Any,
         reference: str,
-    ) -> "Receipt":
+    ) -> "Audit":
         """From the values of rows and unbiased estimates of these; NaN of players a row lacks."""
         present = ~phi.isnan()
         away = (phi.double() - estimate.double()).where(present, 0.0)
@@ -87,16 +87,11 @@ class Receipt:
         return cls(len(phi), reference, tuple(players), tuple(outputs), sums)
 
     @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> "Receipt":
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Audit":
         """What `to_dict` made."""
-        players, outputs = (tuple(known[key]) for key in ("players", "outputs"))
-        sums = {key: torch.tensor(own, dtype=torch.float64) for key, own in known["sums"].items()}
-        return cls(known["rows"], known["reference"], players, outputs, sums)
-
-    @classmethod
-    def known(cls, made_by: Mapping[str, Any]) -> "Receipt | None":
-        """That of an explanation that was made in this way, if it has one."""
-        return cls.from_dict(made_by["receipt"]) if "receipt" in made_by else None
+        players, outputs = (tuple(plain[key]) for key in ("players", "outputs"))
+        sums = {key: torch.tensor(own, dtype=torch.float64) for key, own in plain["sums"].items()}
+        return cls(plain["rows"], plain["reference"], players, outputs, sums)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -110,28 +105,13 @@ class Receipt:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `made_by["receipt"]` has it: the relative error, and what all is from."""
+        """Plain data, as `made_by["audit"]` has it: the relative error, and what all is from."""
         return {
             **self.summary,
             "players": list(self.players),
             "outputs": list(self.outputs),
             "sums": {key: each.tolist() for key, each in self.sums.items()},
         }
-
-    def __add__(self, other: "Receipt") -> "Receipt":
-        """That of the rows of both.
-
-        Raises:
-            ValueError: of other players or outputs, or by another reference.
-        """
-        mine, theirs = ((e.players, e.outputs, e.reference) for e in (self, other))
-        if mine != theirs:
-            raise ValueError(
-                "Expected receipts of the same players and outputs, by the same reference, but got "
-                f"{mine} and {theirs}; measure all rows in the same way."
-            )
-        sums = {key: each + other.sums[key] for key, each in self.sums.items()}
-        return Receipt(self.rows + other.rows, self.reference, self.players, self.outputs, sums)
 
     def bias(self, level: float = _LEVEL) -> Measured:
         """Mean of what is too much, `[players, outputs]`, in units of the output space.
@@ -183,7 +163,7 @@ class Receipt:
     def __repr__(self) -> str:
         figure, low, high = (f"{each:.3g}" for each in self.relative_error())
         return (
-            f"Receipt({self.rows} rows by {self.reference!r}; relative error {figure} "
+            f"Audit({self.rows} rows by {self.reference!r}; relative error {figure} "
             f"({_LEVEL * 100:.0f} % interval {low} to {high}))"
         )
 
@@ -194,11 +174,6 @@ class Receipt:
         # Of one row: 0 / 0.
         half = _quantile(n - 1, level) * (variance / (n - 1)).sqrt()
         return Measured(mean, mean - half, mean + half)
-
-
-def merged(known: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """The plain data of the receipt of the rows of two."""
-    return (Receipt.from_dict(known) + Receipt.from_dict(other)).to_dict()
 
 
 def _quantile(freedom: Tensor, level: float) -> Tensor:

@@ -1,22 +1,19 @@
-"""Measures what an estimator without standard errors misses, on some of the rows it explains."""
+"""Estimates some rows of an explanation again, without bias, to measure its error."""
 
 import inspect
-import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import shown
+from manifold_shap.audits import Audit
 from manifold_shap.estimators.exact import exact_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.receipt import Receipt
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.wrapped import as_value_function
@@ -31,61 +28,6 @@ _FEW, _EVALUATIONS, _ORDERS = 8, 8192, (16, 64)
 _SAME = 1e-3
 
 
-def audited_shapley(
-    value: Any,
-    x: Any,
-    *,
-    estimator: Estimator,
-    share: float,
-    reference: Estimator | None = None,
-    evaluations: int | None = None,
-    seed: int = 0,
-    batch_size: int | None = None,
-    progress: bool | None = None,
-) -> Explanation:
-    """Shapley values by another estimator, with a receipt: their error, measured on some rows.
-
-        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
-        >>> audited_shapley(game, torch.ones(50, 3), estimator=exact_shapley, share=0.1).receipt
-        Receipt(5 rows by 'exact'; relative error 0 (95 % interval 0 to 0))
-
-    Each row is estimated again with the same probability. For `explain_rows`, whose receipt is of
-    all rows: `functools.partial(audited_shapley, estimator=..., share=2000 / len(x))`. The values
-    themselves are those of the estimator, the same bits with a receipt as without.
-
-    Args:
-        value: a `ValueFunction`, or a callable; see `as_value_function`.
-        x: rows to explain, `[instances, *event]`.
-        estimator: of all rows; for its settings see `functools.partial`.
-        share: of the rows, those that are estimated again.
-        reference: see `audit`.
-        evaluations: of the estimator; by default, what it takes by itself.
-        seed: of the estimator; the rows of the receipt and their estimates have others, made of it.
-        batch_size: of the estimator, and of the reference.
-        progress: see `permutation_shapley`.
-
-    Returns:
-        The explanation, with a `receipt` if a row was chosen.
-
-    Raises:
-        TypeError, ValueError: see `audit`; a `share` that is not from 0 to 1.
-    """
-    check_number("share", share, 0, 1)
-    seed = check_seed(seed)
-    given = {"evaluations": evaluations, "batch_size": batch_size}
-    own = {name: setting for name, setting in given.items() if setting is not None}
-    own |= accepted(estimator, {"seed": seed, "progress": progress})
-    found = check_explained(estimator(value, x, **own))
-    made_by = {**found.made_by, "audited_share": share}
-    value = as_value_function(value, x)
-    rows = _chosen(len(found.phi), _count(len(found.phi), share, seed), seed)
-    if rows:
-        few = value.rows(x)[rows]
-        settings = {"batch_size": batch_size, "progress": progress}
-        made_by["receipt"] = _receipt(found[rows], value, few, reference, seed, settings).to_dict()
-    return replace(found, made_by=made_by)
-
-
 def audit(
     explanation: Explanation,
     value: Any,
@@ -94,13 +36,13 @@ def audit(
     reference: Estimator | None = None,
     seed: int = 0,
     progress: bool | None = None,
-) -> Receipt:
+) -> Audit:
     """The error of an explanation, measured on some of its rows.
 
         >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
         >>> explanation = exact_shapley(game, torch.ones(50, 3))
         >>> audit(explanation, game, rows=20)
-        Receipt(20 rows by 'exact'; relative error 0 (95 % interval 0 to 0))
+        Audit(20 rows by 'exact'; relative error 0 (95 % interval 0 to 0))
 
     Args:
         explanation: of the value function; of an estimator that draws, by another seed.
@@ -123,12 +65,38 @@ def audit(
             "an estimator returned."
         )
     count = min(check_whole("rows", rows), len(explanation.phi))
-    few = explanation[_chosen(len(explanation.phi), count, check_seed(seed))]
-    codebook = codebook_of(few.schema)
+    few = explanation[chosen_rows(len(explanation.phi), count, check_seed(seed))]
+    return audit_of(few, value, reference, seed, progress)
+
+
+def audit_of(
+    found: Explanation,
+    value: Any,
+    reference: Estimator | None,
+    seed: int,
+    progress: bool | None,
+) -> Audit:
+    """The same, on all rows of an explanation."""
+    codebook = codebook_of(found.schema)
     # The codes of a store are its own.
-    x: Any = few.x if codebook is None else codebook.frame(few.x)
+    x: Any = found.x if codebook is None else codebook.frame(found.x)
     value = as_value_function(value, x)
-    return _receipt(few, value, value.rows(x), reference, seed, {"progress": progress})
+    if found.outputs != value.outputs and set(found.outputs) <= set(value.outputs):
+        value = value.select(list(found.outputs), x)
+    order = found.made_by.get("ordering")
+    if reference is None:
+        reference = partial(_usual_reference(value), ordering=order)
+    # Errors of the reference have to be independent of those of the estimator.
+    other = int(_random.fold(torch.tensor(seed), 2)) & (2**63 - 1)
+    settings = accepted(reference, {"seed": other, "progress": progress})
+    again = check_explained(reference(value.in_full_precision(), x, **settings), "reference")
+    if found.partition != again.partition and None not in (found.partition, again.partition):
+        again = again.in_basis(found.partition)
+    _check(found, again)
+    name = again.made_by["estimator"]
+    return Audit.of(
+        found.phi, again.phi, again.standard_error, found.players.names, found.outputs, name
+    )
 
 
 def check_explained(found: Any, name: str = "estimator") -> Explanation:
@@ -164,23 +132,17 @@ def accepted(estimator: Callable[..., Any], settings: dict[str, Any]) -> dict[st
     return {name: entry for name, entry in settings.items() if every or name in known}
 
 
-def _chosen(rows: int, count: int, seed: int) -> list[int]:
+def chosen_rows(rows: int, count: int, seed: int) -> list[int]:
     """Numbers of so many rows, drawn at random.
 
-    >>> len(_chosen(1000, 100, seed=0)), _chosen(3, 3, seed=0)
+    >>> len(chosen_rows(1000, 100, seed=0)), chosen_rows(3, 3, seed=0)
     (100, [0, 1, 2])
     """
     keys = _random.fold(_random.fold(torch.tensor(seed), 0), torch.arange(rows))
     return sorted(_random.uniform(keys, ()).argsort()[:count].tolist())
 
 
-def _count(rows: int, share: float, seed: int) -> int:
-    """A share of some rows as a whole number, whose mean over seeds is that share."""
-    up = _random.uniform(_random.fold(torch.tensor([seed]), 1), ())[0].item()
-    return min(rows, math.floor(rows * share + up))
-
-
-def usual_reference(value: ValueFunction) -> Estimator:
+def _usual_reference(value: ValueFunction) -> Estimator:
     """The reference where nobody names one."""
     players = len(value.players)
     if players <= _FEW and not value.sampled:
@@ -188,29 +150,6 @@ def usual_reference(value: ValueFunction) -> Estimator:
     low, high = _ORDERS
     orders = min(high, max(low, _EVALUATIONS // max(1, players - 1) // 2 * 2))
     return partial(permutation_shapley, permutations=orders)
-
-
-def _receipt(
-    found: Explanation,
-    value: ValueFunction,
-    x: Tensor,
-    reference: Estimator | None,
-    seed: int,
-    settings: dict[str, Any],
-) -> Receipt:
-    """From the explanation of some rows, and these rows."""
-    if found.outputs != value.outputs and set(found.outputs) <= set(value.outputs):
-        value = value.select(list(found.outputs), x)
-    # Errors of the reference have to be independent of those of the estimator.
-    other = int(_random.fold(torch.tensor(seed), 2)) & (2**63 - 1)
-    reference = reference or usual_reference(value)
-    settings = accepted(reference, {"seed": other, **settings})
-    again = check_explained(reference(value.in_full_precision(), x, **settings), "reference")
-    _check(found, again)
-    name = again.made_by["estimator"]
-    return Receipt.of(
-        found.phi, again.phi, again.standard_error, found.players.names, found.outputs, name
-    )
 
 
 def _check(found: Explanation, again: Explanation) -> None:
@@ -226,6 +165,12 @@ def _check(found: Explanation, again: Explanation) -> None:
         raise ValueError(
             "Expected a `reference` with known standard errors but some are unknown (NaN), as of a "
             "single pair of orders; give it more `permutations`."
+        )
+    if again.made_by.get("ordering") != found.made_by.get("ordering"):
+        raise ValueError(
+            "Expected a `reference` with the ordering of the explanation, "
+            f"{found.made_by.get('ordering')}, but got {again.made_by.get('ordering')}; give it "
+            "`ordering`."
         )
     names = ((e.players.names, e.outputs, e.space) for e in (found, again))
     for one, other in zip(*names, strict=True):

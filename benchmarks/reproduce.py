@@ -43,9 +43,9 @@ FOLDERS = {kind: Path("benchmarks/results") for kind in ("speed", "truth")}
 FOLDERS["papers"] = Path("docs/results")
 INDEX = """# The papers' results
 
-What the papers claim, beside what this package measured. Each page has the claims with the paper's \
-figure, ours, and whether the claim holds, or why not. Where a paper states no bound, the bound is \
-ours. Made by `python benchmarks/reproduce.py`.
+What the papers claim, beside what this package measured. Each page has the claims with the \
+paper's figure, ours, and whether the claim holds, or why not. Where a paper states no bound, the \
+bound is ours. Made by `python benchmarks/reproduce.py`.
 
 ```{toctree}
 :hidden:

@@ -3,7 +3,7 @@
 Words with "=" are settings of `run` in the experiment's file; all others name experiments, by
 default all of `papers/`. Results go to `docs/results` (papers) or `benchmarks/results` (others),
 those of quick forms to `runs/papers` and the like. With `--figures` nothing is run: pages and
-plots are made again from the result files. `docs/results.md` has all claims of the papers.
+plots are made again from the result files. `docs/results/index.md` counts the claims that hold.
 """
 
 import argparse
@@ -41,14 +41,18 @@ NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SP
 NAMES += [f"truth/{one}" for one in TRUTH]
 FOLDERS = {kind: Path("benchmarks/results") for kind in ("speed", "truth")}
 FOLDERS["papers"] = Path("docs/results")
-INDEX = """# Reproduction of the papers' results
+INDEX = """# The papers' results
 
-Each line is a claim of a paper, with the paper's figure, ours, and whether the claim holds for \
-ours, or why not. Where a paper states no bound, the bound is ours. The pages under *details* have \
-all figures and plots. What a paper defines without a claim, as weights of orders (Carballo, \
-Eq. 3.5.1), is shown in the gallery. Made by `python benchmarks/reproduce.py`.
+What the papers claim, beside what this package measured. Each page has the claims with the \
+paper's figure, ours, and whether the claim holds, or why not. Where a paper states no bound, the \
+bound is ours. Made by `python benchmarks/reproduce.py`.
 
-Each page names at its end the version of the package that measured it:
+```{toctree}
+:hidden:
+:glob:
+
+*
+```
 """
 
 
@@ -92,32 +96,23 @@ def reproduce(
     report.save(chosen, folder, short, result)
     print(f"{folder / short}.md", flush=True)
     if kind == "papers":
-        folder.with_name(f"{folder.name}.md").write_text(index(folder))
+        (folder / "index.md").write_text(index(folder))
 
 
 def index(folder: Path) -> str:
-    """One table of claims per paper, of the results in a folder, to which the page links."""
-    stored = {
-        name: report.load(folder, name)
-        for names in PAPERS.values()
-        for name in names
-        if (folder / f"{name}.json").exists()
-    }
-    links = {name: f"[{name}]({folder.name}/{name}.md)" for name in stored}
-    by_version: dict[str, list[str]] = {}
-    for name, result in stored.items():
-        by_version.setdefault(result["version"], []).append(links[name])
-    lines = [f"- {version}: {', '.join(by_version[version])}\n" for version in sorted(by_version)]
-    parts = [INDEX, "".join(lines)]
+    """A table per paper, of the results in a folder: how many claims hold."""
+    parts = [INDEX]
     for paper, names in PAPERS.items():
-        rows = [
-            [*claim.cells(), links[name]]
-            for name in names
-            if name in stored
-            for claim in experiment(f"papers/{name}").claims(stored[name]["found"])
-        ]
+        rows = []
+        for name in names:
+            if (folder / f"{name}.json").exists():
+                one, result = experiment(f"papers/{name}"), report.load(folder, name)
+                holds = [claim.holds for claim in one.claims(result["found"])]
+                counts = f"{sum(holds)} of {len(holds)}"
+                rows.append([f"[{one.title}]({name}.md)", counts, result["version"]])
         if rows:
-            parts += [f"## {paper}\n", report.markdown((*report.CLAIMS, "details"), rows)]
+            columns = ("experiment", "claims that hold", "measured by version")
+            parts += [f"## {paper}\n", report.markdown(columns, rows)]
     return "\n".join(parts)
 
 

@@ -1,9 +1,7 @@
 """Parts of the site that Sphinx has no setting for: figures of examples, docstrings, formulas."""
 
-import ast
 import re
 import textwrap
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from weakref import WeakSet
 
 from docutils import nodes
 from latex2mathml.converter import convert
-from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
@@ -20,8 +17,6 @@ from sphinx_gallery.scrapers import figure_rst
 
 # A block without a last value still has that of the one before.
 _SAVED: WeakSet[Figure] = WeakSet()
-# The ground of dark pages under furo.
-_DARK = "#131416"
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):\s*$", re.MULTILINE)
 
 
@@ -39,26 +34,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def drawn(block: tuple[Any, ...], variables: dict[str, Any], settings: dict[str, Any]) -> str:
     """Saves the figure that a block of an example ends with, as a notebook shows it.
 
-    The package's plots return axes, or a list of them, and do not pass through pyplot. The last
-    expression is evaluated once more on dark ground, for readers of dark pages.
+    The package's plots return axes, or a list of them, and do not pass through pyplot.
     """
-    known = variables["example_globals"]
-    figures = _unsaved(known.get("___"))
-    if not figures:
-        return ""
-    code = ast.parse(block[1]).body[-1]
-    ground = {"figure.facecolor": _DARK, "axes.facecolor": _DARK}
-    with style.context(["manifold_shap.plots.dark", ground]):
-        dark = _unsaved(eval(ast.unparse(code), dict(known)))
-    light = _saved(figures, variables, settings)
-    # A name stands for the figure that there is.
-    dark = [figure for figure in dark if figure not in _SAVED]
-    if not dark:
-        return light
-    return "".join(
-        f"\n.. container:: only-{ground}\n\n{textwrap.indent(part, '   ')}\n"
-        for ground, part in (("light", light), ("dark", _saved(dark, variables, settings)))
-    )
+    paths = []
+    for figure in _unsaved(variables["example_globals"].get("___")):
+        _SAVED.add(figure)
+        paths.append(next(variables["image_path_iterator"]))
+        figure.savefig(paths[-1], dpi=120)
+    return figure_rst(paths, str(Path(settings["src_dir"]))) if paths else ""
 
 
 def _unsaved(last: Any) -> list[Figure]:
@@ -66,15 +49,6 @@ def _unsaved(last: Any) -> list[Figure]:
     of_axes = [one.figure if isinstance(one, Axes) else one for one in shown]
     found = {id(each): each for each in of_axes if isinstance(each, Figure)}
     return [figure for figure in found.values() if figure not in _SAVED]
-
-
-def _saved(figures: Sequence[Figure], variables: dict[str, Any], settings: dict[str, Any]) -> str:
-    paths = []
-    for figure in figures:
-        _SAVED.add(figure)
-        paths.append(next(variables["image_path_iterator"]))
-        figure.savefig(paths[-1], dpi=120)
-    return figure_rst(paths, str(Path(settings["src_dir"])))
 
 
 def _as_restructured_text(

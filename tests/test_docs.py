@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import manifold_shap as ms
-from docs.check_site import broken, on_wrong_ground, read
+from docs.check_site import broken, read
 
 DOCS = Path(__file__).parent.parent / "docs"
 MODULES = ("oracles", "plots", "simplex")
@@ -49,14 +49,3 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     assert broken(tmp_path, read(tmp_path)) == [
         f"a.html: {to}" for to in ("#gone", "b.html#gone", "c.png", "d.html")
     ]
-
-
-def test_figures_on_the_wrong_ground_are_found(tmp_path: Path) -> None:
-    figure = '<img src="sphx_glr_plot_{name}_001.png">'
-    both = '<div class="only-light">{0}</div><div class="docutils only-dark">{0}</div>'
-    pages = {"both": both.format(figure), "light": f'<div class="only-light">{figure}</div>'}
-    pages |= {"plain": figure, "thumbnail": '<img src="sphx_glr_plot_{name}_thumb.png">'}
-    for name, text in pages.items():
-        (tmp_path / f"{name}.html").write_text(text.format(name=name))
-    found = on_wrong_ground(tmp_path, read(tmp_path))
-    assert [line.split(":")[0] for line in found] == ["light.html", "plain.html"]

@@ -1,6 +1,5 @@
 """The notebooks run from top to bottom, and are stored as they ran."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,6 @@ nbformat = pytest.importorskip("nbformat", reason="needs manifold_shap[notebooks
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 EACH = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-# Those of other notebooks come with scikit-learn, or are made.
-DATA = {
-    "naive_bayes": "census",
-    "negative": "abalone",
-    "pixels": "mnist",
-    "retraining": "drug",
-    "seven_ways": "bike",
-    "suppressed": "census",
-    "table1": "drug",
-    "two_forests": "bike",
-}
-FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 PICTURE = "image/png"
 # No address of a page, no closing tag; backslashes are doubled in a notebook's text.
 ABSOLUTE = re.compile(r"(?<![\w.:/<])/\w[\w.-]*/|\b[A-Z]:\\\\")
@@ -48,9 +35,6 @@ def kinds(cells: list[Any]) -> list[list[tuple[str, list[str]]]]:
 def test_the_notebook_runs_and_shows_what_is_stored(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = DATA.get(path.stem)
-    if data and not (FOLDER and Path(FOLDER, data).exists()):
-        pytest.skip(f"no {data!r} in a folder named by MANIFOLD_SHAP_DATA")
     # No start-up files of the user's, and no second thread to wait for on a busy machine.
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

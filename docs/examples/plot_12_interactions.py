@@ -27,8 +27,3 @@ adapted = ms.as_model(model, x, returns="values")
 value = ms.imputed_value(adapted, ms.GaussianImputer(x, players), "identity", draws=64)
 interactions = ms.shapley_interactions(value, x[x[:, 0] > 1][:20])
 ms.plots.interaction_map(interactions)
-
-# %%
-# The same as a network, for one row:
-
-ms.plots.interaction_network(interactions, 0)

@@ -3,17 +3,13 @@ Error against budget
 ====================
 
 The same game of twelve players by several estimators, against its exact values. It is a product,
-so that interactions of high order count. A style sheet gives a picture of one's own the look of the
-package's.
+so that interactions of high order count.
 """
 
-import matplotlib.pyplot as plt
 import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
-
-plt.style.use("manifold_shap.plots.light")
 
 generator = torch.Generator().manual_seed(0)
 weights = torch.randn(12, 4, generator=generator)
@@ -31,16 +27,11 @@ for estimator in (ms.permutation_shapley, ms.kernel_shapley, ms.odd_shapley):
     found = [estimator(game, x, evaluations=budget).phi for budget in budgets]
     errors[estimator.__name__] = [((phi - exact).norm() / exact.norm()).item() for phi in found]
 
-
-def curves():
-    axes = Figure().subplots()
-    for name, error in errors.items():
-        axes.loglog(budgets, error, marker="o", label=name)
-    axes.set(xlabel="evaluations per row", ylabel="relative error")
-    axes.set_xticks(budgets, budgets)
-    axes.minorticks_off()
-    axes.legend()
-    return axes
-
-
-curves()
+axes = Figure().subplots()
+for name, error in errors.items():
+    axes.loglog(budgets, error, marker="o", label=name)
+axes.set(xlabel="evaluations per row", ylabel="relative error")
+axes.set_xticks(budgets, budgets)
+axes.minorticks_off()
+axes.legend()
+axes

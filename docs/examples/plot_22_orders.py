@@ -9,6 +9,8 @@ comes after its own causes, whenever the others come. Weights need forbid nothin
 counts half as much for each effect that comes before its cause. (What causes what is assumed.)
 """
 
+from itertools import permutations
+
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
@@ -23,23 +25,23 @@ value = ms.imputed_value(model, ms.GaussianImputer(x, players), "identity", draw
 
 components = [["age", "sex"], ["body mass"], ["blood pressure", "lipids"]]
 graph = {"blood pressure": ["age", "body mass"], "lipids": ["body mass"]}
-edges = [(players.names.index(c), players.names.index(e)) for e in graph for c in graph[e]]
+edges = [(cause, effect) for effect, causes in graph.items() for cause in causes]
 
 
-def doubtful(orders):  # entry k of an order is the number of the column that comes k-th
-    place = orders.argsort(1)
-    return 0.5 ** sum((place[:, effect] < place[:, cause]).double() for cause, effect in edges)
+def weight(order):  # half as much for each effect that comes before its cause
+    return 0.5 ** sum(order.index(effect) < order.index(cause) for cause, effect in edges)
 
 
 orderings = {
     "symmetric": None,
     "chain of components": components,
     "graph of causes": graph,
-    "weights w(π)": ms.WeightedOrdering(doubtful, players),
 }
 explanations = {
     name: ms.exact_shapley(value, x[:60], ordering=ordering) for name, ordering in orderings.items()
 }
+weights = [(list(order), weight(order)) for order in permutations(players.names)]
+explanations["weights w(π)"] = ms.permutation_shapley(value, x[:60], orders=weights)
 for name, relations in {"components": components, "graph": graph}.items():
     print(f"{name}: {ms.Ordering(relations, players).orders} of 120 orders")
 ms.plots.bar(explanations)

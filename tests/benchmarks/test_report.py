@@ -96,7 +96,7 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
         command(monkeypatch, "papers/negative", *words)
         kept = report.load(Path(folder), "negative")
         assert (kept["found"]["samples"], kept["found"]["draws"]) == expected
-        assert Path(f"{folder}.md").exists()
+        assert Path(folder, "index.md").exists()
     # Whoever repeats what the page says gets this result, wherever it is written.
     assert kept["command"] == "python benchmarks/reproduce.py papers/negative --quick draws=7"
 
@@ -134,4 +134,4 @@ def test_the_page_of_an_experiment_is_that_of_its_stored_result(name: str, root:
 
 
 def test_the_index_in_docs_is_that_of_the_stored_results(root: Path) -> None:
-    assert (root / "docs/results.md").read_text() == reproduce.index(root / "docs/results")
+    assert (root / "docs/results/index.md").read_text() == reproduce.index(root / "docs/results")

@@ -137,7 +137,7 @@ def test_a_file_does_not_depend_on_the_rows_that_were_asked_about(
 
 
 def elements(column: Mapping[str, Any], cell: Any) -> Iterator[float]:
-    """What docs/exports.md says of the elements of a cell."""
+    """What docs/other_tools.md says of the elements of a cell."""
     labels, missing = column["categories"], bool(pd.isna(cell))
     if column["kind"] in ("continuous", "ordered"):
         number = labels.index(cell) if column["kind"] == "ordered" else cell

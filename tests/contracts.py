@@ -392,16 +392,6 @@ class ImputerContract:
         assert max(part.rows.shape[1] for part in parts) <= max(most, 1)
         self.compare(parts, plain)
 
-    def test_coalitions_around_one_are_completed_as_single_ones(
-        self, imputer: ms.Imputer, x: Tensor
-    ) -> None:
-        mask = self.coalitions(imputer)[:, 2:4]
-        keys = torch.tensor([[1, 2], [3, 4]])
-        around = toggled(mask)
-        own = keys.repeat_interleave(around.shape[2], 1)
-        plain = imputer.impute(x, around.flatten(1, 2), range(3), own)
-        self.compare(list(imputer.impute_around(x, mask, range(3), keys, 1000)), plain)
-
     @staticmethod
     def compare(parts: list[Any], plain: Any) -> None:
         """Completions in parts with those of single coalitions."""

@@ -644,9 +644,6 @@ class Estimator:
 ESTIMATORS = {
     "exact": Estimator(ms.exact_shapley, {}, {}),
     "permutation": Estimator(ms.permutation_shapley, {"permutations": 16}, {"permutations": 24}),
-    "coalition": Estimator(
-        ms.coalition_shapley, {"coalitions": 64}, None, {"coalitions": 32}, linear=False
-    ),
     "kernel": Estimator(ms.kernel_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False),
     "odd": Estimator(
         ms.odd_shapley, {"evaluations": 40}, {"evaluations": 14}, linear=False, dummies=False

@@ -132,14 +132,6 @@ class CausalImputer(Imputer):
         yield from nested(x, mask, draws, keys, most)
 
     @torch.no_grad()
-    def impute_around(
-        self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
-    ) -> Iterator[Completions]:
-        """By the inner imputer, where its distribution is this one."""
-        around = self.imputer.impute_around if self._conditional else super().impute_around
-        yield from around(x, mask, draws, keys, most)
-
-    @torch.no_grad()
     def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
         """Equally weighted draws; of a single component, those that the inner imputer samples."""
         if len(self.own) > 1:

@@ -151,12 +151,6 @@ def test_completions(name: str, cuda: Cuda) -> None:
             lambda *of: all_of(moved.impute_nested(*of)),
             *(x, run, range(3), keys[:, :2], most),
         )
-        compare(
-            cuda,
-            lambda *of: all_of(here.impute_around(*of)),
-            lambda *of: all_of(moved.impute_around(*of)),
-            *(x, mask[:, 2:], range(3), keys[:, 2:], most),
-        )
 
 
 # -- estimators --------------------------------------------------------------------------------

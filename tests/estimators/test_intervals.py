@@ -46,7 +46,6 @@ def test_intervals_of_few_evaluations_cover(
         (partial(ms.kernel_shapley, start=torch.zeros(200, 7, 1)), 30),
         (ms.odd_shapley, 50),
         (ms.permutation_shapley, 24),
-        (ms.coalition_shapley, 256),
         (ms.auto_shapley, 50),
         (ms.auto_shapley, 30),
         (ms.shapley_interactions, 98),

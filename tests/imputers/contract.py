@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions, toggled
+from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers.base import Completions, Imputer
 
 # Nine players own fourteen elements, which stand in no order.
@@ -132,16 +132,6 @@ class ImputerOfRowsContract:
         parts = list(imputer.impute_nested(x, mask, range(1, 5), keys, most))
         assert max(part.rows.shape[1] for part in parts) <= most
         single = mask.flatten(1, 2), range(1, 5), keys.repeat_interleave(8, 1)
-        assert_same(joined(parts), imputer.impute(x, *single))
-
-    @pytest.mark.parametrize("most", [1, 7, 1000])
-    def test_coalitions_around_one_are_completed_as_single_ones(self, most: int) -> None:
-        imputer, x = self.make(self.rows(60, 14), NINE), self.rows(2, 14, seed=1)
-        mask, keys = nested(2, 2, 1, 9)[:, :, 0], torch.tensor([[1, 2], [1, 5]])
-        mask[0, 0] = True
-        parts = list(imputer.impute_around(x, mask, range(4), keys, most))
-        assert max(part.rows.shape[1] for part in parts) <= most
-        single = toggled(mask).flatten(1, 2), range(4), keys.repeat_interleave(10, 1)
         assert_same(joined(parts), imputer.impute(x, *single))
 
     def test_samples_have_numbers_and_equal_weights(self) -> None:

@@ -48,8 +48,6 @@ def _explanations(game: Any, x: Tensor) -> dict[str, ms.Explanation]:
         "permutation, outputs": ms.permutation_shapley(
             game, x, permutations=8, outputs=[1], seed=3
         ),
-        "coalition": ms.coalition_shapley(game, x, coalitions=128, seed=3),
-        "coalition, target": ms.coalition_shapley(game, x, target_error=0.02, seed=3),
         "adaptive": ms.adaptive_shapley(game, x, samples=40 * players, seed=3),
         "adaptive, target": ms.adaptive_shapley(game, x, target_error=0.05, seed=3),
         "adaptive, ordering": ms.adaptive_shapley(

@@ -433,8 +433,6 @@ def surrogates(inputs: Inputs) -> Results:
         "digits, the model",
     ):
         value, x = stored(name).select([3, 7]), inputs["digits"]["x"]
-        found = ms.coalition_shapley(value, x, coalitions=32, seed=2)
-        yield from explained(f"{name}, coalition", found)
         found = ms.permutation_shapley(value, x, permutations=4, seed=2)
         yield from explained(f"{name}, permutation", found)
     value, x = stored("digits surrogate").select([3, 7]), inputs["digits"]["x"]

@@ -128,7 +128,6 @@ ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
     "adaptive": ms.adaptive_shapley,
     "kernel": ms.kernel_shapley,
     "odd": ms.odd_shapley,
-    "coalition": ms.coalition_shapley,
 }
 
 

@@ -34,7 +34,7 @@ LAYERS = (
     ),
     ("players",),
     ("coalitions",),
-    ("ordering", "posets", "relations", "weighted_ordering", "laws", "segmentation", "text"),
+    ("ordering", "posets", "relations", "laws", "segmentation", "text"),
     ("simplex",),
     ("spaces",),
     ("models", "tables", "naive_bayes_models"),

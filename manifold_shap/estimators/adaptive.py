@@ -96,15 +96,15 @@ def adaptive_shapley(
     Raises:
         ValueError: `least` below 2; `samples` below `least` for every player, or `evaluations`
             beside them; a `target_error` that is not positive; an `ordering` that does not name
-            every player once, or is a causal graph or of weighted orders.
+            every player once, or is a causal graph or of groups.
         TypeError: `samples` or `least` is no whole number; an `ordering` that is no list of lists.
     """
     game = Evaluator(value, x, batch_size, progress)
     order, players = Ordering.of(ordering, game.players), len(game.players)
-    if order.component is None or order.weighted:
+    if order.component is None:
         raise ValueError(
             "Expected an `ordering` by components for `adaptive_shapley`, as in [['a', 'b'], "
-            "['c']], but got a causal graph or weighted orders; use `permutation_shapley`."
+            "['c']], but got a causal graph or groups; use `permutation_shapley`."
         )
     if evaluations is not None:
         check_one_budget("samples", samples, evaluations)

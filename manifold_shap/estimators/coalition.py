@@ -64,12 +64,12 @@ def coalition_shapley(
     refused, since `kernel_shapley` is more precise where every contribution costs a value.
 
         >>> import manifold_shap as ms
-        >>> x = torch.randn(200, 20)
+        >>> x = torch.randn(200, 60)
         >>> few = {"max_epochs": 1, "hidden": [64, 64], "trainer": {"limit_train_batches": 5}}
-        >>> value = ms.fit_surrogate(torch.nn.Linear(20, 2), x, returns="values", **few)
+        >>> value = ms.fit_surrogate(torch.nn.Linear(60, 2), x, output="identity", **few)
         >>> found = coalition_shapley(value, x[:2], coalitions=32)
-        >>> found.made_by["evaluations"] < 2 * 32 * 20, found.efficiency_gap < 1e-4
-        (True, True)
+        >>> found.made_by["evaluations"] < 2 * 32 * 60
+        True
 
     Coefficients of the control variate are estimated from the same coalitions, and so is the number
     of those evaluated exactly. That causes a bias of order 1/coalitions: a fifth of a standard

@@ -58,7 +58,7 @@ class CausalImputer(Imputer):
     Raises:
         TypeError: a component is not a list of names, or `confounding` no list of bools.
         ValueError: an `ordering` that does not name every player once, or another number of flags
-            than of components, or flags beside a graph; weighted orders.
+            than of components, or flags beside a graph; groups.
 
     >>> from manifold_shap import GaussianImputer, Players
     >>> players = Players.of_elements((3,), ["a", "b", "c"])
@@ -202,11 +202,6 @@ def _distinct(
 
 
 def _checked_confounding(confounding: Any, ordering: Ordering) -> tuple[bool, ...]:
-    if ordering.weighted:
-        raise ValueError(
-            "Expected an `ordering` that says who causes whom but got weighted orders; give the "
-            "`Ordering` alone here, and the weights to the estimator."
-        )
     components = len(ordering.steps)
     if confounding is None:
         return (False,) * components

@@ -170,8 +170,6 @@ DEFERRED = {
     ("naive_bayes_models", "pandas.api.types"): FRAMES,
     ("naive_bayes_models", "sklearn"): SLOW,
     ("oracles.base", "pandas"): FRAMES,
-    ("oracles.latent", "pandas"): FRAMES,
-    ("oracles.network", "pandas"): FRAMES,
     ("report.page", "jinja2"): "an optional dependency",
     ("plots.interactive", "plotly.graph_objects"): "an optional dependency",
     ("plots.compositions", "sklearn.isotonic"): SLOW,

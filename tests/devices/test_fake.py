@@ -95,7 +95,7 @@ PLACES = {
     "tables/drawing.py:_largest": ("ties are broken", "guided, table", "values"),
     "oracles/value.py:sampled_values": (
         "few completions are summed",
-        "truth of a network",
+        "truth of a discrete law",
         "values",
     ),
     "oracles/base.py:check_states": ("states are checked", "posterior", "values"),

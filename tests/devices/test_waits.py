@@ -45,17 +45,14 @@ WAITS = {
     "tables/drawing.py:_largest": ("cells are drawn, and ties broken", "imputed, table"),
     "vae/distributions.py:typical": ("codes of a column are drawn", "guided, table"),
     # Oracles enumerate, and are for comparison.
-    "oracles/value.py:sampled_values": ("which coalitions are enumerated", "truth of a network"),
-    "oracles/value.py:_summed": ("states are enumerated", "truth of a network, draws"),
-    "oracles/value.py:_weighted": ("states are enumerated", "truth of a network, draws"),
+    "oracles/value.py:sampled_values": (
+        "which coalitions are enumerated",
+        "truth of a discrete law",
+    ),
+    "oracles/value.py:_summed": ("states are enumerated", "truth of a discrete law, draws"),
+    "oracles/value.py:_weighted": ("states are enumerated", "truth of a discrete law, draws"),
     "oracles/base.py:check_possible": ("rows are checked", "posterior"),
     "oracles/base.py:check_states": ("rows are checked", "posterior"),
-    "oracles/elimination.py:tables": ("coalitions are grouped", "posterior"),
-    "oracles/network.py:_eliminated": ("coalitions are grouped", "posterior"),
-    "oracles/network.py:probability": ("tables are moved", "truth of a network, draws"),
-    "oracles/latent.py:<listcomp>": ("a frame is made", "truth of latent classes"),
-    "oracles/latent.py:draw": ("cells are drawn", "truth of latent classes"),
-    "oracles/latent.py:frame": ("a frame is made", "truth of latent classes"),
 }
 
 

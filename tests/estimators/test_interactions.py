@@ -12,6 +12,7 @@ from torch import Tensor
 import manifold_shap as ms
 from tests.contracts import devices
 from tests.examples import VALUES, Drawn, Game, Padded, Ragged, people, table, uniform
+from tests.laws import Enumerated
 
 
 def pair_by_pair(value: Game, x: Tensor, players: int) -> Tensor:
@@ -120,20 +121,12 @@ def test_copies_are_redundant_and_exclusive_or_is_synergy() -> None:
 
 def test_signs_follow_the_effect_where_the_law_is_known() -> None:
     """Noisy labels: redundancy and synergy hold on average, and in a row relative to its effect."""
-    variable, bit = ms.oracles.Variable, ("0", "1")
     certain = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
-    copies = [
-        variable("class", bit),
-        variable("first", bit, ("class",), certain),
-        variable("copy", bit, ("first",), torch.eye(2)),
-    ]
-    differ = [
-        variable("left", bit),
-        variable("right", bit),
-        variable("class", bit, ("left", "right"), torch.stack((certain, certain.flip(0)))),
-    ]
-    for variables, sign in ((copies, -1), (differ, 1)):
-        law = ms.oracles.BayesianNetwork(variables, "class")
+    # A player that says the class and its copy; two players that differ in one class.
+    copies = torch.einsum("cf,fg->fgc", certain, torch.eye(2))
+    differ = torch.stack((certain, certain.flip(0)))
+    for joint, sign in ((copies, -1), (differ, 1)):
+        law = Enumerated(joint)
         x, y = law.sample(1000, seed=0)
         found = ms.shapley_interactions(ms.oracles.PosteriorValue(law), x)
         pair, row = found.values[:, 0, 1], torch.arange(1000)

@@ -56,10 +56,16 @@ class Watched:
         self.masks.append(mask.clone())
         return self.game(x, mask)
 
+    def wrapped(self, x: Tensor) -> ms.ValueFunction:
+        """As a value function, without the calls that get to know the game."""
+        value = ms.as_value_function(self, x)
+        self.masks.clear()
+        return value
+
     @property
     def sizes(self) -> Tensor:
-        """Of the recorded coalitions but those of the first call, which gets to know the game."""
-        return torch.cat([mask.sum(-1).flatten() for mask in self.masks[1:]])
+        """Of the recorded coalitions."""
+        return torch.cat([mask.sum(-1).flatten() for mask in self.masks])
 
 
 @dataclass

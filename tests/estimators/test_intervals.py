@@ -19,9 +19,9 @@ from tests.examples import Drawn
 @pytest.mark.parametrize(
     ("estimator", "players", "evaluations"),
     [
-        *((ms.permutation_shapley, 6, 5 * permutations) for permutations in (4, 6, 8)),
-        *((ms.kernel_shapley, 8, evaluations) for evaluations in (30, 40, 100)),
-        *((ms.odd_shapley, 8, evaluations) for evaluations in (40, 60, 100)),
+        *((ms.permutation_shapley, 6, 5 * permutations) for permutations in (4, 8)),
+        *((ms.kernel_shapley, 8, evaluations) for evaluations in (30, 100)),
+        (ms.odd_shapley, 8, 60),
         (ms.odd_shapley, 5, 24),
     ],
 )

@@ -10,7 +10,6 @@ import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators import parting
 from manifold_shap.estimators.pairs import Pairs
-from tests.contracts import devices
 from tests.examples import Drawn, Game, Recorded, table, uniform
 
 
@@ -43,7 +42,7 @@ def pairs_only(values: Tensor) -> Tensor:
     return values[:, first, second]
 
 
-@pytest.mark.parametrize("players", [4, 5, 8])
+@pytest.mark.parametrize("players", [4, 7])
 def test_the_fit_to_all_coalitions_is_the_index(players: int) -> None:
     game, x = table(players, 3), torch.ones(1, players)
     mask = all_coalitions(players - 1)
@@ -108,7 +107,7 @@ def test_standard_errors_cover(players: int, evaluations: int, many_calls: None)
     game, truth = products(players, (1, 2, 3, 4, 6))
     x = torch.ones(1, players, dtype=torch.float64)
     found = [
-        ms.shapley_interactions(game, x, evaluations=evaluations, seed=seed) for seed in range(15)
+        ms.shapley_interactions(game, x, evaluations=evaluations, seed=seed) for seed in range(6)
     ]
     ratio = torch.cat(
         [pairs_only(each.values - truth) / pairs_only(each.standard_error) for each in found]
@@ -150,9 +149,9 @@ def test_errors_of_draws() -> None:
     found = [
         ms.shapley_interactions(value, torch.zeros(40, 9), index=index, evaluations=300, seed=seed)
         for index in ("SII", "k-SII")
-        for seed in range(20)
+        for seed in range(8)
     ]
-    for half in (found[:20], found[20:]):
+    for half in (found[:8], found[8:]):
         truth = torch.zeros(9, 9, 1)
         truth[range(9), range(9), 0] = torch.arange(9.0)
         apart = torch.cat([each.values - truth for each in half])
@@ -204,19 +203,6 @@ def test_log_ratios() -> None:
     found = ms.shapley_interactions(value, uniform(2, 9), evaluations=200)
     assert found.shapley.covariance is not None
     assert found.compositions().shape == (2, 9, 9, 3)
-
-
-@devices
-def test_any_device(device: str) -> None:
-    game, _ = products(9, (2, 4))
-    x = torch.ones(1, 9, dtype=torch.float64)
-
-    def there(x: Tensor, mask: Tensor) -> Tensor:
-        return game(x.cpu(), mask.cpu()).to(x.device)
-
-    found = ms.shapley_interactions(there, x.to(device), evaluations=200).values
-    expected = ms.shapley_interactions(game, x, evaluations=200).values
-    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -377,7 +377,7 @@ class ImputerContract:
     def test_the_variance_of_a_value_is_that_over_keys(self, imputer: ms.Imputer) -> None:
         if imputer.support == 1:
             return
-        x, keys = imputer.reference[:10], 300
+        x, keys = imputer.reference[:8], 200
         scale = imputer.reference.flatten(1).std(0).clamp(min=0.1)
         generator = torch.Generator().manual_seed(0)
         weight = torch.randn(len(scale), 2, generator=generator) / scale[:, None]

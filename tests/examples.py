@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -546,10 +547,10 @@ VALUES: dict[str, Callable[[], Made]] = {
     ),
     "imputed, table": lambda: imputed_people(of_people(ms.GaussianImputer)),
     "surrogate of a table": surrogate_of_people,
-    "guided": guided_rows,
-    "guided, log-ratios": lambda: guided_rows("ilr"),
-    "guided, regression": lambda: guided_rows("identity"),
-    "guided, table": guided_people,
+    "guided": lambda: _trained_once(guided_rows),
+    "guided, log-ratios": lambda: _trained_once(guided_rows, "ilr"),
+    "guided, regression": lambda: _trained_once(guided_rows, "identity"),
+    "guided, table": lambda: _trained_once(guided_people),
     "log-ratios of a mean": lambda: _log_ratios(imputed(IMPUTERS["marginal"]())),
     "log-ratios of a surrogate": lambda: _log_ratios(surrogate()),
     "retrained": retrained,
@@ -568,6 +569,16 @@ VALUES: dict[str, Callable[[], Made]] = {
     "padded": lambda: Made(Padded(), Padded.some_rows(), moves=False),
     "words of padded rows": words,
 }
+
+
+def _trained_once(make: Callable[..., Made], *settings: Any) -> Made:
+    """A copy of what is trained when it is first asked for."""
+    return pickle.loads(_pickled(make, *settings))
+
+
+@cache
+def _pickled(make: Callable[..., Made], *settings: Any) -> bytes:
+    return pickle.dumps(make(*settings))
 
 
 def _log_ratios(made: Made) -> Made:

@@ -135,7 +135,7 @@ def as_value_function(
         if not wrapped.sampled:
             warn_if_rows_mix("the value function", ask, some, found)
     if space.on_simplex:
-        check_outputs(found, "probabilities")
+        check_outputs(found.flatten(0, 1), "probabilities")
     # Log-ratios are one fewer than the classes that they compare.
     count = found.shape[-1] + space.takes_logarithms
     classes = tuple(map(str, range(count))) if outputs is None else tuple(outputs)

@@ -155,7 +155,7 @@ def test_covariances_of_log_ratios_rotate() -> None:
 
 
 def test_log_ratios_of_a_mean_are_linearized_too() -> None:
-    value, x = ms.LogRatioOfMean(network(10)), uniform(200, 10)
+    value, x = ms.LogRatioOfMean(network(10)), uniform(80, 10)
     found = ms.coalition_shapley(value, x, coalitions=384)
     z = z_scores(found, ms.exact_shapley(value, x))
     assert 0.92 < (z.abs() < 1.96).double().mean() < 0.98

@@ -121,7 +121,7 @@ def test_signs_follow_the_effect_where_the_law_is_known() -> None:
         torch.testing.assert_close(pair.sum(-1), torch.zeros(1000, dtype=pair.dtype))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(players=st.integers(2, 6), seed=st.integers(0, 1000))
 def test_laws(players: int, seed: int) -> None:
     x = uniform(1, players)

@@ -97,7 +97,6 @@ def test_a_level_is_a_probability() -> None:
         (ms.permutation_shapley, 9, 16),
         (ms.kernel_shapley, 9, 18),
         (ms.odd_shapley, 9, 18),
-        (ms.auto_shapley, 30, 100),
         (ms.kernel_shapley, 4, 14),
     ],
 )

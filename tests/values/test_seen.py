@@ -39,6 +39,7 @@ def test_other_rows_are_not(value: ms.ValueFunction) -> None:
     rows = torch.cat((X[:4], X[:1] + torch.tensor([0.0, 0.0, 5.0]), 1.2 * X[:2]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Standard errors are unknown")
         found = ms.exact_shapley(value, rows)
     assert "rows_far_outside" not in found.made_by
 

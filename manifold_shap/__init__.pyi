@@ -93,4 +93,3 @@ from .values import ValueFunction as ValueFunction
 from .values import as_value_function as as_value_function
 from .values import imputed_value as imputed_value
 from .values import retrained_value as retrained_value
-from .weighted_ordering import WeightedOrdering as WeightedOrdering

@@ -302,21 +302,6 @@ def _with_numbers(
     return (numbers[:, None] >> torch.arange(players, device=numbers.device)) % 2 == 1
 
 
-def all_orders(players: int) -> Int64[Tensor, "orders players"]:
-    """All n! orders of the players."""
-    orders = torch.zeros(1, 0, dtype=torch.int64)
-    for size in range(players):
-        # Insert the new player at each of its places.
-        places = [
-            torch.cat(
-                (orders[:, :k], orders.new_full((len(orders), 1), size), orders[:, k:]), dim=1
-            )
-            for k in range(size + 1)
-        ]
-        orders = torch.cat(places)
-    return orders
-
-
 def toggled(mask: Bool[Tensor, "*shape players"]) -> Bool[Tensor, "*shape places players"]:
     """Each coalition, then the same with player 0, 1, ... toggled: players + 1 places."""
     players = mask.shape[-1]

@@ -60,7 +60,7 @@ Learner = Callable[[TrainingRows, Int64[Tensor, " rows"]], tuple[ValueFunction, 
 _FEW = 10
 # Estimators without bias for a row, or hardly any, which draw coalitions of their own for each: a
 # bias, or coalitions that all rows share, would leave an error that the scatter of rows lacks.
-_ROW_BY_ROW = ("exact", "permutation", "coalition")
+_ROW_BY_ROW = ("exact", "permutation")
 
 
 class CorrectedValue(ForwardingValue):
@@ -144,8 +144,7 @@ def corrected_global_values(
         folds: parts of the rows. Each is explained by what was learned on all others.
         estimator: of Shapley values, called as `estimator(value, x, seed=...)`, unbiased for each
             row and with coalitions of each row's own: `exact_shapley`, the usual one of up to 10
-            players; `permutation_shapley`, that of more, with a pair of orders for each row; or
-            `coalition_shapley`, whose bias of order 1/coalitions is small with its usual number.
+            players; or `permutation_shapley`, that of more, with a pair of orders for each row.
         learn: from rows and positions of their classes to value functions of the model and of the
             labels; by default two perceptrons, see `fit_surrogate`.
         players, schema: see `fit_surrogate`.
@@ -248,6 +247,6 @@ def _check_row_by_row(explained: Explanation) -> None:
         raise ValueError(
             f"Expected an `estimator` without bias for a single row, which draws coalitions of its "
             f"own for each, but got {name!r}; its error would not show in how rows scatter, so "
-            "that standard errors would be too small. Use `permutation_shapley`, "
-            "`coalition_shapley` or `exact_shapley`."
+            "that standard errors would be too small. Use `permutation_shapley` "
+            "or `exact_shapley`."
         )

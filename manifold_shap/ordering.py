@@ -1,5 +1,6 @@
-"""Represents partial orders of the players: who joins (or causes) before whom."""
+"""Represents orders of the players: who joins (or causes) before whom, or who stays together."""
 
+import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -9,7 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import sample_orders
+from manifold_shap._messages import shown
+from manifold_shap.coalitions import all_coalitions, sample_orders
 from manifold_shap.players import Players
 from manifold_shap.posets import (
     Lattice,
@@ -18,6 +20,7 @@ from manifold_shap.posets import (
     in_series,
     linear_extensions,
     orders_of,
+    shapley_weights,
 )
 from manifold_shap.relations import check_components, checked_graph, linear_order
 
@@ -73,7 +76,6 @@ class Ordering:
     """
 
     component: Tensor | None
-    weighted = False
 
     def __init__(self, relations: Any, players: Players, constants: Collection[str] = ()) -> None:
         self.players = players
@@ -123,6 +125,32 @@ class Ordering:
                 )
             parents.setdefault(edge[1], []).append(edge[0])
         return cls(parents, players, constants)
+
+    @classmethod
+    def of_groups(
+        cls, groups: Any, players: Players, constants: Collection[str] = ()
+    ) -> "Ordering":
+        """Orders in which groups stay together: one of the groups, then one within each.
+
+        Shapley values over these orders are Owen values (Owen 1977, "Values of games with a priori
+        unions"): what a group adds is shared among its players alone, and groups share as the
+        players of a game of groups do.
+
+        >>> players = Players.of_elements((3,), ["a", "b", "c"])
+        >>> Ordering.of_groups([["a", "b"], ["c"]], players).all_orders()[0]
+        tensor([[0, 1, 2],
+                [1, 0, 2],
+                [2, 0, 1],
+                [2, 1, 0]])
+
+        Args:
+            groups: names of the players in each.
+            players, constants: as of the class.
+
+        Raises:
+            TypeError, ValueError: as for components.
+        """
+        return _Groups(groups, players, constants)
 
     def of_players(self, players: Players, constants: Collection[str] = ()) -> "Ordering":
         """The same order by name, of players that may stand in another order."""
@@ -288,3 +316,125 @@ class Ordering:
             return Part(members)
         before = self.before[members][:, members]
         return Part(members, Lattice(before, MOST_COALITIONS) if before.any() else None)
+
+
+class _Groups(Ordering):
+    """See `Ordering.of_groups`."""
+
+    def __init__(self, groups: Any, players: Players, constants: Collection[str] = ()) -> None:
+        super().__init__(groups, players, constants)
+        assert self.component is not None
+        # Groups follow each other in any order: they are no components.
+        self._group, self.component = self.component, None
+        self._own = [(self._group == k).nonzero()[:, 0] for k in range(int(self._group.max()) + 1)]
+
+    def of_players(self, players: Players, constants: Collection[str] = ()) -> "Ordering":
+        return _Groups(self.names, players, constants)
+
+    def among(self, players: Players) -> "Ordering":
+        some = [[name for name in names if name in players.names] for names in self.names]
+        return _Groups([names for names in some if names], players)
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def restricts(self) -> bool:
+        return 1 < len(self._own) < len(self.players)
+
+    @property
+    def names(self) -> Any:
+        return [[self.players.names[player] for player in own] for own in self._own]
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"groups": self.names} if self.restricts else {}
+
+    @property
+    def steps(self) -> list[Step]:
+        """There are none.
+
+        Raises:
+            ValueError: groups say nothing of causes.
+        """
+        raise ValueError(
+            "Expected a causal `ordering`, by components or by the causes of each player, but got "
+            f"groups that stay together, {shown(self.names)}."
+        )
+
+    @property
+    def orders(self) -> int | float:
+        sizes = [len(self._own), *map(len, self._own)]
+        return math.prod(math.factorial(size) for size in sizes)
+
+    @property
+    def parts(self) -> list[Part]:
+        if self._coalitions[0] > MOST_COALITIONS:
+            raise OverflowError(f"There are more than {MOST_COALITIONS} coalitions.")
+        return [_Unions(self._group, self._own)]
+
+    def sample_pairs(
+        self, shape: Sequence[int], generator: torch.Generator
+    ) -> Int64[Tensor, "*shape 2 players"]:
+        place = sample_orders(shape, len(self._own), generator).argsort(-1)
+        numbers = torch.rand(
+            (*shape, len(self.players)),
+            generator=generator,
+            device=place.device,
+            dtype=torch.float64,
+        )
+        orders = (place[..., self._group.to(place.device)] + numbers).argsort(dim=-1, stable=True)
+        return torch.stack((orders, orders.flip(-1)), dim=-2)
+
+    def log_weights(self, orders: Int64[Tensor, "*shape players"]) -> None:
+        return None
+
+    def all_orders(self) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
+        within = [list(itertools.permutations(own.tolist())) for own in self._own]
+        orders = torch.tensor(
+            [
+                [*itertools.chain.from_iterable(chosen)]
+                for order in itertools.permutations(range(len(within)))
+                for chosen in itertools.product(*(within[group] for group in order))
+            ]
+        )
+        return orders, torch.full((len(orders),), 1 / len(orders), dtype=torch.float64)
+
+    @property
+    def _coalitions(self) -> list[int | float]:
+        groups = len(self._own)
+        return [2**groups + sum((2 ** len(own) - 2) * 2 ** (groups - 1) for own in self._own)]
+
+
+class _Unions(Part):
+    """The coalitions of whole groups and of a part of one more, weighted as by Owen (1977)."""
+
+    def __init__(self, group: Int64[Tensor, " players"], own: list[Tensor]) -> None:
+        whole = all_coalitions(len(own))
+        masks = [whole[:-1, group]]
+        for number, members in enumerate(own):
+            inner = all_coalitions(len(members))[1:-1]
+            block = whole[~whole[:, number]][:, None, group].repeat(1, len(inner), 1)
+            block[..., members] = inner
+            masks.append(block.flatten(0, 1))
+        masks.append(whole[-1:, group])
+        self._masks, self._own = torch.cat(masks), own
+        self.members, self.coalitions = torch.arange(len(group)), len(self._masks)
+
+    def masks(self) -> Bool[Tensor, "coalitions own"]:
+        return self._masks
+
+    def weights(self) -> Float[Tensor, "coalitions own"]:
+        """Of the groups before a player's own, times of those of its own before it."""
+        inside = [self._masks[:, members] for members in self._own]
+        full = torch.stack([each.all(1) for each in inside], 1)
+        whole = full | torch.stack([~each.any(1) for each in inside], 1)
+        # A coalition of other groups is one without the group: only its size counts.
+        weights = torch.zeros(self._masks.shape, dtype=torch.float64)
+        for number, members in enumerate(self._own):
+            without = full.clone()
+            without[:, number] = False
+            outer = -shapley_weights(without)[:, number]
+            others = torch.cat((whole[:, :number], whole[:, number + 1 :]), 1).all(1)
+            weights[:, members] = (outer * others)[:, None] * shapley_weights(inside[number])
+        return weights

@@ -19,6 +19,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions, toggled
 from tests.examples import (
+    ESTIMATORS,
     Cramped,
     Estimator,
     Made,
@@ -39,6 +40,30 @@ devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=p
 def keys_of(mask: Tensor) -> Tensor:
     """A key of its own for every coalition."""
     return torch.arange(mask[..., 0].numel()).reshape(mask.shape[:2])
+
+
+def check_explained(estimator: Estimator, made: Made) -> None:
+    """An explanation is efficient, has the ends, and does not depend on the batch size."""
+    value, x, *_ = made
+    # The fewest settings; regressions need two coalitions for each player at least.
+    least = max(40, 6 * len(value.players))
+    budget = {"evaluations": least} if "evaluations" in estimator.few else {}
+    settings = {**estimator.few, **estimator.fewest, **budget}
+    explanation = estimator.estimate(value, x, **settings)
+    present = explanation.present[..., None].expand_as(explanation.phi)
+    assert explanation.phi.shape == (len(x), len(value.players), len(value.outputs))
+    assert torch.equal(explanation.phi.isnan(), ~present)
+    assert explanation.efficiency_gap < 1e-4
+    torch.testing.assert_close(explanation.prediction, value.prediction(x))
+    torch.testing.assert_close(explanation.base, value.base(x))
+    assert explanation.space == value.space
+    assert explanation.made_by["value_function"] == value.name
+    parts = estimator.estimate(value, x, **settings, batch_size=7)
+    for found, whole in (
+        (parts.phi, explanation.phi),
+        (parts.standard_error, explanation.standard_error),
+    ):
+        torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 class ValueFunctionContract:
@@ -74,6 +99,10 @@ class ValueFunctionContract:
         for row in range(len(x)):
             assert torch.equal(value.base(x[row : row + 1]), value.base(x)[row : row + 1])
 
+    @pytest.mark.usefixtures("many_calls")
+    def test_auto_explains_it(self, made: Made) -> None:
+        check_explained(ESTIMATORS["auto"], made)
+
     def test_an_estimate_knows_what_is_drawn(self, made: Made, mask: Tensor) -> None:
         value, x, *_ = made
         values, variance, effective = value.estimate(x, mask)
@@ -87,7 +116,7 @@ class ValueFunctionContract:
 
     def test_the_variance_is_that_over_keys_or_unknown(self, made: Made, mask: Tensor) -> None:
         value, x, *_ = made
-        keys, proper = 400, mask[:, 2:]
+        keys, proper = 300, mask[:, 2:]
         many = proper.repeat(1, keys, 1)
         own = torch.arange(keys).repeat_interleave(proper.shape[1]).expand(len(x), -1)
         found = value.estimate(x, many, own)
@@ -116,7 +145,7 @@ class ValueFunctionContract:
         gap = (value(x, mask, own + 10_000) - value(x, mask, own)).abs().max()
         assert (gap > 1e-4) == value.sampled
 
-    @pytest.mark.parametrize("batch_size", [None, 1, 13])
+    @pytest.mark.parametrize("batch_size", [None, 13])
     def test_values_along_orders_are_values(self, made: Made, batch_size: int | None) -> None:
         x, players = self.alike(made)
         value = made.value
@@ -131,7 +160,7 @@ class ValueFunctionContract:
         expected = value.values(x, nested, own).unflatten(1, (3, -1))
         torch.testing.assert_close(along, expected, rtol=1e-4, atol=1e-5)
 
-    @pytest.mark.parametrize("batch_size", [None, 1, 13])
+    @pytest.mark.parametrize("batch_size", [None, 13])
     def test_values_around_coalitions_are_values(self, made: Made, batch_size: int | None) -> None:
         x, players = self.alike(made)
         value = made.value
@@ -348,7 +377,7 @@ class ImputerContract:
     def test_the_variance_of_a_value_is_that_over_keys(self, imputer: ms.Imputer) -> None:
         if imputer.support == 1:
             return
-        x, keys = imputer.reference[:10], 300
+        x, keys = imputer.reference[:8], 200
         scale = imputer.reference.flatten(1).std(0).clamp(min=0.1)
         generator = torch.Generator().manual_seed(0)
         weight = torch.randn(len(scale), 2, generator=generator) / scale[:, None]
@@ -377,7 +406,7 @@ class ImputerContract:
             means.append(torch.einsum("bmd,bmd...->bm...", logs.softmax(-1), completed.rows)[:, 1:])
         torch.testing.assert_close(means[0], means[1], rtol=1e-4, atol=1e-5)
 
-    @pytest.mark.parametrize("most", [1, 3, 1000])
+    @pytest.mark.parametrize("most", [3, 1000])
     def test_nested_coalitions_are_completed_as_single_ones(
         self, imputer: ms.Imputer, x: Tensor, most: int
     ) -> None:
@@ -391,16 +420,6 @@ class ImputerContract:
         parts = list(imputer.impute_nested(x, mask, range(3), keys, most))
         assert max(part.rows.shape[1] for part in parts) <= max(most, 1)
         self.compare(parts, plain)
-
-    def test_coalitions_around_one_are_completed_as_single_ones(
-        self, imputer: ms.Imputer, x: Tensor
-    ) -> None:
-        mask = self.coalitions(imputer)[:, 2:4]
-        keys = torch.tensor([[1, 2], [3, 4]])
-        around = toggled(mask)
-        own = keys.repeat_interleave(around.shape[2], 1)
-        plain = imputer.impute(x, around.flatten(1, 2), range(3), own)
-        self.compare(list(imputer.impute_around(x, mask, range(3), keys, 1000)), plain)
 
     @staticmethod
     def compare(parts: list[Any], plain: Any) -> None:
@@ -458,7 +477,7 @@ class EstimatorContract:
 
     # -- axioms -------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", range(2))
     def test_efficiency(self, explain: Callable[..., ms.Explanation], seed: int) -> None:
         explanation = explain(Table(random_table(6, seed=seed)), uniform(3, 6), seed=seed)
         total = explanation.prediction - explanation.base
@@ -564,7 +583,8 @@ class EstimatorContract:
 
     def test_anchors_are_evaluated_once(self, explain: Callable[..., ms.Explanation]) -> None:
         game = Watched(Table(random_table(6)))
-        explain(game, uniform(5, 6))
+        value = game.wrapped(uniform(5, 6))
+        explain(value, uniform(5, 6))
         ends = game.sizes[(game.sizes == 0) | (game.sizes == 6)]
         # A row more may tell how many outputs there are.
         assert sorted({0, 6}) == sorted(set(ends.tolist()))
@@ -574,7 +594,7 @@ class EstimatorContract:
         self, estimator: Estimator, explain: Callable[..., ms.Explanation]
     ) -> None:
         game = Watched(Table(random_table(6)))
-        explanation = explain(game, uniform(5, 6))
+        explanation = explain(game.wrapped(uniform(5, 6)), uniform(5, 6))
         proper = int(((game.sizes > 0) & (game.sizes < 6)).sum())
         assert explanation.made_by["evaluations"] == proper
         limited = estimator.estimate(Table(random_table(6)), uniform(5, 6), evaluations=1000)
@@ -582,7 +602,7 @@ class EstimatorContract:
 
     # -- invariances --------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("batch_size", [1, 7, 1000])
+    @pytest.mark.parametrize("batch_size", [1, 7])
     def test_batch_size_does_not_change_a_number(
         self, explain: Callable[..., ms.Explanation], batch_size: int
     ) -> None:
@@ -593,28 +613,6 @@ class EstimatorContract:
         torch.testing.assert_close(
             parts.standard_error, whole.standard_error, rtol=0, atol=0, equal_nan=True
         )
-
-    @pytest.mark.usefixtures("many_calls")
-    def test_batch_size_does_not_matter_to_any_value_function(
-        self, estimator: Estimator, made: Made
-    ) -> None:
-        settings = self.affordable(estimator, made)
-        whole = estimator.estimate(made.value, made.x, **settings, batch_size=100_000)
-        parts = estimator.estimate(made.value, made.x, **settings, batch_size=7)
-        for name in ("phi", "standard_error"):
-            torch.testing.assert_close(
-                getattr(parts, name), getattr(whole, name), rtol=1e-4, atol=1e-5, equal_nan=True
-            )
-
-    @staticmethod
-    def affordable(estimator: Estimator, made: Made) -> dict[str, Any]:
-        """The fewest settings; regressions need two coalitions for each player at least."""
-        least = max(40, 6 * len(made.value.players))
-        return {
-            **estimator.few,
-            **estimator.fewest,
-            **({"evaluations": least} if "evaluations" in estimator.few else {}),
-        }
 
     def test_the_seed_decides(
         self, estimator: Estimator, explain: Callable[..., ms.Explanation]
@@ -704,17 +702,8 @@ class EstimatorContract:
 
     # -- every value function -----------------------------------------------------------------
 
-    def test_every_value_function_is_explained(self, estimator: Estimator, made: Made) -> None:
-        value, x, *_ = made
-        explanation = estimator.estimate(value, x, **self.affordable(estimator, made))
-        present = explanation.present[..., None].expand_as(explanation.phi)
-        assert explanation.phi.shape == (len(x), len(value.players), len(value.outputs))
-        assert torch.equal(explanation.phi.isnan(), ~present)
-        assert explanation.efficiency_gap < 1e-4
-        torch.testing.assert_close(explanation.prediction, value.prediction(x))
-        torch.testing.assert_close(explanation.base, value.base(x))
-        assert explanation.space == value.space
-        assert explanation.made_by["value_function"] == value.name
+    def test_value_functions_are_explained(self, estimator: Estimator, made: Made) -> None:
+        check_explained(estimator, made)
 
     def test_rows_with_players_of_their_own(
         self, estimator: Estimator, explain: Callable[..., ms.Explanation]
@@ -819,8 +808,7 @@ class EstimatorContract:
             with pytest.raises(kind, match=message):
                 explain(game, uniform(3, 6))
 
-    @pytest.mark.parametrize("size", [0, 3, 6])
-    @pytest.mark.parametrize("number", [math.nan, math.inf])
+    @pytest.mark.parametrize(("size", "number"), [(0, math.nan), (3, math.inf), (6, math.nan)])
     def test_values_that_are_not_finite_raise_errors(
         self, explain: Callable[..., ms.Explanation], size: int, number: float
     ) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +26,7 @@ from manifold_shap.surrogate.transformer import Transformer
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values.model import model_for, reference_outputs
+from tests.laws import weather
 
 Game = Callable[[Tensor, Tensor], Tensor]
 
@@ -55,10 +57,16 @@ class Watched:
         self.masks.append(mask.clone())
         return self.game(x, mask)
 
+    def wrapped(self, x: Tensor) -> ms.ValueFunction:
+        """As a value function, without the calls that get to know the game."""
+        value = ms.as_value_function(self, x)
+        self.masks.clear()
+        return value
+
     @property
     def sizes(self) -> Tensor:
-        """Of the recorded coalitions but those of the first call, which gets to know the game."""
-        return torch.cat([mask.sum(-1).flatten() for mask in self.masks[1:]])
+        """Of the recorded coalitions."""
+        return torch.cat([mask.sum(-1).flatten() for mask in self.masks])
 
 
 @dataclass
@@ -463,28 +471,6 @@ def guided_rows(space: str = "probability") -> Made:
     return Made(guided(ms.imputed_value(model, imputer, space, draws=5)), normal(3, 4, 1))
 
 
-def weather() -> ms.oracles.BayesianNetwork:
-    """A network whose label has three causes."""
-    generator = torch.Generator().manual_seed(0)
-
-    def table(*shape: int) -> Tensor:
-        return torch.rand(*shape, generator=generator).double().add(0.05).softmax(-1)
-
-    one, two = ("a", "b"), ("a", "b", "c")
-    return ms.oracles.BayesianNetwork(
-        [
-            ms.oracles.Variable("sky", two, (), table(3)),
-            ms.oracles.Variable("wind", one, ("sky",), table(3, 2)),
-            ms.oracles.Variable("sea", two, ("sky", "wind"), table(3, 2, 3)),
-            ms.oracles.Variable(
-                "sand", one, ("sea",), torch.tensor([[0.9, 0.1]] * 2 + [[0.2, 0.8]])
-            ),
-            ms.oracles.Variable("trip", two, ("sea", "sky"), (4 * table(3, 3, 3)).softmax(-1)),
-        ],
-        "trip",
-    )
-
-
 def mixture() -> ms.oracles.GaussianMixture:
     """A mixture of three in four dimensions."""
     return ms.oracles.GaussianMixture.random(4)
@@ -494,19 +480,6 @@ def truth(law: ms.oracles.ConditionalLaw, space: str = "probability", **settings
     """The true value function of a linear model."""
     model = Linear(len(law.names), 3)
     value = ms.oracles.true_value(model, law, space, draws=5, rows=200, **settings)
-    return Made(value, law.sample(3, seed=1).x)
-
-
-def _of_cells(frame: pd.DataFrame) -> Tensor:
-    numbers = (frame["balance"] / 1000, frame["visits"] / 4, frame["rating"].isna())
-    columns = torch.stack([torch.tensor(each.to_numpy(float)) for each in numbers], 1)
-    return columns.float().softmax(1)
-
-
-def truth_of_latent_classes() -> Made:
-    """The true value function of a model of frames with missing cells."""
-    law = ms.oracles.LatentClasses(seed=3)
-    value = ms.oracles.true_value(law.model(_of_cells, "abc"), law, draws=5, rows=200)
     return Made(value, law.sample(3, seed=1).x)
 
 
@@ -538,7 +511,7 @@ IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
     "vae encoder": lambda: vae("encoder"),
     "vae weighted": lambda: vae("weighted"),
     "oracle of a mixture": lambda: ms.oracles.OracleImputer(mixture(), rows=50),
-    "oracle of a network": lambda: ms.oracles.OracleImputer(weather(), rows=50),
+    "oracle of a discrete law": lambda: ms.oracles.OracleImputer(weather(), rows=50),
 }
 
 # Of these a present element may change its place, or an absent one still be seen.
@@ -574,18 +547,17 @@ VALUES: dict[str, Callable[[], Made]] = {
     ),
     "imputed, table": lambda: imputed_people(of_people(ms.GaussianImputer)),
     "surrogate of a table": surrogate_of_people,
-    "guided": guided_rows,
-    "guided, log-ratios": lambda: guided_rows("ilr"),
-    "guided, regression": lambda: guided_rows("identity"),
-    "guided, table": guided_people,
+    "guided": lambda: _trained_once(guided_rows),
+    "guided, log-ratios": lambda: _trained_once(guided_rows, "ilr"),
+    "guided, regression": lambda: _trained_once(guided_rows, "identity"),
+    "guided, table": lambda: _trained_once(guided_people),
     "log-ratios of a mean": lambda: _log_ratios(imputed(IMPUTERS["marginal"]())),
     "log-ratios of a surrogate": lambda: _log_ratios(surrogate()),
     "retrained": retrained,
     "truth of a mixture": lambda: truth(mixture(), "ilr"),
-    "truth of a network": lambda: truth(weather()),
-    "truth of a network, sums": lambda: truth(weather(), most=40),
-    "truth of a network, draws": lambda: truth(weather(), most=2),
-    "truth of latent classes": truth_of_latent_classes,
+    "truth of a discrete law": lambda: truth(weather()),
+    "truth of a discrete law, sums": lambda: truth(weather(), most=40),
+    "truth of a discrete law, draws": lambda: truth(weather(), most=2),
     "corrected": corrected,
     "posterior": lambda: Made(ms.oracles.PosteriorValue(weather()), weather().sample(3).x),
     "grouped": lambda: _grouped({"both": ["x1", "x3"]}),
@@ -597,6 +569,16 @@ VALUES: dict[str, Callable[[], Made]] = {
     "padded": lambda: Made(Padded(), Padded.some_rows(), moves=False),
     "words of padded rows": words,
 }
+
+
+def _trained_once(make: Callable[..., Made], *settings: Any) -> Made:
+    """A copy of what is trained when it is first asked for."""
+    return pickle.loads(_pickled(make, *settings))
+
+
+@cache
+def _pickled(make: Callable[..., Made], *settings: Any) -> bytes:
+    return pickle.dumps(make(*settings))
 
 
 def _log_ratios(made: Made) -> Made:
@@ -644,9 +626,6 @@ class Estimator:
 ESTIMATORS = {
     "exact": Estimator(ms.exact_shapley, {}, {}),
     "permutation": Estimator(ms.permutation_shapley, {"permutations": 16}, {"permutations": 24}),
-    "coalition": Estimator(
-        ms.coalition_shapley, {"coalitions": 64}, None, {"coalitions": 32}, linear=False
-    ),
     "kernel": Estimator(ms.kernel_shapley, {"evaluations": 40}, {"evaluations": 14}, dummies=False),
     "odd": Estimator(
         ms.odd_shapley, {"evaluations": 40}, {"evaluations": 14}, linear=False, dummies=False

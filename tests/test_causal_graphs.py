@@ -1,4 +1,4 @@
-"""Orders of any causal graph, and weights of orders, against enumeration of all permutations."""
+"""Orders of causal graphs, laws of orders and groups, against enumeration of all permutations."""
 
 import itertools
 import math
@@ -15,6 +15,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.ordering import Ordering
 from manifold_shap.posets import Lattice, Sequential, closure, orders_of
+from tests.examples import Ragged
 from tests.test_ordering import FALSE_ALARM, PLAYERS, generator, random_game, rows
 
 GRAPHS: list[dict[str, list[str]]] = [
@@ -74,7 +75,7 @@ def test_orders_and_coalitions_are_those_of_all_permutations(graph: dict[str, li
 
 
 @given(graphs, st.integers(0, 1000))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=8)
 def test_values_equal_the_mean_over_all_allowed_permutations(
     graph: dict[str, list[str]], seed: int
 ) -> None:
@@ -90,7 +91,7 @@ def test_values_equal_the_mean_over_all_allowed_permutations(
 @every_graph
 def test_orders_are_drawn_uniformly(graph: dict[str, list[str]]) -> None:
     ordering, orders = Ordering(graph, PLAYERS), allowed(graph)
-    pairs = ordering.sample_pairs((200, 60), generator())
+    pairs = ordering.sample_pairs((100, 30), generator())
     assert ordering.log_weights(pairs) is None
     for half in pairs.flatten(0, 1).unbind(1):
         drawn = list(map(tuple, half.tolist()))
@@ -169,83 +170,176 @@ def test_many_players_are_weighted_and_say_so() -> None:
         ms.exact_shapley(linear, x, ordering=graph)
 
 
-def late_a(orders: Tensor) -> Tensor:
-    """Orders count more the later the first player comes."""
-    return 1.0 + (orders == 0).long().argmax(1)
+LAW = [("abcde", 0.5), ("edcba", 0.2), ("bacde", 0.3), ("cabde", 0.0)]
+NUMBERS = {tuple("abcde".index(name) for name in order): weight for order, weight in LAW}
 
 
-LATE_A = {order: 1.0 + order.index(0) for order in itertools.permutations(range(5))}
+def drawn(count: int, generator: torch.Generator) -> Tensor:
+    """Orders of the law."""
+    weights = torch.tensor([*NUMBERS.values()])
+    which = torch.multinomial(weights, count, replacement=True, generator=generator)
+    return torch.tensor([*NUMBERS])[which]
 
 
-def test_self_normalised_values_come_close_with_honest_errors() -> None:
-    game, x, count = random_game(), rows(1), 2_000
-    found = self_normalised_unlisted(game, x.expand(count, -1), 64)
-    deviation = found.phi - brute_force(game, x, LATE_A).float()
-    # A bias of the order of 1/32, where each value has a standard deviation of 1/√32.
-    spread = deviation.std(0)
-    assert (deviation.mean(0).abs() < 5 * spread / count**0.5 + 0.1 * spread).all()
-    claimed = found.standard_error.square().mean(0)
-    torch.testing.assert_close(claimed, deviation.square().mean(0), rtol=0.2, atol=0)
-    assert found.efficiency_gap < 1e-5
-    assert 32 < found.made_by["effective_permutations"] < 64
-
-
-def self_normalised_unlisted(game: Any, x: Tensor, permutations: int) -> ms.Explanation:
-    class Unlisted(ms.WeightedOrdering):
-        _listed = False
-
-        def of_players(self, players: ms.Players, constants: Any = ()) -> "Unlisted":
-            return self
-
-    ordering = Unlisted(late_a, PLAYERS)
-    return ms.permutation_shapley(game, x, ordering=ordering, permutations=permutations)
-
-
-@estimators
-def test_a_function_of_orders_weights_all_of_them(estimator: Any) -> None:
+@pytest.mark.parametrize("kind", [list, dict])
+def test_of_listed_orders_the_weighted_mean_is_exact(kind: type[Any]) -> None:
     game, x = random_game(), rows()
-    ordering = ms.WeightedOrdering(late_a, PLAYERS)
-    options = {} if estimator is ms.exact_shapley else {"permutations": 120}
-    found = estimator(game, x, ordering=ordering, **options)
-    torch.testing.assert_close(
-        found.phi, brute_force(game, x, LATE_A).float(), rtol=1e-4, atol=1e-5
-    )
-    assert found.made_by["order_weights"] == "late_a"
-    assert found.efficiency_gap < 1e-5
-
-
-def test_a_function_is_restricted_by_a_graph() -> None:
-    game, x, graph = random_game(), rows(), GRAPHS[1]
-    ordering = ms.WeightedOrdering(late_a, PLAYERS, graph)
-    weights = {order: LATE_A[order] for order in allowed(graph)}
-    found = ms.exact_shapley(game, x, ordering=ordering)
-    torch.testing.assert_close(
-        found.phi, brute_force(game, x, weights).float(), rtol=1e-4, atol=1e-5
-    )
-    assert found.made_by["ordering"] == graph
-
-
-TABLE = {tuple("abcde"): 0.5, tuple("edcba"): 0.2, tuple("bacde"): 0.3, tuple("cabde"): 0.0}
-
-
-@estimators
-def test_a_table_of_orders(estimator: Any) -> None:
-    game, x = random_game(), rows()
-    numbers = {tuple("abcde".index(name) for name in order): w for order, w in TABLE.items()}
-    expected = brute_force(game, x, numbers).float()
-    ordering = ms.WeightedOrdering(TABLE, PLAYERS)
-    found = estimator(game, x, ordering=ordering)
+    # What only their ratios say, as names and as lists of names.
+    orders = kind((tuple(order) if kind is dict else [*order], 10 * w) for order, w in LAW)
+    found = ms.permutation_shapley(game, x, orders=orders)
+    expected = brute_force(game, x, NUMBERS).float()
     torch.testing.assert_close(found.phi, expected, rtol=1e-4, atol=1e-5)
-    auto = ms.auto_shapley(game, x, ordering=ordering)
-    torch.testing.assert_close(auto.phi, expected, rtol=1e-4, atol=1e-5)
+    assert (found.standard_error == 0).all()
+    assert found.made_by["orders"] == 4
+    assert found.made_by["evaluations"] == len(x) * 4 * 4
 
 
-def test_orders_are_drawn_by_their_weights() -> None:
-    drawn = ms.WeightedOrdering(TABLE, PLAYERS).sample_pairs((5_000,), generator()).flatten(0, 1)
-    counts = [(drawn == torch.tensor(order)).all(1).sum().item() for order in
-              ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 0, 2, 3, 4])]  # fmt: skip
-    assert sum(counts) == 10_000
-    assert stats.chisquare(counts, [5_000, 2_000, 3_000]).pvalue > FALSE_ALARM
+def test_listed_orders_of_rows_that_lack_players_are_of_the_others() -> None:
+    x = Ragged.some_rows()
+    names = Ragged().players.names
+    found = ms.permutation_shapley(Ragged(), x, orders=[(names[::-1], 1.0)])
+    for row, count in enumerate(found.counts.tolist()):
+        alone = ms.permutation_shapley(
+            Ragged(count), x[row : row + 1, : 2 * count], orders=[(names[:count][::-1], 1.0)]
+        )
+        torch.testing.assert_close(found.phi[row, :count], alone.phi[0], rtol=1e-4, atol=1e-4)
+
+
+def test_single_orders_that_a_function_draws_are_unbiased_with_honest_errors() -> None:
+    count, game, x = 1_500, random_game(), rows(1)
+    found = ms.permutation_shapley(game, x.expand(count, -1), orders=drawn, permutations=5)
+    deviation = found.phi - brute_force(game, x, NUMBERS).float()
+    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / count**0.5 + 1e-6).all()
+    claimed = found.standard_error.square().mean(0)
+    torch.testing.assert_close(claimed, deviation.square().mean(0), rtol=0.2, atol=1e-9)
+    assert found.made_by["evaluations"] == count * 5 * 4
+    assert found.made_by["orders"] == "drawn"
+    assert (found.degrees_of_freedom == 4).all()
+    assert found.efficiency_gap < 1e-5
+    few = ms.permutation_shapley(game, rows(), orders=drawn, evaluations=30, batch_size=3)
+    whole = ms.permutation_shapley(game, rows(), orders=drawn, evaluations=30)
+    assert torch.equal(few.phi, whole.phi)
+    assert whole.made_by["permutations"] == 7
+    met = ms.permutation_shapley(game, rows(), orders=drawn, target_error=0.2)
+    assert met.made_by["target_error"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"orders": [("abcd", 1.0)]}, r"name all players but .* leaves out \['e'\]"),
+        ({"orders": [("abcdd", 1.0)]}, "distinct players in an order"),
+        ({"orders": [("abcdz", 1.0)]}, "players in an order of `orders`.*'z'"),
+        ({"orders": [("abcde", -1.0)]}, r"not negative .* got \[-1.0\]"),
+        ({"orders": [("abcde", 0.0)]}, "not all zero"),
+        ({"orders": []}, "not all zero"),
+        ({"orders": LAW, "permutations": 4}, "no budget beside a list"),
+        ({"orders": LAW, "ordering": GRAPHS[0]}, "`ordering` or `orders` but got both"),
+        (
+            {"orders": lambda count, generator: torch.zeros(count, 5)},
+            "orders of 0, 1, .* 4",
+        ),
+        ({"orders": lambda count, generator: torch.arange(5)}, "orders of 0, 1, .* 4"),
+    ],
+)
+def test_orders_that_are_no_law(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ms.permutation_shapley(random_game(), rows(), **settings)
+    with pytest.raises(TypeError, match="list of orders with weights"):
+        ms.permutation_shapley(random_game(), rows(), orders=3)
+
+
+# -- groups that stay together ---------------------------------------------------------------------
+
+GROUPS = [["d", "a"], ["b", "e"], ["c"]]
+partitions = st.lists(st.integers(0, 4), min_size=5, max_size=5).map(
+    lambda own: [[n for n, k in zip("abcde", own, strict=True) if k == g] for g in sorted({*own})]
+)
+
+
+def together(groups: list[list[str]]) -> list[tuple[int, ...]]:
+    """The orders in which the players of each group stand side by side."""
+    number = {name: k for k, names in enumerate(groups) for name in names}
+    return [
+        order
+        for order in itertools.permutations(range(5))
+        if len(list(itertools.groupby(order, lambda i: number["abcde"[i]]))) == len(groups)
+    ]
+
+
+@given(partitions, st.integers(0, 1000))
+@settings(deadline=None, max_examples=8)
+def test_owen_values_are_the_mean_over_orders_that_keep_groups_together(
+    groups: list[list[str]], seed: int
+) -> None:
+    game, x, orders = random_game(seed), rows(2), together(groups)
+    ordering = Ordering.of_groups(groups, PLAYERS)
+    assert sorted(map(tuple, ordering.all_orders()[0].tolist())) == orders
+    assert ordering.orders == len(orders)
+    expected = brute_force(game, x, dict.fromkeys(orders, 1.0)).float()
+    for found in (
+        ms.exact_shapley(game, x, ordering=ordering),
+        ms.permutation_shapley(game, x, ordering=ordering, permutations=120),
+        ms.auto_shapley(game, x, ordering=ordering),
+    ):
+        torch.testing.assert_close(found.phi, expected, rtol=1e-4, atol=1e-5)
+    coalitions = {frozenset(order[:k]) for order in orders for k in range(6)}
+    assert {frozenset(m.nonzero()[:, 0].tolist()) for m in ordering.coalitions()} == coalitions
+    assert ordering.coalitions_count == len(ordering.coalitions()) == len(coalitions)
+
+
+def test_groups_share_as_the_players_of_a_game_of_groups() -> None:
+    """And 20 players of 5 groups have few enough coalitions for an exact sum."""
+    x = torch.rand(2, 20, generator=generator()) + 0.5
+    groups = {f"g{k}": [f"x{4 * k + j}" for j in range(4)] for k in range(5)}
+    value = ms.as_value_function(lambda x, mask: (x[:, None] * mask + 1).prod(-1, True), x)
+    ordering = Ordering.of_groups([*groups.values()], value.players)
+    found = ms.exact_shapley(value, x, ordering=ordering)
+    of_groups = ms.exact_shapley(value.grouped(groups), x)
+    torch.testing.assert_close(found.phi.unflatten(1, (5, 4)).sum(2), of_groups.phi)
+    assert found.made_by["groups"] == [*groups.values()]
+    assert found.made_by["evaluations"] == 2 * (2**5 - 2 + 5 * 16 * 14)
+
+
+def test_orders_of_groups_are_drawn_uniformly_with_their_reverses() -> None:
+    ordering, orders = Ordering.of_groups(GROUPS, PLAYERS), together(GROUPS)
+    pairs = ordering.sample_pairs((200, 30), generator())
+    assert torch.equal(pairs[..., 0, :].flip(-1), pairs[..., 1, :])
+    drawn = list(map(tuple, pairs[..., 0, :].flatten(0, 1).tolist()))
+    counts = [drawn.count(order) for order in orders]
+    assert sum(counts) == len(drawn)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    game, x = random_game(), rows(1)
+    found = ms.permutation_shapley(game, x.expand(800, -1), ordering=ordering, permutations=8)
+    deviation = found.phi - ms.exact_shapley(game, x, ordering=ordering).phi
+    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 800**0.5 + 1e-6).all()
+
+
+@pytest.mark.parametrize("groups", [[["a", "b", "c", "d", "e"]], [[name] for name in "abcde"]])
+def test_one_group_or_groups_of_one_restrict_nothing(groups: list[list[str]]) -> None:
+    ordering = Ordering.of_groups(groups, PLAYERS)
+    found = ms.exact_shapley(random_game(), rows(), ordering=ordering)
+    torch.testing.assert_close(found.phi, ms.exact_shapley(random_game(), rows()).phi)
+    assert "groups" not in found.made_by
+
+
+def test_groups_by_name() -> None:
+    ordering = Ordering.of_groups(GROUPS, PLAYERS)
+    assert ordering.names == [["a", "d"], ["b", "e"], ["c"]]
+    assert ordering.among(ms.Players.of_elements((3,), "bed")).names == [["d"], ["b", "e"]]
+    turned = Ordering.of(ordering, ms.Players.of_elements((5,), "edcba"))
+    assert turned.names == [["d", "a"], ["e", "b"], ["c"]]
+    with pytest.raises(ValueError, match="leaves out"):
+        Ordering.of_groups([["a"]], PLAYERS)
+    inner = ms.GaussianImputer(torch.randn(50, 5, generator=generator()), PLAYERS)
+    with pytest.raises(ValueError, match="groups that stay together"):
+        ms.CausalImputer(inner, ordering)
+
+
+@pytest.mark.parametrize("ordering", [GRAPHS[0], Ordering.of_groups(GROUPS, PLAYERS)])
+def test_adaptive_sampling_takes_components_only(ordering: Any) -> None:
+    with pytest.raises(ValueError, match="by components for `adaptive_shapley`"):
+        ms.adaptive_shapley(random_game(), rows(), ordering=ordering)
 
 
 @every_graph
@@ -300,42 +394,6 @@ def test_causes_are_lists() -> None:
         Ordering({"a": "b"}, PLAYERS)
     with pytest.raises(TypeError, match=r"pair \(cause, effect\) of names but got 'ab'"):
         Ordering.of_edges(["ab"], PLAYERS)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ({tuple("abcd"): 1.0}, r"name all players but .* leaves out \['e'\]"),
-        ({tuple("abcdd"): 1.0}, "distinct players in an order of `weights`"),
-        ({tuple("abcde"): -1.0}, r"finite and not negative but got \[-1.0\]"),
-        ({tuple("abcde"): 0.0}, "some are not zero"),
-        ({}, "some are not zero"),
-    ],
-)
-def test_weights_that_are_none(weights: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ms.WeightedOrdering(weights, PLAYERS)
-
-
-def test_functions_of_orders_that_are_no_weights() -> None:
-    game, x = random_game(), rows()
-    for weights, message in [
-        (lambda orders: orders, "to return 120 numbers"),
-        (lambda orders: 0 * orders[:, 0], "all orders have 0"),
-        (lambda orders: -1.0 * orders[:, 0], "finite and not negative"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            ms.exact_shapley(game, x, ordering=ms.WeightedOrdering(weights, PLAYERS))
-    with pytest.raises(TypeError, match="a table of orders"):
-        ms.WeightedOrdering(3, PLAYERS)
-    with pytest.raises(ValueError, match="no `relations` beside a table"):
-        ms.WeightedOrdering(TABLE, PLAYERS, GRAPHS[0])
-
-
-@pytest.mark.parametrize("ordering", [GRAPHS[0], ms.WeightedOrdering(TABLE, PLAYERS)])
-def test_adaptive_sampling_takes_components_only(ordering: Any) -> None:
-    with pytest.raises(ValueError, match="by components for `adaptive_shapley`"):
-        ms.adaptive_shapley(random_game(), rows(), ordering=ordering)
 
 
 def gaussian(covariance: list[list[float]], names: str, graph: Any) -> tuple[Any, Tensor]:
@@ -396,7 +454,5 @@ def test_what_a_causal_imputer_refuses() -> None:
     inner = ms.GaussianImputer(torch.randn(50, 3, generator=generator()), players)
     with pytest.raises(ValueError, match="no `confounding` beside a causal graph"):
         ms.CausalImputer(inner, {"b": ["a"]}, confounding=[True])
-    with pytest.raises(ValueError, match="but got weighted orders"):
-        ms.CausalImputer(inner, ms.WeightedOrdering({tuple("abc"): 1.0}, players))
     made = ms.CausalImputer(inner, {"b": ["a"]})
     assert made.provenance["causal_ordering"] == {"b": ["a"]}

@@ -16,7 +16,6 @@ from manifold_shap.coalitions import (
     ShapleyKernel,
     SizeUniform,
     all_coalitions,
-    all_orders,
     distinct_coalitions,
     sample_orders,
     sample_subsets,
@@ -186,12 +185,6 @@ def test_orders_of_components_come_component_after_component() -> None:
     assert torch.equal(
         sample_orders((9, 2), one, generator(7)), sample_orders((9, 2), 6, generator(7))
     )
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_all_orders_are_each_there_once(n: int) -> None:
-    orders = sorted(map(tuple, all_orders(n).tolist()))
-    assert orders == sorted(itertools.permutations(range(n)))
 
 
 def test_all_coalitions_are_numbered_by_their_bits() -> None:

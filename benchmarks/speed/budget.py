@@ -10,7 +10,6 @@ linearized coalition is one, although it costs a few. `time` is what an estimato
 error of permutations: the ratio of error² · seconds, both at their largest budget.
 """
 
-import copy
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -38,20 +37,12 @@ def even(estimator: Estimator) -> Estimator:
     )
 
 
-def in_full(value: ms.ValueFunction, x: Tensor, evaluations: int, seed: int) -> ms.Explanation:
-    """Coalitions none of which is linearized."""
-    other = copy.copy(value)
-    vars(other)["linearized"] = lambda: None
-    return ms.coalition_shapley(other, x, evaluations=evaluations, seed=seed)
-
-
 # phi of rows within so many evaluations per row, by a seed.
 ESTIMATORS: dict[str, Estimator] = {
     "permutation": even(ms.permutation_shapley),
     "adaptive": even(ms.adaptive_shapley),
     "exact": lambda value, x, evaluations, seed: ms.exact_shapley(value, x),
     "coalition": even(ms.coalition_shapley),
-    "coalition, in full": in_full,
     "kernel": even(ms.kernel_shapley),
     "odd": even(ms.odd_shapley),
     "auto": even(ms.auto_shapley),

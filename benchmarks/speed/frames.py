@@ -11,11 +11,11 @@ import torch
 from lightgbm import LGBMClassifier
 
 import manifold_shap as ms
+from benchmarks.laws.table import Mixture
 from benchmarks.report import Found, Table, records
 from benchmarks.speed.truth import native
 from benchmarks.timing import seconds
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.data import Mixture
 
 TITLE = "Completed frames"
 QUICK = {"rows": 500, "draws": 8, "repeats": 1}

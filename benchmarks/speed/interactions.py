@@ -39,7 +39,7 @@ Point = Mapping[str, float]
 
 def run(
     games: Sequence[str] = tuple(GAMES),  # some of `GAMES`
-    players: int = 64,
+    players: int = 45,
     outputs: int = 10,  # all of them explained by us, the first by shapiq
     methods: Sequence[str] = (  # of shapiq
         "KernelSHAPIQ", "InconsistentKernelSHAPIQ", "PermutationSamplingSII", "SHAPIQ", "ProxySPEX",

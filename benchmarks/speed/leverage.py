@@ -39,7 +39,6 @@ MORE = ("forest", "drawn")
 LEVERAGE = "LeverageSHAP"
 OURS: dict[str, Callable[..., ms.Explanation]] = {
     "ours, permutation": ms.permutation_shapley,
-    "ours, coalition": ms.coalition_shapley,
     "ours, kernel": ms.kernel_shapley,
     "ours, odd": ms.odd_shapley,
 }

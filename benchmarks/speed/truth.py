@@ -18,11 +18,11 @@ from torch import Tensor
 from xgboost import XGBClassifier
 
 import manifold_shap as ms
+from benchmarks.laws.latent import VALUES
+from benchmarks.laws.table import Mixture
 from benchmarks.report import Found, Table, records, spread
 from benchmarks.timing import timed
-from manifold_shap.data import Mixture
 from manifold_shap.oracles import true_value
-from manifold_shap.oracles.latent import VALUES
 
 TITLE = "Shapley values against the truth"
 ERRORS = "standard errors over seeds"

@@ -22,10 +22,10 @@ def reference(
     if players <= FEW:
         exact = ms.exact_shapley(value, x)
         return exact.phi, exact.standard_error
-    coalitions = max(32, values // players // 32 * 32)
+    orders = max(2, values // players // 2 * 2)
     runs = [
-        ms.coalition_shapley(value, x, coalitions=min(coalitions, LONGEST), seed=2**20 + number)
-        for number in range(max(1, coalitions // LONGEST))
+        ms.permutation_shapley(value, x, permutations=min(orders, LONGEST), seed=2**20 + number)
+        for number in range(max(1, orders // LONGEST))
     ]
     variance = torch.stack([run.standard_error.square() for run in runs]).mean(0) / len(runs)
     return torch.stack([run.phi for run in runs]).mean(0), variance.sqrt()

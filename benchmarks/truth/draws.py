@@ -91,7 +91,6 @@ def estimators_of(players: int) -> dict[str, Callable[..., ms.Explanation]]:
         "permutation": partial(ms.permutation_shapley, permutations=64),
         "kernel": partial(ms.kernel_shapley, evaluations=every // 3 * 2),
         "odd": partial(ms.odd_shapley, evaluations=every // 3 * 2),
-        "coalition": partial(ms.coalition_shapley, coalitions=64 * players),
     }
 
 

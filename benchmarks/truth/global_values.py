@@ -21,11 +21,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.laws.network import BayesianNetwork
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support.repetitions import KnownMeans, Means, cell_means, trained_together
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.corrected import folds_of
-from manifold_shap.oracles import BayesianNetwork, ConditionalLaw, GaussianMixture
+from manifold_shap.oracles import ConditionalLaw, GaussianMixture
 from manifold_shap.values.wrapped import as_value_function
 
 TITLE = "Coverage of intervals of global values"

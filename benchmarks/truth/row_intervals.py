@@ -21,11 +21,13 @@ from scipy import stats
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.laws.latent import LatentClasses
+from benchmarks.laws.network import BayesianNetwork
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support.table_models import MODELS, Tabulated, fitted
 from benchmarks.timing import timed
 from manifold_shap.learning_error import FREEDOM, SCALE
-from manifold_shap.oracles import BayesianNetwork, ConditionalLaw, GaussianMixture, LatentClasses
+from manifold_shap.oracles import ConditionalLaw, GaussianMixture
 from manifold_shap.oracles.shapley import SHARE_OF_DISTANCE
 from manifold_shap.oracles.value import MOST_COMPLETIONS
 from manifold_shap.tables.features import in_order

@@ -26,11 +26,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import manifold_shap as ms
 from benchmarks import plots
+from benchmarks.laws.table import Mixture
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support import lemaire_data
 from benchmarks.truth.global_values import law_of
 from manifold_shap import candidates
-from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris, Mixture
+from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris
 from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
 from manifold_shap.oracles.value import MOST_COMPLETIONS
 from manifold_shap.quality import OFF_MANIFOLD

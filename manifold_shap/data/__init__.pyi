@@ -1,14 +1,12 @@
 # The names of the sources: type checkers read them here, and so does `__init__.py`.
 from .base import Table as Table
 from .base import TensorDataModule as TensorDataModule
+from .gaussian_mixture import GaussianMixture as GaussianMixture
 from .image_folder import ImageFolder as ImageFolder
 from .images import MNIST as MNIST
 from .images import DigitComponents as DigitComponents
 from .images import Digits as Digits
 from .images import FashionMNIST as FashionMNIST
-from .known import BayesianNetwork as BayesianNetwork
-from .known import GaussianMixture as GaussianMixture
-from .known import Mixture as Mixture
 from .series import SeriesFile as SeriesFile
 from .series_files import read_series as read_series
 from .table_file import TableFile as TableFile

@@ -1,19 +1,17 @@
-"""Estimates Shapley values from the contributions of all players at sampled coalitions.
+"""Estimates Shapley values from linearized contributions of all players at sampled coalitions.
 
 A Shapley value is also the mean of v(T ∪ i) - v(T \\ i) over coalitions T in which every player is
 present with the same probability, itself uniform (Owen 1972). One coalition serves all players: it
-is evaluated with each of them toggled. Three things reduce the variance, compared with orders of
-the players for as many evaluations:
+is evaluated with each of them toggled, which a value function that can be linearized gives for a
+few values instead of n. Three things reduce the variance:
 
 - Coalitions are stratified by size, with more small and large ones, where contributions vary most
   (`sample_stratified_pairs`), and come in antithetic pairs with their complements.
 - The errors of all players at one coalition are correlated, and the expectation of their sum is
   known, v(N) - v(∅): a control variate (`with_sum`), which also makes the result efficient.
-- Where a value function can be linearized, the contributions of all players cost a few values
-  instead of n. The estimate then has two levels: linearized contributions at most coalitions plus
-  a correction, the mean linearization error at coalitions that are evaluated exactly as well, as
-  many as reduce the error most for their cost (Giles 2015, Section 1.3). The only bias is that of
-  the control variate.
+- The estimate has two levels: linearized contributions at most coalitions plus a correction, the
+  mean linearization error at coalitions that are evaluated exactly as well, as many as reduce the
+  error most for their cost (Giles 2015, Section 1.3). The only bias is that of the control variate.
 """
 
 import math
@@ -37,10 +35,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
 from manifold_shap.values.selected import Outputs
 
-# Exact contributions cost n evaluations per coalition, linearized ones a few. With fewer than 256
-# coalitions errors are skewed.
-DEFAULT_COALITIONS = 256
-DEFAULT_LINEARIZED = 512
+DEFAULT_COALITIONS = 512
 MAX_COALITIONS = 2**16
 # Two pairs per stratum give an unbiased estimate of its variance.
 _STRATA = 8
@@ -63,11 +58,18 @@ def coalition_shapley(
     batch_size: int | None = None,
     progress: bool | None = None,
 ) -> Explanation:
-    """Estimate Shapley values from all players' contributions at sampled coalitions.
+    """Estimate Shapley values from all players' linearized contributions at sampled coalitions.
 
-        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
-        >>> coalition_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), coalitions=32).phi.flatten()
-        tensor([1., 2., 3.])
+    For surrogates with a perceptron of many players: `network="mlp"`. Other value functions are
+    refused, since `kernel_shapley` is more precise where every contribution costs a value.
+
+        >>> import manifold_shap as ms
+        >>> x = torch.randn(200, 60)
+        >>> few = {"max_epochs": 1, "hidden": [64, 64], "trainer": {"limit_train_batches": 5}}
+        >>> value = ms.fit_surrogate(torch.nn.Linear(60, 2), x, output="identity", **few)
+        >>> found = coalition_shapley(value, x[:2], coalitions=32)
+        >>> found.made_by["evaluations"] < 2 * 32 * 60
+        True
 
     Coefficients of the control variate are estimated from the same coalitions, and so is the number
     of those evaluated exactly. That causes a bias of order 1/coalitions: a fifth of a standard
@@ -78,9 +80,8 @@ def coalition_shapley(
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row, about; the budget in place of `coalitions`.
         coalitions: per row, a multiple of 32 (eight strata, two of each, each with its complement).
-            Each costs as many values as there are players; where linearized contributions cost less
-            than a third of that, at most 16 of every 128 are evaluated exactly. By default 256, or
-            512 where linearized.
+            At most 16 of every 128 are evaluated exactly as well, with each player toggled. By
+            default 512.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `coalitions` is then the most that a row may take (by default
             65,536).
@@ -93,23 +94,30 @@ def coalition_shapley(
             where a person looks.
 
     Returns:
-        An explanation with standard errors over coalitions, and draws of a sampled value function.
-        Two of them either way covered 92 to 95 % of the exact values from 256 coalitions on, but 90
-        to 93 % with 128 and 83 to 91 % with 64 (random games and networks of 6 and 12 players).
-        Where a small network is nearly linear, errors are small and skewed: 87 % with 256, 92 %
-        with the 512 of the default.
+        An explanation with standard errors over coalitions. Two of them either way covered 92 to
+        95 % of the exact values from 256 coalitions on, but 90 to 93 % with 128 and 83 to 91 % with
+        64 (networks of 6 and 12 players). Where a small network is nearly linear, errors are small
+        and skewed: 87 % with 256, 92 % with the 512 of the default.
 
     Raises:
         TypeError: `coalitions` that are no whole number.
-        ValueError: `coalitions` that are no multiple of 32, or `evaluations` beside them or too few
-            for 32; a `target_error` that is not positive.
+        ValueError: a value function that cannot be linearized at less than a third of the cost of
+            exact contributions; `coalitions` that are no multiple of 32, or `evaluations` beside
+            them or too few for 32; a `target_error` that is not positive.
     """
     game = Evaluator(value, x, batch_size, progress)
+    near = linearization(game)
+    if near is None:
+        raise ValueError(
+            "Expected a value function whose contributions can be linearized at little cost, such "
+            "as a surrogate with a perceptron of many players, but got "
+            f"{game.value.name!r} of {len(game.players)} players; use `kernel_shapley`."
+        )
     if evaluations is not None:
         check_one_budget("coalitions", coalitions, evaluations)
         coalitions = affordable(game, evaluations)
         if coalitions == 0:
-            least = math.ceil(_cost(game, LEAST_COALITIONS))
+            least = math.ceil(_cost(game, near, LEAST_COALITIONS))
             raise ValueError(
                 f"Expected `evaluations` of at least {least}, for {LEAST_COALITIONS} coalitions, "
                 f"but got {evaluations}; `permutation_shapley` takes fewer."
@@ -119,16 +127,14 @@ def coalition_shapley(
             f"Expected `coalitions` to be a multiple of {LEAST_COALITIONS} ({_STRATA} strata, two "
             f"of each, with their complements) but got {coalitions}."
         )
-    sampler = _Coalitions(game, target_error, seed)
-    linearized = sampler.linearization is not None
-    default = DEFAULT_LINEARIZED if linearized else DEFAULT_COALITIONS
-    pairs = (coalitions or (default if target_error is None else MAX_COALITIONS)) // 2
+    sampler = _Coalitions(game, near, target_error, seed)
+    pairs = (coalitions or (DEFAULT_COALITIONS if target_error is None else MAX_COALITIONS)) // 2
     starts = range(0, pairs, _PAIRS_PER_ROUND)
     rounds = [range(start, min(start + _PAIRS_PER_ROUND, pairs)) for start in starts]
     for rows, numbers, bar in sampler.rounds(rounds, pairs):
         sampler.take(rows, numbers, bar)
     sampler.warn()
-    return sampler.explanation({"estimator": "coalition", "linearized": linearized, "seed": seed})
+    return sampler.explanation({"estimator": "coalition", "seed": seed})
 
 
 def linearization(game: Evaluator) -> Linearized | None:
@@ -142,49 +148,48 @@ def affordable(game: Evaluator, evaluations: int) -> int:
 
     The cost includes all exact evaluations that there may be.
     """
+    near = linearization(game)
+    if near is None:
+        return 0
     counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
-    several = bisect_right(counts, float(evaluations), key=lambda count: _cost(game, count))
+    several = bisect_right(counts, float(evaluations), key=lambda count: _cost(game, near, count))
     return counts[several - 1] if several else 0
 
 
-def _cost(game: Evaluator, coalitions: int) -> float:
-    exact = len(game.players) + 1.0
-    linearized = linearization(game)
-    if linearized is None:
-        return coalitions * exact
+def _cost(game: Evaluator, near: Linearized, coalitions: int) -> float:
     rounds = -(-coalitions // (2 * _PAIRS_PER_ROUND))
     corrections = 2 * _EXACT_PAIRS * rounds
-    return coalitions * linearized.cost + corrections * (exact + linearized.cost)
+    return coalitions * near.cost + corrections * (len(game.players) + 1.0 + near.cost)
 
 
 class _Coalitions(Sampler):
-    """Contributions of all players or, at two levels, linearized ones and their errors."""
+    """Contributions of all players at two levels: linearized ones and their errors."""
 
     unit, per_step = "coalitions", 2
 
-    def __init__(self, game: Evaluator, target_error: float | None, seed: int) -> None:
+    def __init__(
+        self, game: Evaluator, near: Linearized, target_error: float | None, seed: int
+    ) -> None:
         super().__init__(game, target_error)
-        self.linearization = linearization(game)
+        self.near = near
         self.keys = game.keys(seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.spread = game.total.abs()
         self.moments = [
             StratifiedMoments(game.shape, stratum_weights(strata), game.device, game.crossed)
-            for strata in ((_STRATA, _EXACT_STRATA) if self.linearization else (_STRATA,))
+            for strata in (_STRATA, _EXACT_STRATA)
         ]
 
     def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
-        near = self.linearization
-        due = None if near is None else self._due(rows, near.cost)
-        for some, mask, keys in self._drawn(0, rows, numbers):
-            values = self.game.around(some, mask, keys, near)
-            if near is None:
-                self._widen(some, values)
-            self._add(0, some, _of_players(values, mask))
-        for some, mask, keys in self._drawn(1, rows, numbers[:_EXACT_PAIRS], due) if near else ():
+        everyone = torch.ones(len(rows), dtype=torch.bool)
+        due = self._due(rows)
+        for some, mask, keys in self._drawn(0, rows, numbers, everyone):
+            self._add(0, some, _of_players(self.game.around(some, mask, keys, self.near), mask))
+        for some, mask, keys in self._drawn(1, rows, numbers[:_EXACT_PAIRS], due):
             values = self.game.around(some, mask, keys)
-            self._widen(some, values)
-            linearized = self.game.around(some, mask, keys, near)
+            where, seen = some.to(values.device), values.amax((1, 2)) - values.amin((1, 2))
+            self.spread[where] = self.spread[where].maximum(seen)
+            linearized = self.game.around(some, mask, keys, self.near)
             self._add(1, some, _of_players(values, mask) - _of_players(linearized, mask))
         bar.update(len(rows) * len(numbers))
 
@@ -193,14 +198,14 @@ class _Coalitions(Sampler):
         phi, variance = with_sum(self.moments, self.game.total)
         return phi[where], variance[where]
 
-    def _due(self, rows: Tensor, cost: float) -> Bool[Tensor, " rows"]:
+    def _due(self, rows: Tensor) -> Bool[Tensor, " rows"]:
         """Rows where exact contributions reduce the error more, for their cost."""
         linearized, correction = (part.gain()[rows.to(self.game.device)] for part in self.moments)
-        exact_cost = cost + len(self.game.players) + 1
-        return ~(correction / exact_cost < linearized / cost)
+        exact_cost = self.near.cost + len(self.game.players) + 1
+        return ~(correction / exact_cost < linearized / self.near.cost).cpu()
 
     def _drawn(
-        self, level: int, rows: Tensor, pairs: range, due: Bool[Tensor, " rows"] | None = None
+        self, level: int, rows: Tensor, pairs: range, due: Bool[Tensor, " rows"]
     ) -> Iterator[tuple[Tensor, Bool[Tensor, "some m players"], Int64[Tensor, "some m"]]]:
         """Some of the rows, their coalitions and keys: pairs, two per stratum at a time.
 
@@ -210,7 +215,6 @@ class _Coalitions(Sampler):
         game, strata = self.game, len(self.moments[level].weights)
         shape = (len(pairs) // (2 * strata), 2)
         step = game.rows_per_batch(2 * len(pairs) * (len(game.players) + 1))
-        due = torch.ones(len(rows), dtype=torch.bool) if due is None else due.cpu()
         for some, chosen in zip(rows.split(step), due.split(step), strict=True):
             mask = sample_stratified_pairs(
                 (len(some), *shape), len(game.players), strata, self.generator
@@ -220,10 +224,6 @@ class _Coalitions(Sampler):
                 # Draws are fresh for every pair, so that standard errors are of these, too.
                 keys = _random.fold(self.keys[some][:, None], torch.tensor(pairs))
                 yield some, mask, keys.repeat_interleave(2, 1)
-
-    def _widen(self, rows: Tensor, values: Float[Tensor, "rows m places outputs"]) -> None:
-        where, seen = rows.to(values.device), values.amax((1, 2)) - values.amin((1, 2))
-        self.spread[where] = self.spread[where].maximum(seen)
 
     def _add(
         self, level: int, rows: Tensor, found: Float[Tensor, "rows m players outputs"]

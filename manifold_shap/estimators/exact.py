@@ -51,7 +51,7 @@ def exact_shapley(
             draws.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`, or
             the causes of each player, as in `{"c": ["a"]}`: only orders in which earlier components
-            or causes come first count. Or a `WeightedOrdering`. By default all orders count.
+            or causes come first count. By default all orders count.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the draws of a sampled value function. Same seed, same answer.
@@ -114,6 +114,5 @@ def _too_many(order: Ordering) -> str:
     where = " in one component of `ordering`" if len(order) > 1 else ""
     return (
         f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per row) "
-        f"but got {size}{where}; use `coalition_shapley`, or `permutation_shapley` with an "
-        "ordering, or group features into fewer players."
+        f"but got {size}{where}; use `auto_shapley`, or group features into fewer players."
     )

@@ -24,6 +24,7 @@ from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.enumeration import enumerated_sums
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.exact import MAX_PLAYERS
+from manifold_shap.estimators.parting import MOST_PLAYERS
 from manifold_shap.estimators.ragged import joined_rows, rows_by_count
 from manifold_shap.estimators.sampled_pairs import REPEATS, SampledPairs
 from manifold_shap.explanation import Explanation
@@ -92,8 +93,8 @@ def shapley_interactions(
         progress: show a bar on work of more than two seconds; by default where a person looks.
 
     Raises:
-        ValueError: another index; fewer than two players, which have no interactions; too few
-            `evaluations`.
+        ValueError: another index; fewer than two players, which have no interactions, or more than
+            45; too few `evaluations`.
     """
     check_choice("index", index, INDICES)
     seed = check_seed(seed)
@@ -144,6 +145,12 @@ def _of_game(game: Evaluator, index: str, evaluations: int | None, seed: int) ->
         evaluations = 2 * (2**players - 2)
     if players <= MAX_PLAYERS and (evaluations is None or evaluations >= 2**players - 2):
         return _enumerated(game, index, evaluations, seed)
+    if players > MOST_PLAYERS:
+        raise ValueError(
+            f"Expected at most {MOST_PLAYERS} players for interactions of all pairs, which a "
+            f"regression finds together, but got {players}; group features into fewer players by "
+            "`value.grouped`."
+        )
     if evaluations is None:
         evaluations = 4 * players**2
     least = 2 * players**2 + (2 * players * (REPEATS - 1) if game.sampled else 0)

@@ -40,15 +40,10 @@ from torch import Tensor
 
 from manifold_shap.estimators.pairs import Pairs
 
-# Up to so many pairs of players the equations are solved by a factorisation, for many rows at a
-# time; beyond it by conjugate gradients, which never hold a matrix of pairs by pairs.
-_MOST_FACTORISED = 1024
+# The equations are factorised, as a matrix of all pairs of players by all pairs.
+MOST_PLAYERS = 45
 # Numbers at a time: so few stay in a processor's cache.
 _MOST_NUMBERS = 2**19
-# Conjugate gradients end where the gradient is so small a share of its sampling error, or of what
-# it was at first: rounding.
-_OF_ERROR, _OF_START = 3e-2, 1e-7
-_MOST_STEPS = 500
 _SMALLEST = 1e-10
 
 
@@ -60,6 +55,9 @@ class Parting:
     Args:
         pairs: coalitions of sizes 2 to n-2 and their complements, with the weights of KernelSHAP.
         dtype: precision of products with all pairs of players, such as that of the game's values.
+
+    Raises:
+        ValueError: the pairs do not determine all interactions.
     """
 
     def __init__(self, pairs: Pairs, dtype: torch.dtype = torch.float64) -> None:
@@ -70,9 +68,6 @@ class Parting:
         self._pair = torch.triu_indices(self._players, self._players, 1, device=pairs.mask.device)
         n, s = self._players, self._size
         self._weight = pairs.weight * (n - 1) * (n - 2) / (4 * (s - 1) * (n - s - 1))
-        # w |U|², the leverage of a pair in the fit: the same for all that are drawn.
-        square = 2 * s * (s - 1) * (n - s) * (n - s - 1) / ((n - 1) * (n - 2))
-        self._leverage = self._weight * square
         # Coalitions of one size, or of the complements' size, have equal weights.
         smaller = torch.minimum(s, n - s)
         _, self._kind, counts = smaller.unique(return_inverse=True, return_counts=True)
@@ -80,8 +75,7 @@ class Parting:
         self._products_of_kind = self._summed_products()
         # What a loss weighs in its own fitted value: in that of its size, besides.
         self._in_size = 1 / self._counts[self._kind]
-        factorised = n * (n - 1) // 2 <= _MOST_FACTORISED
-        self._inverse = self._factorise() if factorised else None
+        self._inverse = self._factorise()
 
     def losses(
         self, c: Float[Tensor, "games pairs"], alone: Float[Tensor, "games players"]
@@ -98,10 +92,7 @@ class Parting:
     ) -> tuple[Float[Tensor, "games players players"], Float[Tensor, "games pairs"]]:
         """B, and the residuals of y, less their mean for each size."""
         y = y - self._means(y)[:, self._kind]
-        gradient = self.moment(y)
-        if self._inverse is None:
-            return self._conjugate_gradients(y, gradient)
-        fitted = self._matrix(self._upper(gradient) @ self._inverse)
+        fitted = self._matrix(self._upper(self.moment(y)) @ self._inverse)
         return fitted, y - self.fitted(fitted)
 
     def fitted(self, b: Float[Tensor, "games players players"]) -> Float[Tensor, "games pairs"]:
@@ -120,34 +111,14 @@ class Parting:
         """Of B, by the spread of drawn pairs, from the residuals of the fit.
 
         Those of a fit to all others are larger by 1 / (1 - leverage): this is the jackknife, whose
-        variances are too large, if anything. Without a factorisation the leverage is its
-        expectation, and the variance that of Σ w U e: for equal variances σ² this makes
-        σ² / (pairs - unknowns) in the mean, as it should be.
+        variances are too large, if anything.
         """
         count = self.pairs.sampled
         drawn = torch.where(self.pairs.drawn[:, 0], count / (count - 1), 0.0)
         left = errors.square() * drawn
-        if self._inverse is not None:
-            return self._jackknife(left, self._inverse)
-        n, s = self._players, self._size
-        others = (1 - self._leverage - self._in_size).clamp(min=_SMALLEST)
-        left = left * (self._weight / others.where(drawn > 0, 1.0)).square()
-        left = left * (2 / ((n - 1) * (n - 2))) ** 2
-        # Squares of U where both players are in S, where neither is, and where it parts them.
-        both = left * ((n - s) * (n - s - 1)).square()
-        neither = left * (s * (s - 1)).square()
-        parted = left * ((s - 1) * (n - s - 1)).square()
-        own = _times(both - neither, self._sign.T)
-        total = (both + neither + 2 * parted).sum(1)[:, None, None]
-        total = total + own[:, :, None] + own[:, None, :] + self._sum(both + neither - 2 * parted)
-        return total / 4 * _others(total)
-
-    def _jackknife(
-        self, left: Float[Tensor, "games pairs"], inverse: Float[Tensor, "unknowns unknowns"]
-    ) -> Float[Tensor, "games players players"]:
-        total = left.new_zeros(len(left), len(inverse))
+        total = left.new_zeros(len(left), len(self._inverse))
         for part, u, w in self._parts():
-            moved = u @ inverse
+            moved = u @ self._inverse
             others = (1 - w * (moved * u).sum(1) - self._in_size[part]).clamp(min=_SMALLEST)
             total += left[:, part] @ ((w / others)[:, None] * moved).square()
         return self._matrix(total)
@@ -180,8 +151,8 @@ class Parting:
         matrix[:, self._pair[0], self._pair[1]] = upper
         return matrix + matrix.mT
 
-    def _factorise(self) -> Float[Tensor, "unknowns unknowns"] | None:
-        """The inverse of the left side; None where it is singular."""
+    def _factorise(self) -> Float[Tensor, "unknowns unknowns"]:
+        """The inverse of the left side."""
         n, (first, second) = self._players, self._pair
         # In the space of row sums, which no U enters, anything that is invertible will do.
         incidence = torch.zeros(len(first), n, dtype=torch.float64, device=self._sign.device)
@@ -190,7 +161,13 @@ class Parting:
         for _, u, w in self._parts():
             gram += (w[:, None] * u).T @ u
         root, failed = torch.linalg.cholesky_ex(gram)
-        return None if int(failed) else torch.cholesky_inverse(root)
+        if int(failed):
+            raise ValueError(
+                f"Expected coalitions that determine the interactions of {n} players but the "
+                f"{len(self.pairs.mask)} pairs drawn do not; give more `evaluations`, or another "
+                "`seed`."
+            )
+        return torch.cholesky_inverse(root)
 
     def _parts(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Numbers of some coalitions, with their U, centred by size, of pairs of players and w."""
@@ -216,46 +193,6 @@ class Parting:
         for part, products in self._products():
             total.index_add_(0, self._kind[part], products.T.double())
         return total
-
-    def _conjugate_gradients(
-        self, y: Float[Tensor, "games pairs"], gradient: Float[Tensor, "games players players"]
-    ) -> tuple[Float[Tensor, "games players players"], Float[Tensor, "games pairs"]]:
-        def norm(of: Tensor) -> Float[Tensor, "games 1 1"]:
-            return of.square().sum((1, 2), keepdim=True)
-
-        fitted, direction, residual = torch.zeros_like(gradient), gradient, y
-        size = norm(gradient)
-        start = size
-        for _ in range(_MOST_STEPS):
-            # The gradient of a fit to other pairs would be about this.
-            error = (self._weight * self._leverage * residual.square()).sum(1)[:, None, None]
-            open_ = (size > _OF_ERROR**2 * error) & (size > _OF_START**2 * start)
-            if not bool(open_.any()):
-                break
-            change, moved = self._applied(direction)
-            curvature = (self._weight * change.square()).sum(1)[:, None, None] * 2
-            step = torch.where(open_, size / curvature, 0.0)
-            fitted = fitted + step * direction
-            residual = residual - step[:, 0] * change
-            gradient = gradient - step * moved
-            before, size = size, norm(gradient)
-            direction = gradient + torch.where(open_, size / before, 0.0) * direction
-        return fitted, residual
-
-    def _applied(
-        self, b: Float[Tensor, "games players players"]
-    ) -> tuple[Float[Tensor, "games pairs"], Float[Tensor, "games players players"]]:
-        """`fitted` and its `moment`, for which products are made once."""
-        own, total, parts = self._upper(b) / -2, self._upper(torch.zeros_like(b)), []
-        for part, products in self._products():
-            parts.append(_times(own, products))
-            total += _times(self._weight[part] * parts[-1], products.T)
-        found = torch.cat(parts, dim=1)
-        means = self._means(found)
-        # One weight for each size.
-        total -= (means * self._means(self._weight[None])) @ self._products_of_kind
-        fitted = found - means[:, self._kind]
-        return fitted, without_shares(self._matrix(total)) / -2
 
 
 def equal_shares(

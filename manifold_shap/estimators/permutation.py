@@ -6,26 +6,30 @@ Rowat & Feige 2020). An order is evaluated together with its reverse, inside eac
 the partial order; the mean of the two is one sample, and standard errors are over these pairs. If a
 causal graph allows no reverse, the second order is drawn by the opposite random numbers.
 Along one order the marginal contributions telescope, so they sum to v(N) - v(∅) whatever the number
-of permutations.
+of permutations. With a law of orders of one's own, w(π), values are Σ_π w(π) · contributions along
+π (Carballo 2022, Eq. 3.5.1): of listed orders exactly, or by single orders that a function draws.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
+from jaxtyping import Float, Int64
 from torch import Tensor
 from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._checks import check_whole
-from manifold_shap._messages import warn
+from manifold_shap._checks import check_distinct, check_known, check_whole
+from manifold_shap._messages import shown, warn
 from manifold_shap.estimators.evaluator import Evaluator, check_one_budget
 from manifold_shap.estimators.moments import Moments, WeightedMoments
 from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.sampling import Sampler
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering, Relations
+from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.selected import Outputs
 
 DEFAULT_PERMUTATIONS = 64
@@ -47,6 +51,7 @@ def permutation_shapley(
     permutations: int | None = None,
     target_error: float | None = None,
     ordering: Relations = None,
+    orders: Any = None,
     outputs: Outputs = None,
     seed: int = 0,
     batch_size: int | None = None,
@@ -72,7 +77,13 @@ def permutation_shapley(
             function is sampled: the error of its draws has to meet the target, too.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`, or
             the causes of each player, as in `{"c": ["a"]}`: only orders in which earlier components
-            or causes come first are taken. Or a `WeightedOrdering`. By default all are.
+            or causes come first are taken. By default all are.
+        orders: in place of `ordering`, a law of orders: a list of orders with their weights, as in
+            `[(["a", "b"], 0.7), (["b", "a"], 0.3)]`, of which the weighted mean is exact; or a
+            function `orders(count, generator)` that draws so many independent orders from a
+            `torch.Generator`, int64 `[count, players]`, entry k the number of the player that comes
+            k-th. Errors are then over single orders, which have no reverse, and `permutations` may
+            be odd.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
@@ -91,51 +102,81 @@ def permutation_shapley(
 
     Raises:
         ValueError: an odd or non-positive `permutations`, or `evaluations` beside it; a
-            `target_error` that is not positive; an `ordering` that `Ordering` refuses.
-        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`.
+            `target_error` that is not positive; an `ordering` that `Ordering` refuses; `orders`
+            beside it, or that do not have every player once, or whose weights are negative, not
+            finite or all zero; a budget beside listed orders.
+        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`; `orders` that are
+            neither a list nor a function.
+
+    >>> mostly = [(["x0", "x1", "x2"], 3), (["x2", "x0", "x1"], 1)]
+    >>> permutation_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), orders=mostly).phi.flatten()
+    tensor([6.5000, 6.5000, 5.0000])
     """
     game = Evaluator(value, x, batch_size, progress)
+    if orders is not None and ordering is not None:
+        raise ValueError("Expected `ordering` or `orders` but got both; leave one of them out.")
+    order = Ordering.of(ordering, game.players)
+    if orders is not None and not callable(orders):
+        if not evaluations is permutations is target_error is None:
+            raise ValueError(
+                "Expected no budget beside a list of `orders`, all of which are taken; leave "
+                "`evaluations`, `permutations` and `target_error` out, or give a function that "
+                "draws orders."
+            )
+        listed = _checked_orders(orders, game)
+        found = _Orders(game, order, None, seed).enumerated(*listed)
+        return replace(found, made_by={**found.made_by, "orders": len(listed[0])})
     if evaluations is not None:
         check_one_budget("permutations", permutations, evaluations)
-        permutations = max(2, evaluations // max(1, len(game.players) - 1) // 2 * 2)
+        each = 2 if orders is None else 1
+        permutations = max(each, evaluations // max(1, len(game.players) - 1) // each * each)
     if permutations is None:
         most = DEFAULT_PERMUTATIONS if target_error is None else MAX_PERMUTATIONS
-    elif (most := check_whole("permutations", permutations)) % 2:
+    elif (most := check_whole("permutations", permutations)) % 2 and orders is None:
         raise ValueError(
             "Expected `permutations` to be a positive even number (orders come with their "
             f"reverses) but got {permutations}."
         )
-    order = Ordering.of(ordering, game.players)
-    sampler = _Orders(game, order, target_error, seed)
+    sampler = _Orders(game, order, target_error, seed, orders)
     # A target error usually takes far fewer orders than there are.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
     every = order.orders if order.orders <= _MOST_ORDERS else math.inf
-    if game.sampled and target_error is not None:
+    if orders is not None or (game.sampled and target_error is not None):
         every = math.inf  # Only fresh draws estimate and reduce their own error.
     if every <= worthwhile:
-        return sampler.enumerated()
-    limit = int(min(most, every)) // 2
+        return sampler.enumerated(*order.all_orders())
+    limit = int(min(most, every)) // sampler.per_step
     for rows, numbers, bar in sampler.rounds(_rounds(limit, target_error), limit):
         sampler.take(rows, numbers, bar)
     if (
         len(sampler.above) and every <= most
     ):  # At the cost of this sample, all orders give exact values.
-        return _Orders(game, order, target_error, seed).enumerated()
+        return sampler.enumerated(*order.all_orders())
     sampler.warn()
     made_by = {"estimator": "permutation", "seed": seed, **order.provenance}
+    if orders is not None:
+        made_by["orders"] = getattr(orders, "__name__", type(orders).__name__)
     return sampler.explanation(*sampler.freedom(made_by))
 
 
 class _Orders(Sampler):
-    """Marginal contributions along antithetic pairs of orders, the mean of each pair a sample."""
+    """Marginal contributions along antithetic pairs of orders, the mean of each pair a sample.
 
-    unit, per_step = "permutations", 2
+    Where a function draws orders, each of them is a sample.
+    """
+
+    unit = "permutations"
 
     def __init__(
-        self, game: Evaluator, order: Ordering, target_error: float | None, seed: int
+        self,
+        game: Evaluator,
+        order: Ordering,
+        target_error: float | None,
+        seed: int,
+        draw: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(game, target_error)
-        self.order = order
+        self.order, self.draw, self.per_step = order, draw, 1 if draw else 2
         self.plain = Moments(game.shape, game.device, game.crossed)
         self.weighted: WeightedMoments | None = None  # Where orders have importance weights.
         self.spread = self.plain.spread
@@ -147,19 +188,36 @@ class _Orders(Sampler):
         game, count = self.game, len(numbers)
         keys = _random.fold(self.keys, torch.tensor(numbers))
         # As many rows at a time as fit one batch.
-        for some in rows.split(game.rows_per_batch(2 * count * max(1, len(game.players) - 1))):
-            pairs = self.order.sample_pairs((len(some), count), self.generator)
+        each = self.per_step * count * max(1, len(game.players) - 1)
+        for some in rows.split(game.rows_per_batch(each)):
+            drawn = self._drawn(len(some), count)
             # An order and its reverse share their draws (common random numbers).
             samples, spread = self._contributions(
-                some, pairs.flatten(1, 2), keys[some].repeat_interleave(2, 1)
+                some, drawn.flatten(1, 2), keys[some].repeat_interleave(self.per_step, 1)
             )
-            samples = samples.unflatten(1, (-1, 2))
-            logs = self.order.log_weights(pairs)
+            samples = samples.unflatten(1, (-1, self.per_step))
+            logs = self.order.log_weights(drawn)
             if logs is None:
                 self.plain.add(some, samples.mean(2), spread)
             else:
                 self._add_weighted(some, samples, logs.to(game.device), spread)
             bar.update(len(some) * count)
+
+    def _drawn(self, rows: int, count: int) -> Int64[Tensor, "rows count halves players"]:
+        if self.draw is None:
+            return self.order.sample_pairs((rows, count), self.generator)
+        # Row by row, or the batch size would decide which numbers a row gets.
+        drawn = [torch.as_tensor(self.draw(count, self.generator)) for _ in range(rows)]
+        every = torch.arange(len(self.game.players))
+        for orders in drawn:
+            if orders.shape != (count, len(every)) or not bool(
+                (orders.sort(-1).values == every).all()
+            ):
+                raise ValueError(
+                    f"Expected `orders` to draw {count} orders of 0, 1, ..., {len(every) - 1} but "
+                    f"got {shown(orders.tolist(), 2)}."
+                )
+        return torch.stack(drawn).long()[:, :, None]
 
     def _contributions(self, rows: Tensor, orders: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Marginal contributions along orders, by player, and the range of v on each row."""
@@ -180,7 +238,7 @@ class _Orders(Sampler):
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         moments, where = self.weighted or self.plain, rows.to(self.game.device)
         variance = moments.variance(rows)
-        if not self.order.restricts:
+        if not self.order.restricts and self.draw is None:
             # A few pairs may agree by chance: those of all players count as one pair more.
             others = variance.mean(1, keepdim=True)
             variance = variance + (others - variance) / self.plain.counts[where].amin()
@@ -209,10 +267,9 @@ class _Orders(Sampler):
             )
         return {**made_by, "effective_permutations": least}, (effective - 1).clamp(min=1)
 
-    def enumerated(self) -> Explanation:
-        """The result of all orders, each taken once, with the same draws: exact for these."""
+    def enumerated(self, orders: Tensor, probability: Tensor) -> Explanation:
+        """The mean of these orders, each taken once, with the same draws: exact for these."""
         game = self.game
-        orders, probability = self.order.all_orders()
         count, rows = len(orders), torch.arange(len(game.x))
         probability = probability.to(game.device)
         phi = torch.empty_like(self.plain.mean)
@@ -236,3 +293,34 @@ def _rounds(pairs: int, target_error: float | None) -> Iterator[range]:
         yield range(done, done + size)
         done += size
         size = min(done, _PAIRS_PER_ROUND)
+
+
+def _checked_orders(
+    given: Any, game: Evaluator
+) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
+    """Listed orders by numbers, and their probabilities; without players that do not play."""
+    if isinstance(given, str) or not isinstance(given, Sequence | Mapping):
+        raise TypeError(
+            "Expected `orders` to be a list of orders with weights, as in [(['a', 'b'], 0.7), "
+            f"(['b', 'a'], 0.3)], or a function that draws orders, but got {given!r}."
+        )
+    pairs = [*(given.items() if isinstance(given, Mapping) else given)]
+    every = game.value.players
+    number = {name: k for k, name in enumerate(game.players.names)}
+    constants = constant_players(every, game.value.schema)
+    for names, _ in pairs:
+        check_known(names, (*every.names, *constants), "players in an order of `orders`")
+        check_distinct(names, "players in an order of `orders`")
+        if left_out := [name for name in number if name not in names]:
+            raise ValueError(
+                f"Expected every order of `orders` to name all players but {list(names)} leaves "
+                f"out {shown(left_out)}."
+            )
+    weights = torch.tensor([float(weight) for _, weight in pairs], dtype=torch.float64)
+    if not bool((weights.isfinite() & (weights >= 0)).all() and weights.sum() > 0):
+        raise ValueError(
+            "Expected weights of `orders` that are finite, not negative and not all zero but got "
+            f"{shown(weights.tolist(), 3)}."
+        )
+    orders = [[number[name] for name in names if name in number] for names, _ in pairs]
+    return torch.tensor(orders), weights / weights.sum()

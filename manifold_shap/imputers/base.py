@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
-from manifold_shap.coalitions import toggled
 from manifold_shap.models import whole_dtype
 from manifold_shap.players import Players, check_same_players
 
@@ -61,8 +60,8 @@ class Completions(NamedTuple):
 class Imputer(nn.Module, ABC):
     """A conditional distribution p(x' | x_S) of the data, for every coalition S.
 
-    A subclass defines `impute`. It overrides `impute_nested` and `impute_around` where similar
-    coalitions share computations; these change the time that completions take, never their law.
+    A subclass defines `impute`. It overrides `impute_nested` where nested coalitions share
+    computations, which changes the time that completions take, never their law.
 
     Attributes:
         name: as in the configuration.
@@ -202,27 +201,6 @@ class Imputer(nn.Module, ABC):
         Yields:
             The completions of the next coalitions of all rows, run after run.
         """
-        yield from self._impute_runs(x, mask, draws, keys, most)
-
-    def impute_around(
-        self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
-    ) -> Iterator[Completions]:
-        """`impute` for coalitions and their neighbours; by default each coalition on its own.
-
-        Args:
-            x, draws, most: as for `impute_nested`.
-            mask: coalitions; each stands for itself and for those with player 0, 1, ... toggled.
-            keys: one per coalition, which its neighbours share.
-
-        Yields:
-            The completions of the next coalitions of all rows, players + 1 for each one of `mask`.
-        """
-        yield from self._impute_runs(x, toggled(mask), draws, keys, most)
-
-    def _impute_runs(
-        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
-    ) -> Iterator[Completions]:
-        """`impute` for runs of coalitions, each like the one before it; by default one by one."""
         own = keys.repeat_interleave(mask.shape[2], 1).split(most, 1)
         for some, shared in zip(mask.flatten(1, 2).split(most, 1), own, strict=True):
             yield self.impute(x, some, draws, shared)

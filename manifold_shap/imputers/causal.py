@@ -58,7 +58,7 @@ class CausalImputer(Imputer):
     Raises:
         TypeError: a component is not a list of names, or `confounding` no list of bools.
         ValueError: an `ordering` that does not name every player once, or another number of flags
-            than of components, or flags beside a graph; weighted orders.
+            than of components, or flags beside a graph; groups.
 
     >>> from manifold_shap import GaussianImputer, Players
     >>> players = Players.of_elements((3,), ["a", "b", "c"])
@@ -132,14 +132,6 @@ class CausalImputer(Imputer):
         yield from nested(x, mask, draws, keys, most)
 
     @torch.no_grad()
-    def impute_around(
-        self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
-    ) -> Iterator[Completions]:
-        """By the inner imputer, where its distribution is this one."""
-        around = self.imputer.impute_around if self._conditional else super().impute_around
-        yield from around(x, mask, draws, keys, most)
-
-    @torch.no_grad()
     def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
         """Equally weighted draws; of a single component, those that the inner imputer samples."""
         if len(self.own) > 1:
@@ -210,11 +202,6 @@ def _distinct(
 
 
 def _checked_confounding(confounding: Any, ordering: Ordering) -> tuple[bool, ...]:
-    if ordering.weighted:
-        raise ValueError(
-            "Expected an `ordering` that says who causes whom but got weighted orders; give the "
-            "`Ordering` alone here, and the weights to the estimator."
-        )
     components = len(ordering.steps)
     if confounding is None:
         return (False,) * components

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows
-from manifold_shap.coalitions import toggled
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,
@@ -107,23 +106,6 @@ class TableImputer(Imputer):
     ) -> Iterator[Completions]:
         """Complete nested coalitions as the inner imputer does."""
         parts = self.inner.impute_nested(self.codebook.encode(x), mask, draws, keys, most)
-        yield from self._each_decoded(x, mask, parts, draws, keys)
-
-    def impute_around(
-        self, x: Rows, mask: Mask, draws: range, keys: Keys, most: int
-    ) -> Iterator[Completions]:
-        """Complete coalitions and their neighbours as the inner imputer does."""
-        parts = self.inner.impute_around(self.codebook.encode(x), mask, draws, keys, most)
-        yield from self._each_decoded(x, toggled(mask), parts, draws, keys)
-
-    def _each_decoded(
-        self,
-        x: Rows,
-        mask: Bool[Tensor, "batch runs run players"],
-        parts: Iterator[Completions],
-        draws: range,
-        keys: Int64[Tensor, "batch runs"],
-    ) -> Iterator[Completions]:
         coalitions, own, first = mask.flatten(1, 2), keys.repeat_interleave(mask.shape[2], 1), 0
         for completed in parts:
             some = slice(first, first + completed.rows.shape[1])

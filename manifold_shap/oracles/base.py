@@ -175,13 +175,7 @@ class ConditionalLaw(nn.Module, ABC):
         return self.draw(x, present, range(check_whole("draws", draws)), keys).x
 
     def completions(self, mask: Mask) -> Float64[Tensor, "batch m"]:
-        """How many joint states the absent players have; infinitely many where they hold numbers.
-
-        >>> from manifold_shap.oracles import BayesianNetwork, Variable
-        >>> law = BayesianNetwork([Variable("a", ("x", "y", "z")), Variable("b", ("x", "y"))], "b")
-        >>> law.completions(torch.tensor([[[True], [False]]])).tolist()
-        [[1.0, 3.0]]
-        """
+        """How many joint states the absent players have; infinitely many of numbers."""
         if self.sizes is None:
             return torch.full(mask.shape[:2], math.inf, dtype=torch.float64, device=mask.device)
         absent = torch.tensor(self.sizes, dtype=torch.float64, device=mask.device)

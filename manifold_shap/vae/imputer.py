@@ -159,12 +159,12 @@ class VAEImputer(Imputer):
         return Completions(self._complete(x, mask, draws, keys, decoded), log_weights)
 
     @torch.no_grad()
-    def _impute_runs(
+    def impute_nested(
         self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
     ) -> Iterator[Completions]:
         """Along a run of coalitions log p(x_S|z) is updated, not computed from the start."""
         if self.posterior != "bank" or len(self.players) < _LEAST_PLAYERS:
-            yield from super()._impute_runs(x, mask, draws, keys, most)
+            yield from super().impute_nested(x, mask, draws, keys, most)
             return
         run, coalitions = mask.shape[2], self.network.known(x.flatten(1), mask.flatten(1, 2))
         keys = keys.repeat_interleave(run, 1)
@@ -210,7 +210,7 @@ class VAEImputer(Imputer):
         return self.bank.log_prob(self._tempered(x, mask), out)
 
     def _log_prob(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
-        """τ log p(x_S|z) of all coalitions in turn, a part at a time; see `_impute_runs`.
+        """τ log p(x_S|z) of all coalitions in turn, a part at a time; see `impute_nested`.
 
         Each part takes the memory of the one before it.
         """

@@ -1,16 +1,15 @@
 """Averages a model over completed rows: the value function of an imputer."""
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import warn
-from manifold_shap.coalitions import is_proper, toggled
+from manifold_shap.coalitions import is_proper
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
@@ -154,25 +153,6 @@ class ImputedValue(ModelValue):
         """Values along orders: an imputer may complete nested coalitions for less."""
         rank = orders.argsort(-1)[:, :, None]
         mask = rank <= torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
-        return self._of_runs(self.imputer.impute_nested, x, mask, mask, keys, batch_size)
-
-    def values_around(
-        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Float[Tensor, "batch m places outputs"]:
-        """Values around coalitions: an imputer may complete similar coalitions for less."""
-        complete, runs = self.imputer.impute_around, toggled(mask)
-        return self._of_runs(complete, x, mask, runs, keys, batch_size)
-
-    def _of_runs(
-        self,
-        complete: Callable[..., Iterator[Completions]],
-        x: Tensor,
-        given: Tensor,
-        mask: Bool[Tensor, "batch runs run players"],
-        keys: Int64[Tensor, "batch runs"],
-        batch_size: int | None,
-    ) -> Float[Tensor, "batch runs run outputs"]:
-        """Values of the runs' coalitions, which `complete` gives part by part."""
         coalitions, run = mask.flatten(1, 2), mask.shape[2]
         if len(x) * self.draws * self.imputer.row_elements > _MOST_ELEMENTS:
             # Not even one coalition of each row has all of its draws completed at once.
@@ -183,7 +163,7 @@ class ImputedValue(ModelValue):
         rows = min(batch_size or self.batch_size, self.batch_size)
         most, own = max(1, rows // (len(x) * self.draws)), _random.fold(keys, self.seed)
         values = []
-        for completed in complete(x, given, range(self.draws), own, most):
+        for completed in self.imputer.impute_nested(x, mask, range(self.draws), own, most):
             some, coalitions = coalitions.tensor_split([completed.rows.shape[1]], 1)
             outputs = self._outputs(completed.rows)
             values.append(_mean(outputs, self._weights(outputs, completed, some)[0]))

@@ -32,7 +32,6 @@ def data() -> TensorDataModule:
 @pytest.mark.parametrize("name", options("data"))
 def test_every_data_configuration_makes_a_data_module(name: str) -> None:
     needed = {"table": ["data.path=some/table.csv", "data.target=label"]}
-    needed["bayesian_network"] = ["data.path=bayesian_network.bif.gz", "data.target=rain"]
     of_files = {each: [f"data.path=some/{each}.csv"] for each in ("image_folder", "series", "text")}
     needed = {**of_files, **needed}.get(name, [])
     config = composed("train", f"data={name}", *needed)

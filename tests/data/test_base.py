@@ -124,7 +124,7 @@ def test_each_configuration_builds_its_source(name: str) -> None:
     plain = OmegaConf.load(CONF / f"{name}.yaml")
     plain.pop("defaults", None)
     plain.name = name
-    given = {"target": "b"} if name in ("table", "bayesian_network") else {}
+    given = {"target": "b"} if name == "table" else {}
     given |= {"path": f"{name}.csv"} if OmegaConf.is_missing(plain, "path") else {}
     plain.update(given)
     config = OmegaConf.create({"seed": 11, "data": plain})

@@ -2,9 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 
-import hydra
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,13 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.estimators.adaptive import adjust, allocate, weights
+from manifold_shap.estimators.adaptive import adjust
 from manifold_shap.estimators.moments import Moments
 from tests.examples import Recorded, table, uniform
 
 ADAPTIVE = ms.adaptive_shapley
 few = settings(deadline=None, max_examples=15)
-many = settings(deadline=None, max_examples=100)
 seeds = st.integers(0, 10_000)
 
 
@@ -47,49 +44,34 @@ def owners(value: Recorded) -> Tensor:
     return new.int().argmax(-1)
 
 
-def one_by_one(trace: list[float], counts: list[int], samples: int) -> list[int]:
-    """Algorithm 2 of Noé et al. (2024), with variances held fixed."""
-    counts, more = list(counts), [0] * len(counts)
-    trace = trace if any(trace) else [1.0] * len(trace)
-    for _ in range(samples):
-        gains = [t / (m * (m + 1)) for t, m in zip(trace, counts, strict=True)]
-        chosen = gains.index(max(gains))
-        counts[chosen] += 1
-        more[chosen] += 1
-    return more
+def test_each_sample_goes_to_the_player_where_it_helps_most() -> None:
+    """Algorithm 2 of Noé et al. (2024), one by one, with the variances of the round before."""
+    value, least = Recorded(uneven, 7), 10
+    ADAPTIVE(value, uniform(1, 7), samples=7 * least + 7, least=least)
+    before, joined = values_of(value)
+    who, contributions = owners(value), joined - before
+    # The round after the first samples has as many as there are players.
+    counts, more = [least] * 7, [0] * 7
+    traces = [
+        contributions[: 7 * least][who[: 7 * least] == k].double().var(0).sum().item()
+        for k in range(7)
+    ]
+    for _ in range(7):
+        gains = [t / m - t / (m + 1) for t, m in zip(traces, counts, strict=True)]
+        counts[gains.index(max(gains))] += 1
+        more[gains.index(max(gains))] += 1
+    assert who[7 * least :].bincount(minlength=7).tolist() == more
 
 
-@given(st.data(), st.integers(1, 8), st.integers(1, 150), st.booleans())
-@many
-def test_a_round_is_what_greedy_choices_one_by_one_are(
-    data: st.DataObject, players: int, samples: int, whole: bool
-) -> None:
-    # Whole numbers give ties, and players who do not vary.
-    number = st.integers(0, 4).map(float) if whole else st.floats(1e-12, 1e6)
-    row = st.lists(number, min_size=players, max_size=players)
-    count = st.lists(st.integers(1, 30), min_size=players, max_size=players)
-    traces, counts = ([data.draw(kind) for _ in range(2)] for kind in (row, count))
-    more = allocate(torch.tensor(traces, dtype=torch.float64), torch.tensor(counts), samples)
-    expected = map(one_by_one, traces, counts, [samples, samples])
-    assert more.tolist() == list(expected)
-
-
-def test_many_samples_go_in_proportion_to_standard_deviations() -> None:
-    trace = torch.tensor([[1.0, 4.0, 0.0, 900.0]], dtype=torch.float64)
-    more = allocate(trace, torch.full((1, 4), 2), 330_000)
-    torch.testing.assert_close(more, torch.tensor([[10_000, 20_000, 0, 300_000]]), rtol=0, atol=5)
-
-
-def test_players_who_do_not_vary_are_sampled_alike() -> None:
-    more = allocate(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[5, 2, 4]]), 10)
-    assert more.tolist() == [[2, 5, 3]]
-
-
-def test_players_who_vary_alike_get_no_more_than_there_is() -> None:
-    # The gain 0.7267/(m(m + 1)) is rounded, and solved for m a little more than m comes out.
-    for number in torch.linspace(0.1, 1, 200, dtype=torch.float64):
-        trace, counts = number.expand(3, 10), torch.tensor([[2], [4], [6]]).expand(3, 10)
-        assert allocate(trace, counts, 4).sum(1).tolist() == [4, 4, 4]
+def values_of(value: Recorded) -> tuple[Tensor, Tensor]:
+    """v without and with the new player, of each sample of the only row."""
+    before, joined = torch.cat(value.masks, 1)[0].unflatten(0, (-1, 2)).unbind(1)
+    same = (before == joined).all(-1, keepdim=True)
+    alone = before.sum(-1, keepdim=True) == 1
+    before = before & ~(same & alone)
+    joined = joined | (same & ~alone)
+    x = uniform(1, 7)
+    return value.game(x, before[None])[0], value.game(x, joined[None])[0]
 
 
 def random_covariance(rows: int, players: int, outputs: int, seed: int) -> Tensor:
@@ -115,36 +97,17 @@ def test_adjusted_values_have_the_sum_and_the_errors_of_a_linear_map(
         torch.testing.assert_close(moved[b], linear @ phi[b] + share[:, None] * total[b])
         expected = torch.einsum("ij,joq,ij->ioq", linear, covariance[b], linear)
         torch.testing.assert_close(adjusted[b], expected)
-
-
-def test_adjusted_values_are_the_nearest_in_units_of_their_errors() -> None:
-    variance = torch.tensor([[[1.0], [4.0], [0.25]]], dtype=torch.float64)
-    phi = torch.tensor([[[1.0], [-2.0], [0.5]]], dtype=torch.float64)
-    moved, _ = adjust(phi, variance, torch.tensor([[3.0]], dtype=torch.float64))
-
-    def distance(values: Tensor) -> Tensor:
-        return ((values - phi).square() / variance).sum()
-
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(20):
-        step = 0.1 * torch.randn(1, 3, 1, generator=generator, dtype=torch.float64)
-        assert distance(moved + step - step.mean()) > distance(moved)
-
-
-def test_diagonals_are_adjusted_as_whole_covariances_are() -> None:
-    covariance = random_covariance(3, 4, 2, seed=0)
-    phi, total = torch.randn(3, 4, 2).double(), torch.randn(3, 2).double()
-    moved, errors = adjust(phi, covariance, total)
+    # Diagonals alone; and the weights as they are printed, for a small constant.
     alone, diagonal = adjust(phi, covariance.diagonal(dim1=2, dim2=3), total)
     torch.testing.assert_close(alone, moved)
-    torch.testing.assert_close(diagonal, errors.diagonal(dim1=2, dim2=3))
-
-
-def test_weights_are_those_of_the_paper_with_its_small_constant() -> None:
-    trace = torch.tensor([[0.3, 0.0, 1.2, 5.0]], dtype=torch.float64)
-    v = trace / (1e-6 * trace.max())
-    torch.testing.assert_close(weights(trace), v / (1 + v.sum()), rtol=1e-5, atol=0)
-    assert weights(torch.zeros(1, 4)).tolist() == [[0.25] * 4]
+    torch.testing.assert_close(diagonal, adjusted.diagonal(dim1=2, dim2=3))
+    trace = covariance.diagonal(dim1=2, dim2=3).sum(-1)
+    v = trace / (1e-8 * trace.amax(1, keepdim=True))
+    lack = (total - phi.sum(1))[:, None]
+    printed = phi + (v / (1 + v.sum(1, keepdim=True)))[..., None] * lack
+    torch.testing.assert_close(moved, printed, rtol=1e-5, atol=1e-6)
+    equal = adjust(phi, torch.zeros_like(phi), total)[0]
+    torch.testing.assert_close(equal, phi + lack / players)
 
 
 @pytest.mark.parametrize("crossed", [False, True])
@@ -172,7 +135,7 @@ def test_moments_in_parts_are_those_of_all_contributions(crossed: bool) -> None:
 def test_estimates_agree_with_exact_values_within_their_errors(players: int) -> None:
     game, x = table(players, outputs=3), uniform(1, players)
     exact = ms.exact_shapley(game, x).phi
-    sampled = ADAPTIVE(game, x.expand(1_000, -1))
+    sampled = ADAPTIVE(game, x.expand(600, -1))
     z = (sampled.phi - exact) / sampled.standard_error
     # About one is due; choices that depend on contributions leave a bias of a few hundredths.
     mean, square = z.mean(0), z.square().mean(0)
@@ -187,7 +150,7 @@ def test_errors_of_compositions_are_those_of_all_coordinates_together(
 ) -> None:
     value, x = make_value("surrogate", "ilr"), uniform(1, 4)
     exact = ms.exact_shapley(value, x).phi
-    sampled = ADAPTIVE(value, x.expand(1_000, -1))
+    sampled = ADAPTIVE(value, x.expand(600, -1))
     assert sampled.covariance is not None
     root = sampled.covariance.diagonal(dim1=2, dim2=3).sqrt()
     torch.testing.assert_close(root, sampled.standard_error)
@@ -196,10 +159,6 @@ def test_errors_of_compositions_are_those_of_all_coordinates_together(
     # χ² of two coordinates has the mean 2, and 2·63/61 with variances of 64 samples each.
     mean = distance.flatten(1).mean(0)
     assert ((mean > 1.8) & (mean < 2.5)).all()
-
-
-def test_other_spaces_keep_no_covariance(make_value: Callable[..., ms.ValueFunction]) -> None:
-    assert ADAPTIVE(make_value("surrogate"), uniform(3, 4)).covariance is None
 
 
 @pytest.mark.parametrize("ordering", [[["x1"], ["x0", "x3"], ["x2"]], [["x0", "x1"], ["x2", "x3"]]])
@@ -220,33 +179,20 @@ def test_samples_go_where_contributions_vary() -> None:
     # Standard deviations are as 1 : 3 : 9.
     optimum = (samples - counts[6]) * SCALES.repeat_interleave(2) / (2 * SCALES.sum())
     torch.testing.assert_close(counts[:6].float(), optimum, rtol=0.15, atol=0)
-    assert 10 < counts[6] < 100
+    assert counts[6] == 10
     assert (phi[:, 6] == 0).all()
 
 
 def test_an_uneven_game_is_known_better_than_by_equal_shares() -> None:
     x, samples = uniform(1, 7).expand(500, -1), 7 * 64
     exact = ms.exact_shapley(uneven, x[:1]).phi
-    adaptive, equal = (ADAPTIVE(uneven, x, samples=samples, least=least) for least in (8, 64))
+    adaptive, equal = (ADAPTIVE(uneven, x, samples=samples, least=least) for least in (16, 64))
 
     def error(explanation: ms.Explanation) -> float:
         return (explanation.phi - exact).square().sum((1, 2)).mean().item()
 
     # By Eq. (27): (Σσ)²/m against nΣσ²/m, less what the adjustment makes up for in either.
     assert error(adaptive) < 0.7 * error(equal)
-
-
-@pytest.mark.usefixtures("many_calls")
-def test_a_player_whose_first_contributions_are_alike_is_sampled_again() -> None:
-    # Each adds something once in four times: eight zeros come first in one case of ten.
-    def all_needed(x: Tensor, mask: Tensor) -> Tensor:
-        return mask.all(-1, keepdim=True)
-
-    def error(samples: int) -> float:
-        explanation = ADAPTIVE(all_needed, uniform(400, 4), samples=samples, least=8)
-        return (explanation.phi - 0.25).square().mean().sqrt().item()
-
-    assert error(4 * 1024) == pytest.approx(error(4 * 64) / 4, rel=0.25)
 
 
 @given(seeds)
@@ -321,20 +267,6 @@ def test_many_players_are_sampled_in_several_rounds() -> None:
     assert counts.max() > 15
 
 
-def test_an_explanation_knows_how_it_was_made() -> None:
-    explanation = ADAPTIVE(table(4), uniform(3, 4), samples=100, least=5, seed=3)
-    assert explanation.made_by == {
-        "version": ms.__version__,
-        "value_function": "callable",
-        "evaluations": 3 * 2 * 100,
-        "estimator": "adaptive",
-        "samples": 100,
-        "least": 5,
-        "seed": 3,
-    }
-    assert ADAPTIVE(table(4), uniform(3, 4)).made_by["samples"] == 4 * 64
-
-
 def test_target_error_stops_a_row_when_it_is_met() -> None:
     game, x = table(6), uniform(6, 6)
     explanation = ADAPTIVE(game, x, target_error=0.02)
@@ -343,19 +275,12 @@ def test_target_error_stops_a_row_when_it_is_met() -> None:
     assert explanation.made_by["target_error"] == 0.02
     loose = ADAPTIVE(game, x, target_error=0.1).made_by
     assert 6 * 16 <= loose["samples"] < explanation.made_by["samples"]
-
-
-def test_target_error_that_cannot_be_met_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match="3 of 3 rows are above target_error=1e-06 after 200 samp"):
-        ADAPTIVE(table(6), uniform(3, 6), target_error=1e-6, samples=200)
-
-
-def test_a_constant_game_meets_any_target_at_once() -> None:
-    explanation = ADAPTIVE(
-        lambda x, mask: torch.ones(*mask.shape[:2], 1), uniform(3, 4), target_error=1.0
-    )
-    assert (explanation.phi == 0).all()
-    assert explanation.made_by["samples"] == 4 * 16
+    with pytest.warns(UserWarning, match="6 of 6 rows are above target_error=1e-06 after 200 samp"):
+        ADAPTIVE(game, x, target_error=1e-6, samples=200)
+    made_by = ADAPTIVE(game, x, samples=200, least=5, seed=3).made_by
+    assert (made_by["samples"], made_by["evaluations"]) == (200, 6 * 2 * 200)
+    assert (made_by["estimator"], made_by["least"], made_by["seed"]) == ("adaptive", 5, 3)
+    assert ADAPTIVE(game, x).made_by["samples"] == 6 * 64
 
 
 @pytest.mark.parametrize(
@@ -380,11 +305,3 @@ def test_a_constant_game_meets_any_target_at_once() -> None:
 def test_errors_at_the_door(options: dict, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         ADAPTIVE(table(3), uniform(3, 3), **options)
-
-
-def test_the_configuration_makes_the_estimator(root: Path) -> None:
-    with hydra.initialize_config_dir(str(root / "conf"), version_base="1.3"):
-        config = hydra.compose("explain", ["estimator=adaptive", "estimator.least=8", "seed=5"])
-    estimator = hydra.utils.instantiate(config.estimator, _partial_=True)
-    made_by = estimator(table(3), uniform(3, 3), progress=False).made_by
-    assert (made_by["least"], made_by["samples"], made_by["seed"]) == (8, 192, 5)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from tests.examples import Recorded, table
+from tests.estimators.test_coalition import network
+from tests.examples import Recorded, table, uniform
 
 
 def drawn(players: int) -> tuple[ms.ValueFunction, torch.Tensor]:
@@ -136,3 +137,56 @@ def test_evaluations_are_never_exceeded_however_they_are_spent(
     found = ms.auto_shapley(value, x, evaluations=evaluations, **settings)
     assert asked <= 2 * evaluations
     assert found.made_by["evaluations"] <= 2 * evaluations
+
+
+@pytest.mark.parametrize(
+    ("players", "evaluations", "expected"),
+    # Up to 20 players a regression takes an eighth of all coalitions.
+    [
+        (16, None, "kernel"),
+        (17, None, "coalition"),
+        (20, 800, "coalition"),
+    ],
+)
+def test_networks_are_linearized_where_that_pays(
+    players: int, evaluations: int | None, expected: str
+) -> None:
+    value = network(players, hidden=(256, 256)) if evaluations else network(players)
+    found = ms.auto_shapley(value, uniform(1, players), evaluations=evaluations)
+    assert found.made_by["estimator"] == expected
+    assert found.made_by["auto"].startswith(f"{expected}: ")
+    assert evaluations is None or found.made_by["evaluations"] <= evaluations
+
+
+def test_what_it_chooses_is_that_estimator() -> None:
+    game, x = table(12), uniform(2, 12)
+    found = ms.auto_shapley(game, x, evaluations=441, seed=3)
+    assert torch.equal(found.phi, ms.odd_shapley(game, x, evaluations=440, seed=3).phi)
+    ordering = [["x0", "x1"], [f"x{k}" for k in range(2, 12)]]
+    found = ms.auto_shapley(game, x, ordering=ordering, evaluations=400)
+    assert found.made_by["ordering"] == ordering
+    assert "an ordering restricts them" in found.made_by["auto"]
+    found = ms.auto_shapley(network(20), uniform(2, 20), target_error=0.02)
+    assert (found.made_by["estimator"], found.made_by["target_error"]) == ("coalition", 0.02)
+    with pytest.raises(ValueError, match=r"`evaluations`.* at least 1"):
+        ms.auto_shapley(game, x, evaluations=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("evaluations", "estimator", "taken"),
+    [(2**14 + 100, "odd", 2**14), (2**16 + 2, "kernel", 2**16), (2**17, "kernel", 2**17 - 2)],
+)
+def test_interactions_are_fitted_to_so_many_coalitions_and_no_more(
+    evaluations: int, estimator: str, taken: int
+) -> None:
+    found = ms.auto_shapley(table(17), uniform(1, 17), evaluations=evaluations)
+    assert found.made_by["estimator"] == estimator
+    assert found.made_by["evaluations"] == pytest.approx(taken, rel=0.01)
+
+
+@pytest.mark.parametrize("players", [9, 12])
+def test_the_least_that_is_fitted_determines_all_values(players: int) -> None:
+    found = ms.auto_shapley(table(players), uniform(1, players), evaluations=7 * players)
+    assert found.made_by["estimator"] == "odd"
+    assert found.standard_error.isfinite().all()

@@ -19,9 +19,9 @@ from tests.examples import Drawn
 @pytest.mark.parametrize(
     ("estimator", "players", "evaluations"),
     [
-        *((ms.permutation_shapley, 6, 5 * permutations) for permutations in (4, 6, 8)),
-        *((ms.kernel_shapley, 8, evaluations) for evaluations in (30, 40, 100)),
-        *((ms.odd_shapley, 8, evaluations) for evaluations in (40, 60, 100)),
+        *((ms.permutation_shapley, 6, 5 * permutations) for permutations in (4, 8)),
+        *((ms.kernel_shapley, 8, evaluations) for evaluations in (30, 100)),
+        (ms.odd_shapley, 8, 60),
         (ms.odd_shapley, 5, 24),
     ],
 )
@@ -46,7 +46,6 @@ def test_intervals_of_few_evaluations_cover(
         (partial(ms.kernel_shapley, start=torch.zeros(200, 7, 1)), 30),
         (ms.odd_shapley, 50),
         (ms.permutation_shapley, 24),
-        (ms.coalition_shapley, 256),
         (ms.auto_shapley, 50),
         (ms.auto_shapley, 30),
         (ms.shapley_interactions, 98),
@@ -98,7 +97,6 @@ def test_a_level_is_a_probability() -> None:
         (ms.permutation_shapley, 9, 16),
         (ms.kernel_shapley, 9, 18),
         (ms.odd_shapley, 9, 18),
-        (ms.auto_shapley, 30, 100),
         (ms.kernel_shapley, 4, 14),
     ],
 )

@@ -119,10 +119,8 @@ def test_one_pair_has_no_standard_error() -> None:
     assert sampled.efficiency_gap < 1e-5
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 50])
-@pytest.mark.parametrize(
-    "options", [None, {"permutations": 8}, {"permutations": 16, "target_error": 0.5}]
-)
+@pytest.mark.parametrize("batch_size", [7])
+@pytest.mark.parametrize("options", [None, {"permutations": 16, "target_error": 0.5}])
 @pytest.mark.parametrize("ordering", [None, [["x2"], ["x0", "x3", "x1"]]])
 @pytest.mark.filterwarnings("ignore:.* rows are above target_error")
 def test_batch_size_does_not_matter_to_few_draws(

@@ -70,7 +70,6 @@ def test_players_by_row_need_owners() -> None:
         (ms.permutation_shapley, 0.3),
         (ms.adaptive_shapley, 1.0),
         (ms.kernel_shapley, 1e-3),
-        (ms.coalition_shapley, 0.5),
         (ms.auto_shapley, 1e-3),
     ],
 )

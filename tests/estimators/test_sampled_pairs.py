@@ -10,8 +10,7 @@ import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators import parting
 from manifold_shap.estimators.pairs import Pairs
-from tests.contracts import devices
-from tests.examples import Drawn, Game, Recorded, Watched, table, uniform
+from tests.examples import Drawn, Game, Recorded, table, uniform
 
 
 def products(players: int, degrees: tuple[int, ...], seed: int = 0) -> tuple[Game, Tensor]:
@@ -43,12 +42,8 @@ def pairs_only(values: Tensor) -> Tensor:
     return values[:, first, second]
 
 
-@pytest.mark.parametrize("players", [4, 5, 8])
-@pytest.mark.parametrize("factorised", [True, False])
-def test_the_fit_to_all_coalitions_is_the_index(
-    players: int, factorised: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parting, "_MOST_FACTORISED", 1024 if factorised else 0)
+@pytest.mark.parametrize("players", [4, 7])
+def test_the_fit_to_all_coalitions_is_the_index(players: int) -> None:
     game, x = table(players, 3), torch.ones(1, players)
     mask = all_coalitions(players - 1)
     mask = torch.cat((mask, mask.new_zeros(len(mask), 1)), dim=1)
@@ -67,7 +62,7 @@ def test_the_fit_to_all_coalitions_is_the_index(
     torch.testing.assert_close(pairs_only(found), pairs_only(expected), atol=2e-6, rtol=0)
 
 
-@pytest.mark.parametrize("players", [17, 64])
+@pytest.mark.parametrize("players", [17, 45])
 def test_what_depends_on_the_number_of_players_alone_is_no_noise(players: int) -> None:
     """A sum of contributions, and a part that is c(s) for all coalitions of s players.
 
@@ -89,9 +84,8 @@ def test_what_depends_on_the_number_of_players_alone_is_no_noise(players: int) -
     assert pairs_only(found.standard_error).max() < 1e-6
 
 
-@pytest.mark.parametrize("players", [17, 64])
+@pytest.mark.parametrize("players", [17, 45])
 def test_terms_of_three_players_are_exact(players: int) -> None:
-    """With a factorisation, and with conjugate gradients."""
     game, truth = products(players, (1, 2, 3))
     found = ms.shapley_interactions(
         game, torch.tensor([[1.0], [-2.0]]).double().expand(2, players), index="k-SII",
@@ -107,13 +101,14 @@ def test_terms_of_three_players_are_exact(players: int) -> None:
     assert torch.equal(found.values, found.values.transpose(1, 2))
 
 
-@pytest.mark.parametrize(("players", "evaluations"), [(9, 200), (20, 1600), (47, 5000)])
+@pytest.mark.parametrize(("players", "evaluations"), [(9, 200), (20, 1600)])
 def test_standard_errors_cover(players: int, evaluations: int, many_calls: None) -> None:
     """Of 95 % intervals about 95 % hold the truth, somewhat more where pairs are few."""
     game, truth = products(players, (1, 2, 3, 4, 6))
     x = torch.ones(1, players, dtype=torch.float64)
-    seeds = range(1 if players > 40 else 15)
-    found = [ms.shapley_interactions(game, x, evaluations=evaluations, seed=seed) for seed in seeds]
+    found = [
+        ms.shapley_interactions(game, x, evaluations=evaluations, seed=seed) for seed in range(6)
+    ]
     ratio = torch.cat(
         [pairs_only(each.values - truth) / pairs_only(each.standard_error) for each in found]
     )
@@ -125,10 +120,10 @@ def test_estimates_have_no_bias_to_speak_of(many_calls: None) -> None:
     """Against enumeration, of 10 players; standard errors say how far estimates are from it."""
     game, x = table(10), torch.ones(1, 10)
     truth = ms.shapley_interactions(game, x).values
-    found = [ms.shapley_interactions(game, x, evaluations=400, seed=seed) for seed in range(100)]
+    found = [ms.shapley_interactions(game, x, evaluations=400, seed=seed) for seed in range(30)]
     apart = torch.cat([pairs_only(each.values - truth) for each in found])
-    # Of order 1/evaluations, a tenth of a standard error here; the square over seeds adds 1/100.
-    bias = (apart.mean(0) / apart.std(0)).square().mean() - 1 / 100
+    # Of order 1/evaluations, a tenth of a standard error here; the square over seeds adds 1/30.
+    bias = (apart.mean(0) / apart.std(0)).square().mean() - 1 / 30
     assert float(bias) < 0.15**2
     claimed = torch.cat([pairs_only(each.standard_error) for each in found]).square().mean()
     assert 0.7 < float(apart.square().mean() / claimed) < 1.1
@@ -154,9 +149,9 @@ def test_errors_of_draws() -> None:
     found = [
         ms.shapley_interactions(value, torch.zeros(40, 9), index=index, evaluations=300, seed=seed)
         for index in ("SII", "k-SII")
-        for seed in range(20)
+        for seed in range(8)
     ]
-    for half in (found[:20], found[20:]):
+    for half in (found[:8], found[8:]):
         truth = torch.zeros(9, 9, 1)
         truth[range(9), range(9), 0] = torch.arange(9.0)
         apart = torch.cat([each.values - truth for each in half])
@@ -195,12 +190,11 @@ def test_seeds_rows_and_batches() -> None:
 
 
 def test_coalitions_are_proper_and_as_many_as_said() -> None:
-    watched = Watched(table(9))
-    ms.shapley_interactions(watched, uniform(1, 9), evaluations=201)
-    sizes = watched.sizes
-    inner = sizes[(sizes > 0) & (sizes < 9)]
-    assert len(inner) == 200
-    # Every player alone, and every player left out, at least once each.
+    value = Recorded(table(9), 9)
+    ms.shapley_interactions(value, uniform(1, 9), evaluations=201)
+    inner = torch.cat(value.masks, 1).sum(-1)
+    assert inner.numel() == 200
+    # Every player alone, and every player left out.
     assert (inner == 1).sum() == (inner == 8).sum() == 9
 
 
@@ -209,19 +203,6 @@ def test_log_ratios() -> None:
     found = ms.shapley_interactions(value, uniform(2, 9), evaluations=200)
     assert found.shapley.covariance is not None
     assert found.compositions().shape == (2, 9, 9, 3)
-
-
-@devices
-def test_any_device(device: str) -> None:
-    game, _ = products(9, (2, 4))
-    x = torch.ones(1, 9, dtype=torch.float64)
-
-    def there(x: Tensor, mask: Tensor) -> Tensor:
-        return game(x.cpu(), mask.cpu()).to(x.device)
-
-    found = ms.shapley_interactions(there, x.to(device), evaluations=200).values
-    expected = ms.shapley_interactions(game, x, evaluations=200).values
-    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -233,3 +214,8 @@ def test_too_few_evaluations(players: int, evaluations: int, least: int) -> None
         ms.shapley_interactions(game, torch.ones(1, players), evaluations=evaluations)
     with pytest.raises(ValueError, match="at least 216 for the interactions of 9 players"):
         ms.shapley_interactions(Drawn(9), torch.ones(1, 9), evaluations=200)
+
+
+def test_too_many_players() -> None:
+    with pytest.raises(ValueError, match=r"at most 45 players .* but got 46; group features"):
+        ms.shapley_interactions(products(46, (2,))[0], torch.ones(1, 46))

@@ -1,7 +1,6 @@
 """Every imputer obeys the contract, and nested coalitions take one factorisation for each run."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.imputers import base, empirical, gaussian, kernel
-from manifold_shap.imputers.base import Completions, Imputer
+from manifold_shap.imputers.base import Imputer
 from manifold_shap.values import ImputedValue
 from tests.imputers.contract import (
     NINE,
@@ -134,7 +133,7 @@ def compare(imputer: Imputer, x: Tensor, mask: Tensor, draws: range) -> None:
     st.integers(1, 4),
     st.integers(0, 2**31),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 def test_runs_of_any_players_are_completed_as_single_coalitions(
     make: Make, owners: list[int], run: int, first: int, draws: int, seed: int
 ) -> None:
@@ -158,7 +157,7 @@ def test_collinear_and_constant_columns(make: Make) -> None:
     compare(imputer, reference[:2], nested(2, 3, 6, len(NINE)), range(4))
 
 
-@pytest.mark.parametrize("most", [1, 3, 5, 7, 12, 100])
+@pytest.mark.parametrize("most", [3, 7, 100])
 def test_parts_of_nested_coalitions_are_bounded_and_nested(most: int) -> None:
     mask, seen = nested(2, 3, 5, len(NINE)), []
     for part, keys in base.nested_parts(mask, KEYS, most):
@@ -172,7 +171,7 @@ def test_parts_of_nested_coalitions_are_bounded_and_nested(most: int) -> None:
 
 
 @every_imputer
-@pytest.mark.parametrize("most", [1, 5, 8, 19, 10_000])
+@pytest.mark.parametrize("most", [5, 19])
 def test_values_along_orders_are_those_of_single_coalitions(make: Make, most: int) -> None:
     imputer, x = usual(make)
     v, seen = value(imputer), []
@@ -215,23 +214,6 @@ def test_a_run_takes_one_factorisation(make: Make, monkeypatch: pytest.MonkeyPat
 
 
 @every_imputer
-def test_few_players_are_completed_one_by_one(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    completed = []
-    impute = make.impute  # type: ignore[attr-defined]
-
-    def counted(self: Imputer, x: Tensor, mask: Tensor, *others: Any) -> Completions:
-        completed.append(mask.shape[1])
-        return impute(self, x, mask, *others)
-
-    monkeypatch.setattr(make, "impute", counted)
-    few = base.LEAST_NESTED_PLAYERS - 1
-    for players, expected in ((few + 1, []), (few, [6, 6, 3])):
-        x, mask = random_rows(40, players), nested(2, 3, 5, players)
-        list(make(x).impute_nested(x[:2], mask, range(2), KEYS, most=6))
-        assert completed == expected
-
-
-@every_imputer
 def test_players_that_have_not_joined_are_never_read_and_others_stay(make: Make) -> None:
     imputer, x = usual(make)
     # The last two players are absent from all of these.
@@ -244,20 +226,6 @@ def test_players_that_have_not_joined_are_never_read_and_others_stay(make: Make)
     assert torch.equal(first, other)
     present = NINE.expand(mask.flatten(1, 2))[:, :, None].expand_as(first)
     assert torch.equal(first[present], x[:, None, None].expand_as(first)[present])
-
-
-@every_imputer
-def test_permutations_use_nested_coalitions(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    imputer, x = usual(make)
-    v = value(imputer)
-    by_runs = ms.permutation_shapley(v, x, permutations=4)
-    monkeypatch.setattr(imputer, "impute_nested", None)
-    with pytest.raises(TypeError, match=r"(?i)callable"):
-        ms.permutation_shapley(v, x, permutations=4)
-    monkeypatch.undo()
-    monkeypatch.setattr(make, "impute_nested", Imputer.impute_nested)
-    by_masks = ms.permutation_shapley(v, x, permutations=4)
-    torch.testing.assert_close(by_masks.phi, by_runs.phi, rtol=1e-4, atol=1e-5)
 
 
 @every_imputer

@@ -8,22 +8,22 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.oracles import (
-    BayesianNetwork,
+    GaussianMixture,
     PosteriorValue,
     distance_to_true_shapley,
     true_shapley,
     true_value,
 )
-from tests.examples import Linear, mixture, weather
-from tests.oracles.networks import TARGETS, needs_files, random_network, shared
+from tests.examples import Linear, mixture
+from tests.laws import Enumerated, garden, weather
 
 
 def rms(x: torch.Tensor) -> float:
     return x.double().square().mean().sqrt().item()
 
 
-@pytest.mark.parametrize("law", [weather(), random_network(2)])
-def test_exact_truths_have_no_error(law: BayesianNetwork) -> None:
+@pytest.mark.parametrize("law", [weather(), garden()])
+def test_exact_truths_have_no_error(law: Enumerated) -> None:
     truth = true_value(Linear(len(law.names), 3), law)
     x = law.sample(3).x
     found = true_shapley(truth, law.frame(x), error=1e-9)
@@ -48,20 +48,6 @@ def test_errors_are_as_small_as_asked_for_and_as_they_say(error: float) -> None:
     assert rms(torch.stack(gaps)) == pytest.approx(rms(torch.stack(promised)), rel=0.35)
 
 
-@needs_files
-def test_errors_of_sampled_coalitions_are_as_they_say_too() -> None:
-    """Ten players, all of whose values are drawn, beside the sums over all their states."""
-    law = BayesianNetwork.read(shared("sachs"), TARGETS["sachs"])
-    model, x = Linear(10, 3), law.sample(20, seed=1).x
-    right = true_shapley(true_value(model, law), x, error=1e-9)
-    assert (right.standard_error == 0).all()
-    found = true_shapley(true_value(model, law, draws=8, most=1), x, error=0.01)
-    assert rms(found.standard_error) <= 0.01
-    assert rms(found.phi - right.phi) == pytest.approx(rms(found.standard_error), rel=0.25)
-    off = distance_to_true_shapley(found, right)
-    assert off.value_error < 0.005 < off.error
-
-
 def test_the_error_of_the_base_is_a_share_of_each_player() -> None:
     law = weather()
     truth = true_value(Linear(4, 3), law, draws=4000, most=1, rows=50)
@@ -73,25 +59,16 @@ def test_the_error_of_the_base_is_a_share_of_each_player() -> None:
         true_shapley(truth, law.sample(2).x, error=0.1 * rms(least))
 
 
-@needs_files
-def test_a_large_network_has_true_shapley_values() -> None:
-    law = BayesianNetwork.read(shared("child"), TARGETS["child"])
-    found = true_shapley(PosteriorValue(law), law.sample(2).x, error=0.01)
-    assert rms(found.standard_error) <= 0.01
-    assert found.phi.shape == (2, 19, 6)
-    torch.testing.assert_close(found.phi.sum(1), found.prediction - found.base, atol=1e-5, rtol=0)
-
-
 def test_intervals_of_many_players_hold_the_true_values() -> None:
     """Beside a long run, whose error is held, too."""
-    truth = PosteriorValue(random_network(5, variables=19))
-    x = truth.law.sample(4, seed=1).x
-    right = true_shapley(truth, x, error=1e-3)
+    truth = PosteriorValue(GaussianMixture.random(19, seed=5))
+    x = truth.law.sample(2, seed=1).x
+    right = true_shapley(truth, x, error=4e-3)
     assert right.made_by["estimator"] == "permutation"
     held = []
     for seed in range(4):
-        found = true_shapley(truth, x, error=0.01, seed=10 + seed)
-        assert rms(found.standard_error) <= 0.01
+        found = true_shapley(truth, x, error=0.03, seed=10 + seed)
+        assert rms(found.standard_error) <= 0.03
         low, high = found.interval(0.95)
         reach = torch.hypot((high - low) / 2, 2 * right.standard_error) + 1e-7
         held.append((found.phi - right.phi).abs() <= reach)

@@ -32,7 +32,6 @@ PARTS: Mapping[str, Callable[[Inputs], Results]] = {
     "scores": figures.scores,
     "global values": figures.global_figures,
     "oracles": figures.oracles,
-    "discrete oracles": figures.discrete_oracles,
     "explanations": stores.explanations,
     "learned things in files": stores.learned,
     "explainers in folders": stores.explainers,

@@ -181,7 +181,6 @@ def estimators(players: int) -> dict[str, Any]:
     few = 10 * players
     return {
         "permutation": partial(ms.permutation_shapley, permutations=6, seed=1),
-        "coalition": partial(ms.coalition_shapley, coalitions=32, seed=1),
         "kernel": partial(ms.kernel_shapley, evaluations=few, seed=1),
         "odd": partial(ms.odd_shapley, evaluations=few, seed=1),
         "adaptive": partial(ms.adaptive_shapley, samples=8 * players, least=4, seed=1),

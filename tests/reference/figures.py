@@ -211,30 +211,3 @@ def oracles(inputs: Inputs) -> Results:
     yield from explained("mixture, true values", true_phi)
     far = ms.oracles.distance_to_true_shapley(ms.exact_shapley(off, x[:3]), true_phi)
     yield "mixture, far", torch.tensor([far.error, far.standard_error, far.truth_error])
-
-
-def discrete_oracles(inputs: Inputs) -> Results:
-    """A network of variables, and a table of latent classes."""
-    variable, bits = ms.oracles.Variable, ("0", "1")
-    first, second = torch.tensor([[0.8, 0.2], [0.3, 0.7]]), torch.tensor([[0.6, 0.4], [0.1, 0.9]])
-    law = ms.oracles.BayesianNetwork(
-        [
-            variable("cause", bits, (), torch.tensor([0.4, 0.6])),
-            variable("label", bits, ("cause",), first),
-            variable("left", bits, ("label",), second),
-            variable("right", bits, ("label", "left"), torch.stack((first, second))),
-        ],
-        "label",
-    )
-    x = law.sample(5, seed=1).x
-    mask = ms.shapley_pairs(5, 3, least=20, seed=2)
-    yield "network, rows", x
-    yield "network, posterior", law.posterior(x, mask)
-    yield from explained("network, exact", ms.exact_shapley(ms.oracles.PosteriorValue(law), x))
-    truth = ms.oracles.true_value(lambda x: torch.stack((x.sum(1), x[:, 0]), 1), law, "identity")
-    yield from estimated("network, truth", truth, x, mask)
-    table = ms.oracles.LatentClasses(seed=3)
-    rows = table.sample(4, seed=1).x
-    mask = ms.shapley_pairs(4, 9, least=16, seed=2)
-    yield "latent classes, posterior", table.posterior(rows, mask)
-    yield "latent classes, completed", table.complete(rows, mask, draws=2)

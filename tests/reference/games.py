@@ -48,8 +48,6 @@ def _explanations(game: Any, x: Tensor) -> dict[str, ms.Explanation]:
         "permutation, outputs": ms.permutation_shapley(
             game, x, permutations=8, outputs=[1], seed=3
         ),
-        "coalition": ms.coalition_shapley(game, x, coalitions=128, seed=3),
-        "coalition, target": ms.coalition_shapley(game, x, target_error=0.02, seed=3),
         "adaptive": ms.adaptive_shapley(game, x, samples=40 * players, seed=3),
         "adaptive, target": ms.adaptive_shapley(game, x, target_error=0.05, seed=3),
         "adaptive, ordering": ms.adaptive_shapley(
@@ -182,22 +180,10 @@ def _of_many(inputs: Inputs) -> Results:
 
 
 def _weighted(size: str, game: Any, x: Tensor, players: ms.Players) -> Results:
-    """Orders of unequal weights, w(π): a table of them, and a function of orders."""
-    names = tuple(players.names)
-    table = ms.WeightedOrdering({names: 0.75, names[::-1]: 0.25}, players)
-    found = ms.permutation_shapley(game, x, permutations=6, ordering=table, seed=2)
+    """Orders of unequal weights, w(π)."""
+    names = players.names
+    found = ms.permutation_shapley(game, x, orders=[(names, 0.75), (names[::-1], 0.25)])
     yield from explained(f"{size} game, table of orders, permutation", found)
-
-    def early(orders: Tensor) -> Tensor:
-        return 1.0 + (orders[:, :2] == 0).any(1)
-
-    weighted = ms.WeightedOrdering(early, players, {"x2": ["x1"]})
-    found = ms.permutation_shapley(game, x, permutations=16, ordering=weighted, seed=2)
-    yield from explained(f"{size} game, weights of orders, permutation", found)
-    if size == "small":
-        for name, ordering in {"table of orders": table, "weights of orders": weighted}.items():
-            found = ms.exact_shapley(game, x, ordering=ordering)
-            yield from explained(f"{size} game, {name}, exact", found)
 
 
 def laws(inputs: Inputs) -> Results:

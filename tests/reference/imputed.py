@@ -138,8 +138,6 @@ def many_players(inputs: Inputs) -> Results:
         yield from estimated(f"digits, {name}", value, x, mask)
         found = ms.permutation_shapley(value, x, permutations=4, seed=1)
         yield from explained(f"digits, {name}, permutation", found)
-    found = ms.coalition_shapley(value, x[:1], coalitions=32, seed=1)
-    yield from explained("digits, empirical, coalition", found)
 
 
 def exact_match(inputs: Inputs) -> Results:

@@ -433,15 +433,11 @@ def surrogates(inputs: Inputs) -> Results:
         "digits, the model",
     ):
         value, x = stored(name).select([3, 7]), inputs["digits"]["x"]
-        found = ms.coalition_shapley(value, x, coalitions=32, seed=2)
-        yield from explained(f"{name}, coalition", found)
         found = ms.permutation_shapley(value, x, permutations=4, seed=2)
         yield from explained(f"{name}, permutation", found)
     value, x = stored("digits surrogate").select([3, 7]), inputs["digits"]["x"]
     runs = {
         "permutation": ms.permutation_shapley(value, x, permutations=6, seed=2),
-        "coalition": ms.coalition_shapley(value, x, coalitions=64, seed=2),
-        "coalition, budget": ms.coalition_shapley(value, x, evaluations=2080, seed=2),
         "adaptive": ms.adaptive_shapley(value, x, samples=512, least=4, seed=2),
         "kernel": ms.kernel_shapley(value, x, evaluations=400, seed=2),
     }

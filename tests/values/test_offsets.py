@@ -128,20 +128,19 @@ ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
     "adaptive": ms.adaptive_shapley,
     "kernel": ms.kernel_shapley,
     "odd": ms.odd_shapley,
-    "coalition": ms.coalition_shapley,
 }
 
 
-@pytest.mark.parametrize("kind", ["surrogate", "gaussian"])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_an_offset_moves_no_estimate(name: str, kind: str) -> None:
+def test_an_offset_moves_no_estimate(name: str) -> None:
     expected, found = (
-        ESTIMATORS[name](VALUES[kind](at), ROWS, evaluations=200, seed=1).phi
+        ESTIMATORS[name](VALUES["gaussian"](at), ROWS, evaluations=200, seed=1).phi
         for at in (0.0, OFFSET)
     )
     assert_alike(found, expected)
 
 
+@pytest.mark.slow
 def test_an_offset_moves_no_amortised_value_and_is_saved(tmp_path: Path) -> None:
     mask, found = torch.eye(4, dtype=torch.bool).expand(3, -1, -1), []
     for at in (0.0, OFFSET):

@@ -113,6 +113,7 @@ def readings(x: Tensor) -> Tensor:
     return torch.stack((x.mean(1), x[:, 0] * x[:, 19]), dim=1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("many_calls")
 def test_vae_and_surrogate_on_a_mixture_of_two() -> None:
     train, x = mixture_rows(4000, seed=0), mixture_rows(100, seed=1)

@@ -1,15 +1,19 @@
 """Bayesian networks: posteriors and draws against sums over all joint states."""
 
+import gzip
+from pathlib import Path
+
 import pytest
 import torch
 from scipy import stats
 from torch import Tensor
 
-import manifold_shap as ms
+from benchmarks.laws.bif import read_bif
+from benchmarks.laws.network import BayesianNetwork
+from benchmarks.laws.variables import Variable
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.oracles import BayesianNetwork, Variable
-from tests.oracles.networks import (
-    FOLDER,
+from manifold_shap.oracles import PosteriorValue, true_value
+from tests.benchmarks.networks import (
     TARGETS,
     garden,
     given,
@@ -23,7 +27,7 @@ from tests.oracles.networks import (
 FALSE_ALARM = 1e-4
 
 networks = pytest.mark.parametrize(
-    "law", [garden(), *map(random_network, range(6))], ids=lambda law: law.target
+    "law", [garden(), *map(random_network, range(3))], ids=lambda law: law.target
 )
 of_files = pytest.mark.parametrize("name", TARGETS)
 
@@ -83,32 +87,6 @@ def chi_squared(counts: Tensor, expected: Tensor) -> float:
     return float(stats.chisquare(observed[kept], wanted[kept] * rest).pvalue)
 
 
-def test_draws_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    law = garden()
-    x, keys = law.sample(6).x, torch.arange(30).view(6, 5)
-    mask = torch.rand(6, 5, 5, generator=torch.Generator().manual_seed(0)) < 0.5
-    every, posterior = law.draw(x, mask, range(8), keys), law.posterior(x, mask)
-    part = law.draw(x[2:4], mask[2:4, 1:3], range(3, 6), keys[2:4, 1:3])
-    assert torch.equal(every.x[2:4, 1:3, 3:6], part.x)
-    assert torch.equal(every.y[2:4, 1:3, 3:6], part.y)
-    monkeypatch.setattr("manifold_shap.oracles.network._MOST_NUMBERS", 1)
-    assert torch.equal(law.draw(x, mask, range(8), keys).x, every.x)
-    assert torch.equal(law.posterior(x, mask), posterior)
-
-
-def test_labels_are_of_their_rows() -> None:
-    """Posteriors of whole rows are calibrated: χ² over groups of rows of equal posterior."""
-    law = garden()
-    x, y = law.sample(20_000, seed=3)
-    p = law.posterior(x, torch.ones(len(x), 1, 5, dtype=torch.bool))[:, 0, 0]
-    kinds, group = p.unique(return_inverse=True)
-    count, yes = torch.bincount(group), torch.bincount(group, weights=(y == 0).double())
-    known = (kinds > 1e-9) & (kinds < 1 - 1e-9) & (count * kinds * (1 - kinds) > 5)
-    z = (yes - count * kinds)[known].square() / (count * kinds * (1 - kinds))[known]
-    assert int(known.sum()) > 5
-    assert stats.chi2.sf(float(z.sum()), int(known.sum())) > FALSE_ALARM
-
-
 def test_frames_hold_names_of_states() -> None:
     law = garden()
     x = law.sample(50).x
@@ -123,13 +101,6 @@ def test_frames_hold_names_of_states() -> None:
         law.rows(frame)
     with pytest.raises(ValueError, match="columns of the network among"):
         law.rows(frame.drop(columns="wet"))
-
-
-def test_a_model_of_frames_is_one_of_rows() -> None:
-    law = garden()
-    model = law.model(lambda frame: (frame["season"] == "dry").to_numpy(float), returns="values")
-    x = law.sample(20).x
-    assert torch.equal(model(x, scale="values")[:, 0], (x[:, 1] == 0).double())
 
 
 def test_wrong_networks_raise_errors() -> None:
@@ -186,50 +157,60 @@ def test_public_networks_are_read(name: str) -> None:
     assert abs((hits - p.amax(1)).mean()) < 4.5 * error
 
 
-@needs_files
-@pytest.mark.parametrize("name", ["asia", "sachs"])
-def test_small_public_networks_against_all_states(name: str) -> None:
-    law = BayesianNetwork.read(shared(name), TARGETS[name])
-    x = law.sample(4).x
-    mask = ms.shapley_pairs(4, len(law.names), least=40)
-    grid = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
-    posterior = law.posterior(x, mask)
-    p = law.probability(grid)
-    full = law.posterior(grid[p > 0], torch.ones(int((p > 0).sum()), 1, x.shape[1]) > 0)[:, 0]
-    for row in range(4):
-        for k, present in enumerate(mask[row]):
-            alike = (grid[p > 0][:, present] == x[row, present]).all(1)
-            weight = (p[p > 0] * alike)[:, None]
-            expected = (weight * full).sum(0) / weight.sum()
-            torch.testing.assert_close(posterior[row, k], expected, rtol=0, atol=1e-10)
+TEXT = """
+// A comment, and a property that nothing needs.
+network weather { property author = "nobody"; }
+variable season { type discrete [ 3 ] { <5, 5-12, Asy/Patch }; }
+variable "the rain" { type discrete[2]{yes,no}; }
+probability ( season ) { table 0.25, 0.5,
+                               0.25; }
+probability ( "the rain" | season ) {
+  default 0.5, 0.5;
+  (5-12) 1e-1, 0.9;
+}
+"""
 
 
-@needs_files
-@pytest.mark.parametrize("name", ["child", "insurance"])
-def test_large_public_networks_against_marginals_of_draws(name: str) -> None:
-    """Draws given x_S have the pairwise frequencies of rows of the network that agree with x_S."""
-    law = BayesianNetwork.read(shared(name), TARGETS[name])
-    many = law.sample(200_000, seed=5)
-    x = many.x[:1]
-    mask = torch.zeros(1, 1, x.shape[1], dtype=torch.bool)
-    mask[..., [1, 4, 9]] = True
-    alike = (many.x[:, mask[0, 0]] == x[:, mask[0, 0]]).all(1)
-    assert int(alike.sum()) > 1000
-    drawn = law.draw(x, mask, range(20_000), torch.zeros(1, 1, dtype=torch.int64))
-    rows = torch.cat((many.x[alike], many.y[alike][:, None].float()), 1)
-    others = torch.cat((drawn.x[0, 0], drawn.y[0, 0][:, None].float()), 1)
-    sizes = [*law.sizes, len(law.classes)]
-    alarms = FALSE_ALARM / len(sizes) ** 2
-    for i in range(len(sizes)):
-        j = (i + 1) % len(sizes)
-        both = [
-            torch.bincount(
-                (each[:, i] * sizes[j] + each[:, j]).long(), minlength=sizes[i] * sizes[j]
-            )
-            for each in (rows, others)
-        ]
-        often = (both[0] + both[1]) > 20
-        if int(often.sum()) > 1:
-            table = torch.stack(both)[:, often].numpy()
-            assert stats.chi2_contingency(table).pvalue > alarms
-    assert FOLDER is not None
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_is_read(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / "network.bif"
+    path.write_bytes(gzip.compress(TEXT.encode()) if packed else TEXT.encode())
+    season, rain = read_bif(path)
+    assert (season.name, rain.name, rain.parents) == ("season", "the rain", ("season",))
+    assert season.states == ("<5", "5-12", "Asy/Patch")
+    assert season.table is not None
+    assert season.table.tolist() == [0.25, 0.5, 0.25]
+    assert rain.table is not None
+    assert rain.table.tolist() == [[0.5, 0.5], [0.1, 0.9], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("variable season", "varable season", "'variable'.* but got 'varable'"),
+        ("0.25, 0.5,", "0.25, 0.3,", "of 'season' .* sum to one"),
+        ("(5-12)", "(maybe)", "'season' among .*'maybe'"),
+        ("  default 0.5, 0.5;\n", "", "of 'the rain' for every state of its parents"),
+        ("[ 3 ]", "[ 4 ]", "4 states of 'season'"),
+        ("  (5-12) 1e-1, 0.9;\n}", "", "damaged|cut off"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in TEXT
+    path = tmp_path / "network.bif"
+    path.write_text(TEXT.replace(old, new))
+    with pytest.raises(ValueError, match=words) as caught:
+        read_bif(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("law", [garden(), random_network(1)])
+def test_posteriors_are_the_true_values_of_the_best_model(law: BayesianNetwork) -> None:
+    x, mask = law.sample(4).x, every_coalition(law, 4)
+
+    def best(x: Tensor) -> Tensor:
+        return law.posterior(x, torch.ones(len(x), 1, x.shape[1], dtype=torch.bool))[:, 0]
+
+    value = true_value(best, law)
+    torch.testing.assert_close(PosteriorValue(law)(x, mask), value(x, mask), rtol=0, atol=1e-12)
+    assert torch.equal(value(law.frame(x), mask), value(x, mask))

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifold_shap.oracles import BayesianNetwork, Variable
+from benchmarks.laws.network import BayesianNetwork
+from benchmarks.laws.variables import Variable
 
 FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 # Public networks, and the variable that is the label of each.

@@ -9,6 +9,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from benchmarks.laws.bif import read_bif
+from benchmarks.laws.elimination import Elimination, Factor
+from benchmarks.laws.variables import Variable, check_network
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_known, check_rows
@@ -23,9 +26,6 @@ from manifold_shap.oracles.base import (
     check_possible,
     check_states,
 )
-from manifold_shap.oracles.bif import read_bif
-from manifold_shap.oracles.elimination import Elimination, Factor
-from manifold_shap.oracles.variables import Variable, check_network
 from manifold_shap.players import Players
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from benchmarks.laws.variables import Variable, check_network
 from manifold_shap._messages import check_text, closest, shown
-from manifold_shap.oracles.variables import Variable, check_network
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')

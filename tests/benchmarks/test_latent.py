@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from scipy import stats
 
-import manifold_shap as ms
-from manifold_shap.oracles import LatentClasses, true_value
-from manifold_shap.oracles.latent import MISSING, NAMES
+from benchmarks.laws.latent import MISSING, NAMES, LatentClasses
+from benchmarks.laws.table import Mixture
 
 ROWS = 200_000
 # Of each χ² test here, of which there are three.
@@ -88,20 +86,6 @@ def test_completed_rows_are_distributed_like_the_table(
         np.testing.assert_array_less(abs(gap.mean(0)), 4.5 * error + 1e-9)
 
 
-def test_numbers_narrow_the_law_down(law: LatentClasses, cells: Any) -> None:
-    """Rows close to a row in two numbers have the balance that is drawn for it."""
-    names, row = ("amount", "since"), 0
-    seen = np.isin(NAMES, names)
-    scaled = np.stack((np.log(cells[:, 0]), cells[:, 3] * 60 / 2e7), axis=1)
-    near = cells[np.abs(scaled - scaled[row]).max(1) < 0.05]
-    drawn = completed(law, cells[row, None], coalition(*names), range(4000), torch.tensor([[0]]))
-    drawn = drawn[0, 0][:, ~seen]
-    assert len(near) > 200
-    assert abs(drawn[:, 0].mean() - near[:, 1].mean()) < 0.2 * cells[:, 1].std()
-    assert abs(drawn[:, 0].std() / near[:, 1].std() - 1) < 0.25
-    assert near[:, 1].std() < 0.8 * cells[:, 1].std()
-
-
 def test_present_cells_stay_and_missing_ones_are_known(law: LatentClasses, cells: Any) -> None:
     rows = cells[:50]
     mask = torch.rand(50, 4, len(NAMES), generator=torch.Generator().manual_seed(0)) < 0.5
@@ -112,14 +96,6 @@ def test_present_cells_stay_and_missing_ones_are_known(law: LatentClasses, cells
     )
     assert np.isnan(rows).any()
     assert not np.isnan(drawn[..., [NAMES.index("balance"), NAMES.index("product")]]).any()
-
-
-def test_draws_do_not_depend_on_the_batch(law: LatentClasses, cells: Any) -> None:
-    rows, keys = cells[:6], torch.arange(30).view(6, 5)
-    mask = torch.rand(6, 5, len(NAMES), generator=torch.Generator().manual_seed(0)) < 0.5
-    every = completed(law, rows, mask, range(8), keys)
-    part = completed(law, rows[2:4], mask[2:4, 1:3], range(3, 6), keys[2:4, 1:3])
-    np.testing.assert_array_equal(every[2:4, 1:3, 3:6], part)
 
 
 def test_posteriors_are_frequencies_of_classes_among_rows_that_match(law: LatentClasses) -> None:
@@ -134,23 +110,6 @@ def test_posteriors_are_frequencies_of_classes_among_rows_that_match(law: Latent
         share = posterior[row][often] / posterior[row][often].sum()
         expected = share * counts[often].sum()
         assert stats.chisquare(counts[often], expected).pvalue > FALSE_ALARM
-
-
-def test_labels_are_of_their_rows(law: LatentClasses) -> None:
-    """The mean of each class' posterior over rows is its share, numbers and all."""
-    x, y = law.sample(20_000, seed=4)
-    p = law.posterior(x, torch.ones(len(x), 1, len(NAMES), dtype=torch.bool))[:, 0]
-    hit = torch.nn.functional.one_hot(y, 8).double()
-    error = (hit - p).std(0) / len(x) ** 0.5
-    assert ((hit - p).mean(0).abs() < 4.5 * error + 1e-9).all()
-    assert ((hit * p).sum(1).mean() - p.square().sum(1).mean()).abs() < 0.02
-
-
-def test_seeds_are_of_the_law_and_of_the_rows(law: LatentClasses) -> None:
-    rows = law.sample(20, seed=5).x
-    assert rows.equal(LatentClasses(seed=3).sample(20, seed=5).x)
-    assert not rows.equal(law.sample(20, seed=6).x)
-    assert not rows.equal(LatentClasses(seed=4).sample(20, seed=5).x)
 
 
 def test_rows_go_to_a_frame_and_back(law: LatentClasses) -> None:
@@ -188,42 +147,18 @@ def test_cells_that_the_law_cannot_give_raise_errors(law: LatentClasses) -> None
         torch.testing.assert_close(law.posterior(other, ~seen), law.posterior(x, ~seen))
 
 
-def model(frame: pd.DataFrame) -> Any:
-    """Two outputs: one of a number and a missing cell, one of a category alone."""
-    member = frame["member"].isna().to_numpy()
-    first = np.tanh(frame["balance"].to_numpy() / 2000) * (1 + member)
-    return np.stack((first, (frame["grade"] == "good").to_numpy()), axis=1)
-
-
-@pytest.fixture(scope="module")
-def truth(law: LatentClasses) -> ms.oracles.TrueValue:
-    of_rows = law.model(model, ["both", "grade"], returns="values")
-    return true_value(of_rows, law, "identity", draws=100)
-
-
-def test_true_values_are_means_over_rows_that_match(
-    law: LatentClasses, truth: ms.oracles.TrueValue
-) -> None:
-    rows = law.sample(3, seed=3).x
-    mask = coalition("region", "grade").expand(3, 1, -1)
-    values = torch.stack([truth(rows, mask, torch.full((3, 1), key)) for key in range(20)])
-    many = law.sample(100_000, seed=9).x
-    outputs = model(law.frame(many))
-    for row in range(3):
-        alike = (many[:, mask[0, 0]] == rows[row, mask[0, 0]]).all(1).numpy()
-        some = outputs[alike]
-        error = np.hypot(some.std(0) / alike.sum() ** 0.5, some.std(0) / 2000**0.5)
-        assert alike.sum() > 300
-        gap = abs(values[:, row, 0].mean(0).numpy() - some.mean(0))
-        np.testing.assert_array_less(gap, 4.5 * error + 1e-6)
-
-
-def test_true_shapley_values_miss_by_what_they_say(
-    law: LatentClasses, truth: ms.oracles.TrueValue
-) -> None:
-    x = law.sample(3, seed=3).x
-    found, other = (ms.exact_shapley(truth, x, evaluations=1020, seed=s) for s in (0, 1))
-    torch.testing.assert_close(found.phi.sum(1), truth.prediction(x) - truth.base(x))
-    gap = (found.phi - other.phi).square().mean()
-    promised = (found.standard_error.square() + other.standard_error.square()).mean()
-    assert 0.5 < gap / promised < 1.8
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_targets_depend_on_the_score(task: str) -> None:
+    data = Mixture(rows=2000, task=task, seed=1)
+    table = data.read()
+    score = data.law.score(table.features).numpy()
+    assert abs(np.median(score)) < 0.2
+    assert abs(score.std() - 2) < 0.2
+    labels = table.labels.numpy()
+    if task == "regression":
+        assert abs((labels - score).std() - 0.5) < 0.03
+        return
+    assert table.classes == ("leaves", "buys")
+    expected = 1 / (1 + np.exp(-score))
+    assert abs(labels[score > 1].mean() - expected[score > 1].mean()) < 0.05
+    assert abs(labels[score < -1].mean() - expected[score < -1].mean()) < 0.05

@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor
 
 from manifold_shap._messages import check_choice
-from manifold_shap.amortized.convolution import AmortizedConvolution
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
@@ -19,7 +18,6 @@ from manifold_shap.surrogate.network import SurrogateNetwork
 KINDS: dict[str, type[AmortizedNetwork]] = {
     "mlp": AmortizedPerceptron,
     "transformer": AmortizedTransformer,
-    "conv": AmortizedConvolution,
 }
 
 

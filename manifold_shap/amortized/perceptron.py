@@ -100,8 +100,7 @@ class AmortizedPerceptron(AmortizedNetwork):
         if not isinstance(surrogate, Perceptron):
             raise ValueError(
                 "Expected a surrogate of network='mlp' for network='mlp', which uses its layers, "
-                f"but got {type(surrogate).__name__}; choose 'conv' or 'transformer', or leave it "
-                "out."
+                f"but got {type(surrogate).__name__}; choose 'transformer', or leave it out."
             )
         widths = [layer.in_features for layer in surrogate.behind]
         return {"features": surrogate.first.index.tolist(), "widths": widths}

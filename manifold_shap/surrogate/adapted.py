@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64, Shaped
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap.models import Model, predictor_of
@@ -17,39 +17,8 @@ from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.training.rows import without_padding
 
-# A probability below it, or as close to 1, has no finite log-odds in single precision.
-_CERTAIN = 1e-7
-# The logarithm of a probability that is as good as zero.
-_NEVER = -87.0
 
-
-class _OfOutputs(SurrogateNetwork):
-    """A network whose log-odds are known by its outputs alone.
-
-    Attributes:
-        of_probabilities: whether raw outputs are probabilities of classes. Then derivatives are
-            taken of their logarithms: a sum of derivatives of probabilities may be negative.
-    """
-
-    of_probabilities: bool
-
-    def scores(self, raw: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
-        if chosen is None:
-            least = torch.finfo(raw.dtype).tiny
-            return raw.clamp(min=least).log() if self.of_probabilities else raw
-        found = self.finished(raw)[..., chosen]
-        return found.logit(_CERTAIN) if self.game.on_simplex else found
-
-    def of_scores(self, scores: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
-        if chosen is None:
-            if self.of_probabilities:
-                # What was zero stays so.
-                scores = scores.masked_fill(scores < _NEVER, -torch.inf).softmax(-1)
-            return self.finished(scores)
-        return scores.sigmoid() if self.game.on_simplex else scores
-
-
-class OwnNetwork(_OfOutputs):
+class OwnNetwork(SurrogateNetwork):
     """Any module of the user's that gives outputs of T for `(x ⊙ mask, mask)`.
 
     Of a model in double precision it learns differences from one of its outputs, which are added
@@ -63,7 +32,7 @@ class OwnNetwork(_OfOutputs):
 
     def __init__(self, game: GameShape, module: nn.Module) -> None:
         super().__init__(game)
-        self.module, self.of_probabilities = copy.deepcopy(module).cpu().float(), game.on_simplex
+        self.module = copy.deepcopy(module).cpu().float()
         of_tokens = any(isinstance(layer, nn.Embedding) for layer in self.module.modules())
         self.of_tokens = of_tokens and len(game.event) == 1
 
@@ -77,7 +46,7 @@ class OwnNetwork(_OfOutputs):
         )
 
     def raw(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         present = self.known(x, mask)
         found = self.module((x[:, None] * present).flatten(0, 1), present.flatten(0, 1))
@@ -93,21 +62,8 @@ class OwnNetwork(_OfOutputs):
     def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:
         return raw
 
-    def linearized_cost(self, outputs: int) -> float | None:
-        # A module may have no derivative by its mask: `torch.where(mask > 0, token, absent)`.
-        cost = super().linearized_cost(outputs)
-        return cost if cost is None or self._has_derivative() else None
 
-    def _has_derivative(self) -> bool:
-        with torch.inference_mode(False), torch.enable_grad():
-            mask = self.x_mean.new_zeros(1, 1, self.players).requires_grad_()
-            total = self.raw(torch.zeros_like(self.x_mean)[None], mask).sum()
-            if not total.requires_grad:
-                return False
-            return torch.autograd.grad(total, mask, allow_unused=True)[0] is not None
-
-
-class AdaptedModel(_OfOutputs):
+class AdaptedModel(SurrogateNetwork):
     """A copy of the model to explain that knows what is absent (Covert et al. 2023, ViT Shapley).
 
     Absent numbers are replaced by learned ones, one for each channel or column, and absent tokens
@@ -132,7 +88,6 @@ class AdaptedModel(_OfOutputs):
     ) -> None:
         super().__init__(game)
         self.space, self.returns, event = as_space(**space), returns, game.event
-        self.of_probabilities = returns == "probabilities"
         dtype = torch.float32 if game.center is None else torch.float64
         self.module = copy.deepcopy(module).cpu().to(dtype).requires_grad_()
         first, self.of_tokens = find_first_layer(self.module, event, game.padding)
@@ -167,7 +122,7 @@ class AdaptedModel(_OfOutputs):
         )
 
     def raw(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m raw"]:
         rows = x[:, None].expand(-1, mask.shape[1], *x.shape[1:]).flatten(0, 1)
         absent = (self.used(x)[:, None] * (1 - self.present(mask).to(x.dtype))).flatten(0, 1)
@@ -194,10 +149,6 @@ class AdaptedModel(_OfOutputs):
             axes = tuple(range(2, x.ndim))
             there = without_padding(x, self.game.players)
             self.instead.copy_(there.mean((0, *axes)).reshape(self.instead.shape))
-
-    def linearized_cost(self, outputs: int) -> float | None:
-        # At an absent token the derivative is that of the token which stands for it.
-        return None if self.of_tokens else super().linearized_cost(outputs)
 
 
 def _checked(module: nn.Module, what: str) -> nn.Module:

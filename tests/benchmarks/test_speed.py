@@ -427,14 +427,6 @@ def test_frames_in_small(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_trainings")
-def test_networks_in_small(run: Run, tmp_path: Path) -> None:
-    found = run("speed/networks", seconds=0.05)
-    assert len(found) == 4
-    assert all(0 < one["relative_error"] < 1 for one in found.values())
-    assert "| outputs, contributions | " in (tmp_path / "networks.md").read_text()
-
-
-@pytest.mark.usefixtures("short_trainings")
 def test_one_call_in_small(run: Run, tmp_path: Path) -> None:
     found = run("speed/one_call")["classes"]
     assert found["rows"] == 60

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 import manifold_shap as ms
-from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
+from manifold_shap.surrogate.adapted import AdaptedModel
 from manifold_shap.surrogate.game import GameShape
-from manifold_shap.values.log_ratio import LogRatioOfMean
 
 PICTURE, SERIES, TOKENS = (2, 6, 6), (3, 8), (7,)
 
@@ -286,59 +285,6 @@ def test_what_a_model_says_of_the_rows_that_it_is_tried_on_is_repeated() -> None
 
     with pytest.raises(ValueError, match=r"fails on rows of 0 and 1 .*no such rows"):
         adapted(Refusing(3, 3), (3,))
-
-
-SPACES: dict[str, ms.OutputSpace] = {
-    "probability": ms.Probability(), "log_odds": ms.LogOdds(), "ilr": ms.ILR(),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SPACES)
-@torch.no_grad()
-def test_probabilities_are_linearized_as_logits_are(name: str) -> None:
-    torch.manual_seed(0)
-    event, space, classes = (1, 12, 12), SPACES[name], "ab" if name == "log_odds" else "abc"
-    logits = nn.Sequential(nn.Flatten(), nn.Linear(144, len(classes)))
-    logits[1].weight *= 40  # Then sums of derivatives of probabilities leave [0, 1].
-    x, mask = some(event)
-    before = adapted(logits, event, None, space, "logits", classes)
-    softmax = nn.Sequential(*logits, nn.Softmax(-1))
-    after = adapted(softmax, event, None, space, "probabilities", classes)
-    assert after.linearized_cost(3) is not None
-    found, expected = after.linearized(x, mask), before.linearized(x, mask)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(found[:, :, 0], after(x, mask), rtol=1e-4, atol=1e-5)
-
-
-class Sure(nn.Module):
-    """Knows that a class does not occur, and that another one may: probabilities."""
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        first = (8 * (x * mask).flatten(1).mean(1)).sigmoid()
-        return torch.stack((first, torch.zeros_like(first), 1 - first), 1)
-
-
-@torch.no_grad()
-def test_log_ratios_of_linearized_probabilities_are_finite() -> None:
-    event = (1, 12, 12)
-    network = OwnNetwork(GameShape(event, range(144), 3, True), Sure())
-    x, mask = some(event)
-    model = ms.as_model(lambda x: Sure()(x, torch.ones_like(x)), x)
-    players = ms.Players.pixels(event)
-    value = ms.SurrogateValue(network, model, players, ms.Probability(), torch.full((3,), 1 / 3))
-    ratios = LogRatioOfMean(value)
-    linearized = ratios.linearized()
-    keys = torch.zeros(5, 1, dtype=torch.int64)
-    found = linearized.values_around(x, mask, keys)
-    assert found.isfinite().all()
-    torch.testing.assert_close(found[:, :, 0], ratios.values(x, mask, keys))
-    explanation = ms.coalition_shapley(ratios, x[:2], coalitions=32)
-    assert explanation.phi.isfinite().all()
-
-
-def test_tokens_are_not_linearized() -> None:
-    network = adapted(Bag("mean"), (200,))
-    assert network.linearized_cost(1) is None
 
 
 FEW: dict[str, Any] = {

@@ -173,8 +173,13 @@ def test_values_around_coalitions_are_those_of_the_coalitions(
     linearized = surrogate.linearized(x, mask)
     # Of the coalition itself it is the value, and so it is of all where nothing is left out.
     torch.testing.assert_close(linearized[:, :, 0], expected[:, :, 0], rtol=0, atol=tolerance)
+    chosen = torch.tensor([2, 0])
+    alone = surrogate.linearized(x, mask, chosen)
+    torch.testing.assert_close(alone[:, :, 0], expected[:, :, 0, chosen], rtol=0, atol=tolerance)
     if len(hidden) == 1:
         torch.testing.assert_close(linearized, expected, rtol=0, atol=tolerance)
+        if not surrogate.game.on_simplex:
+            torch.testing.assert_close(alone, expected[..., chosen], rtol=0, atol=tolerance)
 
 
 @networks

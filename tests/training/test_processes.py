@@ -42,7 +42,8 @@ def fit(kind: str, directory: Path, trainer: dict[str, Any], **more: Any) -> ms.
     x = torch.randint(1, 19, (100, 7), generator=generator)
     x[::3, 5:] = 0
     players = ms.Players.tokens(7, padding=0)
-    return ms.fit_surrogate(Reader(0), x, network="model", players=players, **given)
+    given |= {"network": "model", "layer": "tokens"}
+    return ms.fit_surrogate(Reader(0), x, players=players, **given)
 
 
 def weights(value: ms.SurrogateValue) -> Tensor:

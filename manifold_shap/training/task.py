@@ -49,8 +49,9 @@ class TrainingOptions(TypedDict, total=False):
         directory: keeps checkpoints, and an interrupted training found there is continued.
         trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`; with
             `"devices": 2` a step is on `batch_size` rows of both together, and a script has its
-            calls under `if __name__ == "__main__":`. Each process draws coalitions by the step and
-            its own number: of the same law as one process alone, but other ones.
+            calls under `if __name__ == "__main__":`, since Lightning starts processes that import
+            it (`ddp_spawn`; `"strategy"` chooses another way). Each of them draws coalitions by the
+            step and its own number: of the same law as one process alone, but other ones.
         progress: whether a training of more than two seconds shows a progress bar; by default
             where a person looks, see `progress_bar`.
     """

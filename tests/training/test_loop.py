@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.io.files import locked
 from manifold_shap.training.loop import seeded
 from manifold_shap.training.shell import Shell
 from tests.training.test_task import fit, line
@@ -153,16 +152,6 @@ def test_the_global_generator_is_left_alone() -> None:
         torch.rand(4)
     fit()
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def test_a_directory_is_of_one_training_at_a_time(tmp_path: Path) -> None:
-    lock = locked(tmp_path / "lock")
-    with pytest.raises(FileExistsError, match=r"only training in .* choose another `directory`"):
-        fit(directory=tmp_path)
-    lock.release()
-    # What is left of one that was killed is in no way.
-    assert torch.equal(line(fit(directory=tmp_path)), line(fit()))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["best.ckpt", "last.ckpt"]
 
 
 def test_checkpoints_are_not_written_elsewhere_first(

@@ -19,20 +19,13 @@ from manifold_shap.models.rows import whole
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.rows import EncodedRows, codebook_of
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.grouped import GroupedValue
-from manifold_shap.values.retrained import RetrainedValue
 from manifold_shap.values.selected import SelectedValue
-from manifold_shap.values.wrapped import CallableValue
 
 # What an input is called that takes the place of `x` where rows are codes: these are numbered anew
 # in every process, so that no graph could tell what they stand for.
 ENCODED = "encoded"
 # What a third input is called, where the model is not in the graph.
 PREDICTION = "prediction"
-_INSTEAD = (
-    "Surrogates (`ms.fit_surrogate`) and amortised explainers (`ms.fit_amortized`) can be "
-    "exported, and selections of a surrogate's outputs"
-)
 
 
 class Graph(NamedTuple):
@@ -174,40 +167,16 @@ def graph_of(what: Any) -> Graph:
         chosen = value.chosen if chosen is None else value.chosen[chosen]
         value = value.value
     if not isinstance(value, SurrogateValue):
-        raise TypeError(f"Expected a value function that is one network {_told(value)}")
+        name = value.name if isinstance(value, ValueFunction) else "no value function"
+        raise TypeError(
+            "Expected a value function that is one network, a surrogate of `ms.fit_surrogate` with "
+            f"the players it was trained with, but got {type(value).__name__} ({name}); "
+            "`ms.fit_surrogate(model, x, teacher=value, players=value.players)` makes a surrogate "
+            "of it."
+        )
     module: nn.Module = _ValueGraph(value)
     module = module if chosen is None else _SelectedGraph(module, chosen)
     return _graph(value, module, "v", what.outputs)
-
-
-def _told(value: Any) -> str:
-    name = f"{type(value).__name__}"
-    if isinstance(value, ValueFunction):
-        name += f" ({value.name!r})"
-    whole = value
-    while isinstance(whole, GroupedValue | SelectedValue):
-        whole = whole.value
-    why = "whose values take draws, other rows, or calls of the model in between"
-    fix = "`ms.fit_surrogate(model, x, teacher=value)` makes a surrogate of it"
-    if isinstance(whole, RetrainedValue):
-        why = "whose values come from a model of each coalition, not from one"
-        fix = "`ms.fit_surrogate(model, x)` learns the values of a single model"
-    elif isinstance(whole, CallableValue):
-        why = "a function of rows and coalitions, which may be anything"
-        fix = (
-            "`ms.fit_surrogate(value.prediction, x, output=value.space, teacher=value)` makes a "
-            "surrogate of it"
-        )
-    elif value.players.by_row and value.players.padding is None:
-        why = "whose players are found row by row, outside of any network"
-        fix = "`ms.fit_surrogate(model, x)` learns values of single players, to be grouped later"
-    elif isinstance(whole, SurrogateValue):
-        why = "whose players are groups of those that the network was trained with"
-        fix = (
-            "`ms.fit_surrogate(model, x, players={...})` trains one with these groups of a frame's "
-            "columns, and `players=value.players` one with those of any rows"
-        )
-    return f"but got {name}, {why}. {_INSTEAD}; {fix}."
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:

@@ -42,7 +42,6 @@ def train(
         ValueError: the loss is not finite; settings that Lightning or this machine refuses; the
             directory holds another training.
         OSError: no space for the checkpoints; the earlier ones stay.
-        MemoryError: a batch takes more memory than there is; the earlier checkpoints stay.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in the directory.
     """
     from manifold_shap.training.runner import fit

@@ -19,10 +19,8 @@ from lightning.pytorch.callbacks import (
 )
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from manifold_shap._memory import lacks_memory
 from manifold_shap._messages import shown
 from manifold_shap._progress import progress_bar
-from manifold_shap._stored import reraise_worker_errors
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import Parts
 from manifold_shap.training.shell import LOGGERS, Batches, Shell, silence
@@ -51,11 +49,14 @@ def fit(
     # In a process that Lightning starts nobody would be looking.
     shell = Shell(task, started, not progress_bar(options["progress"]).disable)
     batches = Batches(rows, validation, options["batch_size"], options["seed"])
-    with _quiet(), reraise_worker_errors(), _translate_errors(options["batch_size"]):
+    with _quiet():
         runner = _runner(directory, epochs, options)
         try:
             resumed = last if before else None
             runner.fit(shell, datamodule=batches, ckpt_path=resumed, weights_only=True)
+        except SystemExit as error:
+            # What Lightning makes of Ctrl-C; it would end a notebook.
+            raise KeyboardInterrupt from error
         finally:
             shell.bar.close()
     found = None
@@ -65,29 +66,6 @@ def fit(
         found = kept, load_checkpoint(last, task.kind)["epoch"] + 1
     kept, epochs = runner.strategy.broadcast(found)
     return kept, epochs, time.perf_counter() - started
-
-
-@contextmanager
-def _translate_errors(size: int) -> Iterator[None]:
-    """Raise errors that say what to do: lack of memory, an interruption.
-
-    Raises:
-        KeyboardInterrupt, MemoryError: those.
-    """
-    try:
-        yield
-    except SystemExit as error:
-        # What Lightning makes of Ctrl-C; it would end a notebook.
-        raise KeyboardInterrupt from error
-    except (RuntimeError, MemoryError) as error:
-        if not lacks_memory(error):
-            raise
-        reason = (str(error).splitlines() or [""])[0]
-        raise MemoryError(
-            f"Expected batches of {size} rows to fit the memory of the training's device but "
-            f"they do not ({reason}); choose a smaller `batch_size`, which is another training "
-            "and begins anew, or a smaller network. The checkpoints so far stay."
-        ) from error
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, TensorDataset, get_worker_info
+from torch.utils.data import DataLoader, TensorDataset
 
 import manifold_shap as ms
 from manifold_shap._stored import stored
@@ -118,35 +117,6 @@ def test_kept_targets_are_recognised_by_some_rows_as_the_documentation_says(
             targets(changed)
     for text in (ms.fit_surrogate.__doc__, (ROOT / "docs" / "many_rows.md").read_text()):
         assert "64 rows spread over them" in str(text)
-
-
-class Deadly(TensorDataset):
-    """Its worker process ends at one row, until a file is there."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(X)
-        self.path = path
-
-    def __getitem__(self, number: int) -> tuple[Tensor, ...]:
-        begun = (self.path.parent / "run" / "last.ckpt").exists()
-        if number == 77 and begun and not self.path.exists() and get_worker_info():
-            self.path.touch()
-            # torch tells the process that trains by a signal, in whatever line it is: by then it
-            # waits for rows, and holds no lock of a queue.
-            time.sleep(0.5)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().__getitem__(number)
-
-
-# torch's own iterator may complain of its lost worker when it is collected.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_training_whose_worker_has_ended_goes_on(tmp_path: Path) -> None:
-    trainer = {"accelerator": "cpu", "limit_train_batches": 10}
-    loader, given = DataLoader(Deadly(tmp_path / "dead"), num_workers=1), {"trainer": trainer}
-    with pytest.raises(ChildProcessError, match=r"workers that gather rows .* but one has ended"):
-        fit(loader, directory=tmp_path / "run", **given)
-    continued = fit(loader, directory=tmp_path / "run", **given)
-    assert torch.equal(weights(continued), weights(fit(X, **given)))
 
 
 def test_an_explainer_is_trained_on_a_data_set() -> None:

@@ -111,24 +111,6 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
     assert continued.record["validation"] == whole.record["validation"]
 
 
-@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, MemoryError])
-def test_a_step_without_memory_says_what_to_do_and_leaves_checkpoints(
-    kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def short(self: Shell, batch: Any, batch_idx: int) -> None:
-        if self.global_step == 7:
-            raise kind("tried to allocate 2.00 GiB")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Shell, "on_train_batch_start", short)
-        message = r"batches of \d+ rows .* 2.00 GiB\); choose a smaller `batch_size`.* so far stay"
-        with pytest.raises(MemoryError, match=message):
-            fit(directory=tmp_path, max_epochs=3)
-    assert {path.name for path in tmp_path.iterdir()} == {"best.ckpt", "last.ckpt"}
-    # Where others have let go of memory, the same call goes on.
-    assert torch.equal(line(fit(directory=tmp_path, max_epochs=3)), line(fit(max_epochs=3)))
-
-
 def test_the_best_weights_are_kept_with_patience_and_the_last_without() -> None:
     # Steps that grow: the first epoch is the best one.
     given = {"learning_rate": 3.0, "schedule": "constant", "weight_averaging": None}

@@ -89,11 +89,6 @@ class AmortizedNetwork(nn.Module, ABC):
     # -- may be overridden ------------------------------------------------------------------
 
     @classmethod
-    def suits(cls, surrogate: SurrogateNetwork) -> bool:
-        """Whether it is the usual one for a surrogate that suits none of those before it."""
-        return True
-
-    @classmethod
     def settings_for(
         cls, surrogate: SurrogateNetwork, x: Float[Tensor, "rows *event"]
     ) -> dict[str, Any]:

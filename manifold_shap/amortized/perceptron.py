@@ -90,10 +90,6 @@ class AmortizedPerceptron(AmortizedNetwork):
         self.head = nn.Linear(hidden[-1], self.first_corrected + shares * sum(self.corrected))
 
     @classmethod
-    def suits(cls, surrogate: SurrogateNetwork) -> bool:
-        return isinstance(surrogate, Perceptron)
-
-    @classmethod
     def settings_for(
         cls, surrogate: SurrogateNetwork, x: Float[Tensor, "rows *event"]
     ) -> dict[str, Any]:

@@ -66,11 +66,12 @@ def _traced(graph: Graph) -> ExportedProgram:
     Raises:
         ValueError: it cannot be traced.
     """
-    axes = {name: dict.fromkeys(range(len(_AXES[name])), Dim.DYNAMIC) for name in graph.inputs}
+    axes = [dict.fromkeys(range(len(_AXES[name])), Dim.DYNAMIC) for name in graph.inputs]
+    inputs = tuple(graph.inputs.values())
     try:
         with torch.no_grad():
             return torch.export.export(
-                graph.module, (), dict(graph.inputs), dynamic_shapes=axes, strict=False
+                graph.module, inputs, dynamic_shapes=tuple(axes), strict=False
             )
     except Exception as error:  # Modules of the user's may fail in any way.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]

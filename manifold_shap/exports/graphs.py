@@ -32,7 +32,7 @@ class Graph(NamedTuple):
     """A module to be exported, and what belongs to its inputs.
 
     Attributes:
-        module: on the CPU, in evaluation mode; its arguments are named in `inputs`.
+        module: on the CPU, in evaluation mode; it takes `inputs` in their order.
         inputs: example inputs by name, of two rows and three coalitions.
         output: the name of what it gives: `v` or `phi`.
         about: texts that say what it is, for whoever has the file alone.
@@ -77,10 +77,16 @@ class PredictionGraph(nn.Module):
 
 
 class _ValueGraph(nn.Module):
-    """x, mask -> v(S) of a surrogate, anchors included; x as the network sees it."""
+    """x, mask -> v(S) of a surrogate, anchors included, by default of all outputs.
 
-    def __init__(self, value: SurrogateValue) -> None:
+    Here x is as the network sees it.
+    """
+
+    chosen: Tensor | None
+
+    def __init__(self, value: SurrogateValue, chosen: Tensor | None = None) -> None:
         super().__init__()
+        self.register_buffer("chosen", chosen)
         self.surrogate, self.players = value.surrogate, value.players
         self.grand = PredictionGraph(value)
         self.register_buffer("expectation", value.expectation.float())
@@ -98,7 +104,8 @@ class _ValueGraph(nn.Module):
         values = self._values(x, mask)
         empty, full = ~mask.any(-1, keepdim=True), (mask | ~own).all(-1, keepdim=True)
         values = torch.where(empty, self.base(x)[:, None], values)
-        return torch.where(full, self.grand(x, prediction)[:, None], values)
+        values = torch.where(full, self.grand(x, prediction)[:, None], values)
+        return values if self.chosen is None else values[..., self.chosen]
 
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         """v(empty coalition), as `SurrogateValue.base`."""
@@ -110,18 +117,6 @@ class _ValueGraph(nn.Module):
     def _values(self, x: Tensor, mask: Tensor) -> Tensor:
         found = self.surrogate(x, mask).float()
         return found if self.center is None else found + self.center
-
-
-class _SelectedGraph(nn.Module):
-    """Some of the outputs of another graph."""
-
-    def __init__(self, whole: nn.Module, chosen: Tensor) -> None:
-        super().__init__()
-        self.whole = whole
-        self.register_buffer("chosen", chosen)
-
-    def forward(self, x: Tensor, mask: Tensor, prediction: Tensor | None = None) -> Tensor:
-        return self.whole(x, mask, prediction)[..., self.get_buffer("chosen")]
 
 
 class _AmortizedGraph(nn.Module):
@@ -138,20 +133,6 @@ class _AmortizedGraph(nn.Module):
         chosen = self.network.chosen
         change = change if chosen is None else change[:, chosen]
         return self.network(self.values.surrogate, x, change)
-
-
-class _FrameGraph(nn.Module):
-    """Another graph, of the rows of a frame: its `x` is called what these are."""
-
-    def __init__(self, whole: nn.Module) -> None:
-        super().__init__()
-        self.whole = whole
-
-    def forward(
-        self, encoded: Tensor, mask: Tensor | None = None, prediction: Tensor | None = None
-    ) -> Tensor:
-        given = (encoded,) if mask is None else (encoded, mask)
-        return self.whole(*given, prediction)
 
 
 def graph_of(what: Any) -> Graph:
@@ -174,14 +155,11 @@ def graph_of(what: Any) -> Graph:
             "`ms.fit_surrogate(model, x, teacher=value, players=value.players)` makes a surrogate "
             "of it."
         )
-    module: nn.Module = _ValueGraph(value)
-    module = module if chosen is None else _SelectedGraph(module, chosen)
-    return _graph(value, module, "v", what.outputs)
+    return _graph(value, _ValueGraph(value, chosen), "v", what.outputs)
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:
     codebook = codebook_of(value.schema)
-    module = module if codebook is None else _FrameGraph(module)
     # A copy: the value function stays where it is, and trainable where it was.
     module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
     for each in (*module.parameters(), *module.buffers()):

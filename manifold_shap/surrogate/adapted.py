@@ -248,10 +248,9 @@ def _first_layer(module: nn.Module, name: str | None) -> tuple[str, Any]:
     layers = {
         own: each for own, each in module.named_modules() if isinstance(each, (*_NUMBERS, *_TOKENS))
     }
-    if name is None and layers:
-        return next(iter(layers.items()))
-    if name not in layers:
-        what = "has none" if name is None else f"has no {name!r} among {shown(layers)}"
+    name = next(iter(layers), None) if name is None else name
+    if name is None or name not in layers:
+        what = f"has no {name!r} among {shown(layers)}" if layers else "has none"
         raise ValueError(
             "Expected a model for network='model' with a Linear, Conv1d, Conv2d, Embedding or "
             f"EmbeddingBag, to give it weights for absent elements, but {type(module).__name__} "

@@ -59,7 +59,7 @@ def fit(
             raise KeyboardInterrupt from error
         finally:
             shell.bar.close()
-    found = None
+    found: Any = None
     if runner.is_global_zero:
         # Only what can be read back counts as trained.
         kept = load_checkpoint(directory / "best.ckpt", task.kind)
@@ -83,15 +83,17 @@ def _quiet() -> Iterator[None]:
 
 def _runner(directory: Path, epochs: int, options: Mapping[str, Any]) -> L.Trainer:
     given = dict(options["trainer"] or {})
+    more = given.pop("callbacks", None) or []
     silent = dict.fromkeys(("logger", "enable_model_summary", "enable_progress_bar"), False)
     usual: dict[str, Any] = {"default_root_dir": directory, "max_epochs": epochs}
     # An epoch may have fewer steps than Lightning expects between two points of a curve.
     usual |= {"log_every_n_steps": 1, "num_sanity_val_steps": 0}
 
-    def made(**more: Any) -> L.Trainer:
+    def made(**own: Any) -> L.Trainer:
         # Batches are cut into the parts of several processes by their own sampler.
-        always = {"use_distributed_sampler": False, **more}
+        always = {"use_distributed_sampler": False, **own}
         callbacks = _callbacks(directory, options)
+        callbacks += [more] if isinstance(more, Callback) else more
         return L.Trainer(**{**silent, **usual, "callbacks": callbacks, **given, **always})
 
     try:
@@ -129,8 +131,9 @@ def _runs_the_program_again(runner: L.Trainer) -> bool:
     """Whether Lightning would start the whole program once more for each further device."""
     if runner.num_devices == 1:
         return False
-    launcher, environment = runner.strategy.launcher, runner.strategy.cluster_environment
-    return not (launcher.is_interactive_compatible or environment.creates_processes_externally)
+    strategy: Any = runner.strategy
+    external = strategy.cluster_environment.creates_processes_externally
+    return not (strategy.launcher.is_interactive_compatible or external)
 
 
 def _callbacks(directory: Path, options: Mapping[str, Any]) -> list[Callback]:

@@ -220,7 +220,6 @@ def test_what_a_loader_collates_to_no_row_is_named() -> None:
     [
         ({"sampler": SubsetRandomSampler([0, 1])}, "SubsetRandomSampler"),
         ({"sampler": WeightedRandomSampler([0.9, 0.1], 2)}, "WeightedRandomSampler"),
-        ({"sampler": [1, 0]}, "list"),
         ({"batch_sampler": [[0], [1]]}, "list"),
         ({"batch_sampler": BatchSampler(SubsetRandomSampler([0]), 1, False)}, "SubsetRandomSamp"),
         ({"batch_size": None, "sampler": SubsetRandomSampler([0])}, "SubsetRandomSampler"),

@@ -158,7 +158,9 @@ def test_players_that_a_row_lacks_have_no_values(kind: str) -> None:
     assert 0 < explainer.measure(ms.exact_shapley(value, x)) < 100
 
 
-@pytest.mark.parametrize(("kind", "most"), [("patches", 0.4), ("text", 0.2)])
+@pytest.mark.parametrize(
+    ("kind", "most"), [("text", 0.2), pytest.param("patches", 0.4, marks=pytest.mark.slow)]
+)
 def test_shapley_values_of_new_rows_are_learned(kind: str, most: float) -> None:
     value = made(kind)
     words: dict[str, Any] = {**CPU, "hidden": [32], "batch_size": 32, "max_epochs": 3}

@@ -1,11 +1,9 @@
 """Rows that need not fit memory: gathered by their numbers from a data set or a file."""
 
 import mmap
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +11,18 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    default_collate,
+    default_convert,
+)
 
 from manifold_shap._checks import check_finite, check_padding, to_tensor
-from manifold_shap._loaders import check_order, collated
 from manifold_shap._messages import warn
 
 if TYPE_CHECKING:
@@ -25,12 +31,6 @@ if TYPE_CHECKING:
 # Bytes of rows in memory at once: of a pass over all of them, and of those that stand for all.
 _PASSED, _SAMPLED = 2**24, 2**24
 _MOST_SAMPLED = 16_384
-# What a worker process has raised comes as the text of its traceback, the last of those of an error
-# and its causes: after the frames, which are indented, the name of the error and its message.
-_TRACEBACK_MESSAGE = re.compile(
-    r"Traceback \(most recent.*?\n(?: [^\n]*\n)+[\w.]+: (.*?)\n?\Z", re.DOTALL
-)
-_CAUSE = "\n\nThe above exception was the direct cause of the following exception:\n\n"
 # Rows that are read from a file at once, and items that are asked for twice.
 _READ, _READ_TWICE = 256, 32
 
@@ -108,10 +108,9 @@ class StoredRows(ABC):
         low, high = torch.full(self.shape[1:], torch.inf), torch.full(self.shape[1:], -torch.inf)
         # Without a generator of its own it would draw a number from the global one.
         options = {**self.workers, "generator": torch.Generator()}
-        with reraise_worker_errors():
-            for x in DataLoader(_Gathered(self), None, sampler=parts, **options):
-                low, high = torch.minimum(low, x.amin(0)), torch.maximum(high, x.amax(0))
-                yield x
+        for x in DataLoader(_Gathered(self), None, sampler=parts, **options):
+            low, high = torch.minimum(low, x.amin(0)), torch.maximum(high, x.amax(0))
+            yield x
         self.known = torch.stack((low, high))
 
     # -- for networks -----------------------------------------------------------------------
@@ -319,11 +318,11 @@ def stored(x: Any, name: str = "x_train") -> Any:
             "mmap_mode='r')`."
         )
     if isinstance(x, DataLoader):
-        check_order(x, name)
+        _check_order(x, name)
         workers = {"num_workers": x.num_workers, "worker_init_fn": x.worker_init_fn}
         if x.num_workers:
             workers["multiprocessing_context"] = x.multiprocessing_context
-        return DatasetRows(collated(x), name, workers)
+        return DatasetRows(_rows_of(x), name, workers)
     if isinstance(x, Dataset):
         return DatasetRows(x, name)
     return ArrayRows(x, name) if isinstance(x, np.memmap) else x
@@ -339,32 +338,61 @@ def with_extremes(x: Tensor | StoredRows) -> Tensor:
     return x if isinstance(x, Tensor) else x.with_extremes
 
 
-@contextmanager
-def reraise_worker_errors() -> Iterator[None]:
-    """Raise errors of worker processes as they were raised there.
-
-    Raises:
-        ChildProcessError: one of them was ended.
-    """
-    try:
-        yield
-    except (TypeError, ValueError, RuntimeError, ConnectionError, EOFError) as error:
-        message = _TRACEBACK_MESSAGE.search(str(error).rpartition(_CAUSE)[2])
-        if message and str(error).startswith("Caught "):
-            raise type(error)(message[1]) from None
-        lost = isinstance(error, ConnectionError | EOFError)
-        if not lost and "DataLoader worker" not in str(error):
-            raise
-        raise ChildProcessError(
-            f"Expected the workers that gather rows to run to the end but one has ended ({error}); "
-            "where memory is short, fewer of them (`num_workers`) take less. The same call "
-            "continues from the last checkpoint in `directory`."
-        ) from error
-
-
 def _checked(x: Tensor, index: Tensor, rows: StoredRows) -> Tensor:
     if not bool(x.isfinite().all()):
         first = int((~x.isfinite()).flatten(1).any(1).nonzero()[0])
         fix = "impute or drop such rows first"
         check_finite(x[first : first + 1], rows.name, fix, int(index[first]))
     return x if rows.players is None else check_padding(x, rows.players, rows.name, index.tolist())
+
+
+def _rows_of(loader: DataLoader) -> Dataset[Any]:
+    """A loader's data set, with each item as its `collate_fn` has it.
+
+    >>> loader = DataLoader([1.0, 2.0], collate_fn=lambda items: Tensor(items)[:, None])
+    >>> _rows_of(loader)[1]
+    tensor([2.])
+    """
+    usual = loader.collate_fn in (default_collate, default_convert)
+    return loader.dataset if usual else _Collated(loader)
+
+
+def _check_order(loader: DataLoader, name: str) -> None:
+    """Raise ValueError unless every row of a loader is as likely as any other.
+
+    >>> _check_order(DataLoader([1.0, 2.0], shuffle=True), "x_train")
+    """
+    batches = loader.batch_sampler
+    sampler = loader.sampler if batches is None else batches
+    if type(batches) is BatchSampler:
+        sampler = batches.sampler
+    if type(sampler) not in (SequentialSampler, RandomSampler):
+        raise ValueError(
+            f"Expected `{name}` to be a loader of all rows alike, in their order or shuffled, but "
+            f"its sampler is a {type(sampler).__name__}; a training cuts its own batches, so "
+            "choose rows by `torch.utils.data.Subset(dataset, numbers)`, and repeat those that are "
+            "to weigh more."
+        )
+
+
+class _Collated(Dataset[Any]):
+    """The rows of a loader's data set, each as the loader's `collate_fn` makes a batch of it."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self.dataset, self.collate = loader.dataset, loader.collate_fn
+        self.is_batched = loader.batch_sampler is not None
+
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
+
+    def __getitem__(self, number: int) -> Any:
+        item = self.dataset[number]
+        if not self.is_batched:
+            return self.collate(item)
+        batch = self.collate([item])
+        rows = batch[0] if isinstance(batch, tuple | list) and batch else batch
+        if not isinstance(rows, Tensor | np.ndarray):
+            return rows  # Named as what is no row.
+        if len(rows) != 1:
+            raise ValueError(f"`collate_fn` made {len(rows)} rows of one item")
+        return rows[0]

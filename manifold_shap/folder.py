@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,7 +37,6 @@ from manifold_shap.surrogate.distillation import disagreement
 from manifold_shap.surrogate.fit import surrogate_value
 from manifold_shap.surrogate.task import SurrogateTask
 from manifold_shap.tables.codebook import Codebook
-from manifold_shap.training.task import rebuilt
 from manifold_shap.vae import VAEImputer
 from manifold_shap.vae.fit import VAETask
 from manifold_shap.values import ImputedValue
@@ -308,7 +306,8 @@ def _trained(
 ) -> ModelValue:
     described = plain["value"]
     of_settings, value_of = _TRAINED[described["kind"]]
-    task = rebuilt(partial(of_settings, described["settings"]), _network(tensors))
+    task = of_settings(described["settings"])
+    task.load_state_dict(_network(tensors))
     value = value_of(task, model, codebook)
     value.name = described["name"]
     return value
@@ -330,7 +329,8 @@ def _imputer(
     reference = tensors["reference"]
     if described["imputer"] != VAEImputer.name:
         return table_imputer(_CLASSICAL[described["imputer"]], codebook, reference)
-    task = rebuilt(partial(VAETask, described["settings"]), _network(tensors))
+    task = VAETask(described["settings"])
+    task.load_state_dict(_network(tensors))
     seen = codebook.encode(reference)
     vae = VAEImputer(task.network, seen, codebook.elements, **described["drawn"])
     imputer = TableImputer(codebook, vae, reference)

@@ -22,7 +22,6 @@ LAYERS = (
         "_progress",
         "_arrays",
         "_checks",
-        "_loaders",
         "_memory",
         "_stopping",
         "_stored",

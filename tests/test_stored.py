@@ -186,46 +186,6 @@ def test_items_that_differ_when_they_are_asked_for_twice_are_told(given: Any) ->
         stored(given(Flipped(list(X))))
 
 
-class Fragile(StoredRows):
-    """Rows that raise an error of their own when they are gathered."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(X.shape, "x_train", {"num_workers": 1})
-        self.error = error
-
-    def gather(self, index: Tensor) -> Tensor:
-        raise self.error
-
-
-@pytest.mark.parametrize(
-    ("failing", "named"),
-    [
-        (KeyError("gone"), "KeyError: 'gone'"),
-        (OSError(2, "No such file", "pictures/7.png"), "No such file: 'pictures/7.png'"),
-        # A message of several lines, some of which look like those of a traceback.
-        (
-            ValueError("Expected RGB in\n\n  a.png: grey\nValueError: b"),
-            "a.png: grey\nValueError: b",
-        ),
-        (RuntimeError("Traceback (most recent call last):\n  a\nOSError: c"), "\n  a\nOSError: c"),
-    ],
-)
-def test_what_fails_in_a_worker_is_said_alike(failing: Exception, named: str) -> None:
-    said = []
-    for workers in (0, 1):
-        with pytest.raises(ValueError, match=r"^Expected `x_train\[2\]` to be a row") as caught:
-            list(stored(DataLoader(bad(failing), num_workers=workers)).split(10))
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-    assert named in said[0]
-
-
-@pytest.mark.parametrize("kind", [RuntimeError, TypeError, ValueError])
-def test_errors_of_a_worker_are_not_taken_for_its_end(kind: type[Exception]) -> None:
-    with pytest.raises(kind, match=r"^too large,\nby far$"):
-        list(Fragile(kind("too large,\nby far")).split(10))
-
-
 def padded(items: list[Tensor]) -> tuple[Tensor, int]:
     """Pads texts to six tokens, with what is no row behind them."""
     rows = torch.zeros(len(items), 6)
@@ -260,7 +220,6 @@ def test_what_a_loader_collates_to_no_row_is_named() -> None:
     [
         ({"sampler": SubsetRandomSampler([0, 1])}, "SubsetRandomSampler"),
         ({"sampler": WeightedRandomSampler([0.9, 0.1], 2)}, "WeightedRandomSampler"),
-        ({"sampler": [1, 0]}, "list"),
         ({"batch_sampler": [[0], [1]]}, "list"),
         ({"batch_sampler": BatchSampler(SubsetRandomSampler([0]), 1, False)}, "SubsetRandomSamp"),
         ({"batch_size": None, "sampler": SubsetRandomSampler([0])}, "SubsetRandomSampler"),

@@ -1,10 +1,9 @@
 """An amortised explainer against permutations: error, and time for each row.
 
-For surrogates that are briefly trained, fully connected or, as "mnist conv", of another network;
-"mnist mlp conv" is a fully connected surrogate with a convolutional explainer. Explainer and
-permutations are compared with a long run of `coalition_shapley` on test rows, or with exact values
-where players are few. The explainer's time is for all values of a row, in batches, v(N) of the
-model included.
+For surrogates that are briefly trained, fully connected or, as "mnist conv transformer", of another
+network, with an explainer of another one. Explainer and permutations are compared with a long run
+of `coalition_shapley` on test rows, or with exact values where players are few. The explainer's
+time is for all values of a row, in batches, v(N) of the model included.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,13 @@ PAIRS = (8, 32, 128, 256)
 
 
 def run(
-    data: Sequence[str] = ("mnist", "mnist mlp conv", "mnist conv", "digits", "census"),
+    data: Sequence[str] = (
+        "mnist",
+        "mnist mlp transformer",
+        "mnist conv transformer",
+        "digits",
+        "census",
+    ),
     surrogate_epochs: int = 3,  # of the trainings of the surrogate and of the explainer
     epochs: int = 12,  # of the trainings of the surrogate and of the explainer
     rows: int = 24,  # test rows to compare on

@@ -68,7 +68,6 @@ def _measured(
             value,
             train,
             x_validation=validation[:8],
-            network="conv",
             max_epochs=explainer_epochs,
             batch_size=max(2, count // 100),
             trainer={"accelerator": "cpu"},

@@ -5,41 +5,27 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 
 _STRATA = 8
-# Players from which on labels are contributions at one pair of coalitions, not values of 16: these
-# tell of each player the less the more there are. The number itself is not tuned.
-_MANY_PLAYERS = 64
-# What linearized contributions may cost, in values for each player.
-_MOST_VALUES = 1 / 4
 # One row in 16 also has exact contributions, which correct the linearized ones.
 _EXACT_EVERY = 16
 # Hidden activations that fit a cache, and how many a player has.
 _CACHED, _WIDTH = 2**21, 512
 
 
-def suit_labels(surrogate: SurrogateNetwork, outputs: int) -> bool:
-    """Whether contributions tell more of so many outputs than values in the same time."""
-    if surrogate.players < _MANY_PLAYERS or surrogate.cheap_contributions:
-        return surrogate.players >= _MANY_PLAYERS
-    cost = surrogate.linearized_cost(outputs)
-    return cost is not None and cost <= _MOST_VALUES * surrogate.players
-
-
 @torch.no_grad()
 def contributions(
-    surrogate: SurrogateNetwork,
+    surrogate: Perceptron,
     x: Float[Tensor, "batch *event"],
     generator: torch.Generator,
     chosen: Int64[Tensor, " chosen"] | None = None,
 ) -> Float[Tensor, "batch players chosen"]:
     """An estimate of all Shapley values of each row, from one pair of coalitions.
 
-    These are linearized contributions, see `SurrogateNetwork.linearized`. Where exact ones are
-    cheap, those of a few random rows correct them, and the estimate is unbiased (a two-level
-    estimator). Elsewhere the correction would add more noise than a training removes, so the error
-    of the linearization stays. Eight rows share the strata of `sample_stratified_pairs`.
+    These are linearized contributions, see `Perceptron.linearized`, which the exact ones of a few
+    random rows correct: the estimate is unbiased (a two-level estimator). Eight rows share the
+    strata of `sample_stratified_pairs`.
 
     Args:
         surrogate: the network that is explained.
@@ -49,16 +35,15 @@ def contributions(
     """
     mask, weight = _pairs(surrogate, len(x), generator)
     found = _by_parts(surrogate, x, mask, chosen, linearized=True)
-    if surrogate.cheap_contributions:
-        count = -(-len(x) // _EXACT_EVERY)
-        few = torch.randperm(len(x), generator=generator, device=generator.device)[:count]
-        exact = _by_parts(surrogate, x[few], mask[few], chosen, linearized=False)
-        found[few] += (exact - found[few]) * (len(x) / count)
+    count = -(-len(x) // _EXACT_EVERY)
+    few = torch.randperm(len(x), generator=generator, device=generator.device)[:count]
+    exact = _by_parts(surrogate, x[few], mask[few], chosen, linearized=False)
+    found[few] += (exact - found[few]) * (len(x) / count)
     return found * weight[:, None, None]
 
 
 def _pairs(
-    surrogate: SurrogateNetwork, count: int, generator: torch.Generator
+    surrogate: Perceptron, count: int, generator: torch.Generator
 ) -> tuple[Bool[Tensor, "batch 2 players"], Float[Tensor, " batch"]]:
     """A pair of coalitions for each row, and its weight: strata in turn from a random one."""
     first = int(torch.randint(_STRATA, (), generator=generator, device=generator.device))
@@ -70,7 +55,7 @@ def _pairs(
 
 
 def _by_parts(
-    surrogate: SurrogateNetwork,
+    surrogate: Perceptron,
     x: Tensor,
     mask: Bool[Tensor, "batch 2 players"],
     chosen: Tensor | None,

@@ -37,10 +37,10 @@ def fit_amortized(
     """Learn the Shapley values of a surrogate, to have those of any row in one pass.
 
     Of a fully connected surrogate the labels are unbiased estimates of Shapley values with a high
-    variance (stochastic amortisation, Covert et al. 2024), for another network than "mlp" from 64
-    players on. Of other surrogates, or fewer players, the network solves the least
-    squares problem of Shapley values for all rows together (FastSHAP, Jethani et al. 2022), which
-    takes 16 values of the surrogate for each row and epoch.
+    variance (stochastic amortisation, Covert et al. 2024), for a transformer from 64 players on. Of
+    other surrogates, or fewer players, the network solves the least squares problem of Shapley
+    values for all rows together (FastSHAP, Jethani et al. 2022), which takes 16 values of the
+    surrogate for each row and epoch.
 
     Args:
         value: from `fit_surrogate` or `load_surrogate`.
@@ -51,14 +51,12 @@ def fit_amortized(
             matter; by default all. Not for an "mlp".
         network: what is trained; by default what suits the network of the surrogate:
             - "mlp": the moments of a fully connected surrogate, corrected by a small network;
-            - "conv": a convolutional network with a value for each pixel of a picture, or time
-              point of a series, summed over what a player owns;
-            - "transformer": attention over tokens, patches, segments or columns. Of a surrogate
-              that is one it has the layers, and begins with their weights.
-        hidden: layers: of the correcting network, by default 512 and 256; channels of the
-            convolutional one, see `AmortizedConvolution`; widths of the transformer's.
-        activation: `relu`, `gelu`, `silu` or `elu`; by default `relu` for convolutions, else
-            `gelu`.
+            - "transformer": attention over tokens, patches, segments or columns, for any other
+              surrogate. Of one that is a transformer it has the layers, and begins with their
+              weights.
+        hidden: layers: of the correcting network, by default 512 and 256; widths of the
+            transformer's.
+        activation: `relu`, `gelu`, `silu` or `elu`; by default `gelu`.
         shares: of an "mlp", the number of probabilities of presence at which the surrogate's
             moments are computed, by default 4.
         patch: of a transformer, the side of a patch or the length of a segment.

@@ -7,19 +7,18 @@ from typing import Any
 from torch import Tensor
 
 from manifold_shap._messages import check_choice
-from manifold_shap.amortized.convolution import AmortizedConvolution
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.nn import options_given
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 
-# The kinds of networks by name; the first that suits a surrogate is its usual one.
+# The kinds of networks by name.
 KINDS: dict[str, type[AmortizedNetwork]] = {
     "mlp": AmortizedPerceptron,
     "transformer": AmortizedTransformer,
-    "conv": AmortizedConvolution,
 }
 
 
@@ -39,7 +38,7 @@ def network_settings(
         ValueError: an option that this kind does not have, or a kind that does not suit.
     """
     if network is None:
-        network = next(name for name, kind in KINDS.items() if kind.suits(surrogate))
+        network = "mlp" if isinstance(surrogate, Perceptron) else "transformer"
     kind = KINDS[check_choice("network", network, tuple(KINDS))]
     own = kind.settings_for(surrogate, x)
     if options.get("chosen") is not None and not kind.takes_some_outputs:

@@ -15,7 +15,7 @@ with probability q, integrated over dq / (q (1 - q)). Three things reduce the va
 
 Where a surrogate gives the contributions of many players at a coalition at little cost, these are
 labels instead: noise in labels does not bias the minimiser of a squared error (stochastic
-amortisation, Covert et al. 2024). What is linearized in them does, see `contributions`.
+amortisation, Covert et al. 2024).
 """
 
 import math
@@ -27,15 +27,19 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manifold_shap.amortized.contributions import contributions, suit_labels
+from manifold_shap.amortized.contributions import contributions
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 
 # Pairs of complementary coalitions of each row and step, and elements of rows in one call.
 _PAIRS = 8
 _ELEMENTS = 2**24
 # Smallest probability of presence.
 _EDGE = 1e-4
+# Players from which on labels are contributions at one pair of coalitions, not values of 16: these
+# tell of each player the less the more there are. The number itself is not tuned.
+_MANY_PLAYERS = 64
 
 
 class AmortizedNetwork(nn.Module, ABC):
@@ -85,11 +89,6 @@ class AmortizedNetwork(nn.Module, ABC):
     # -- may be overridden ------------------------------------------------------------------
 
     @classmethod
-    def suits(cls, surrogate: SurrogateNetwork) -> bool:
-        """Whether it is the usual one for a surrogate that suits none of those before it."""
-        return True
-
-    @classmethod
     def settings_for(
         cls, surrogate: SurrogateNetwork, x: Float[Tensor, "rows *event"]
     ) -> dict[str, Any]:
@@ -130,7 +129,7 @@ class AmortizedNetwork(nn.Module, ABC):
             base: v(∅).
             generator: of coalitions.
         """
-        if suit_labels(surrogate, self.outputs):
+        if isinstance(surrogate, Perceptron) and self.players >= _MANY_PLAYERS:
             return self._missed(surrogate, x, change, generator)
         number = torch.rand((len(x),), generator=generator, device=generator.device)
         place = torch.randperm(len(x), generator=generator, device=generator.device)

@@ -90,18 +90,13 @@ class AmortizedPerceptron(AmortizedNetwork):
         self.head = nn.Linear(hidden[-1], self.first_corrected + shares * sum(self.corrected))
 
     @classmethod
-    def suits(cls, surrogate: SurrogateNetwork) -> bool:
-        return isinstance(surrogate, Perceptron)
-
-    @classmethod
     def settings_for(
         cls, surrogate: SurrogateNetwork, x: Float[Tensor, "rows *event"]
     ) -> dict[str, Any]:
         if not isinstance(surrogate, Perceptron):
             raise ValueError(
                 "Expected a surrogate of network='mlp' for network='mlp', which uses its layers, "
-                f"but got {type(surrogate).__name__}; choose 'conv' or 'transformer', or leave it "
-                "out."
+                f"but got {type(surrogate).__name__}; choose 'transformer', or leave it out."
             )
         widths = [layer.in_features for layer in surrogate.behind]
         return {"features": surrogate.first.index.tolist(), "widths": widths}

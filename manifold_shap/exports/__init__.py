@@ -1,1 +1,1 @@
-"""Lets others run what was learned: ONNX, `torch.export`."""
+"""Lets others run what was learned: ONNX."""

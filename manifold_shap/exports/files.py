@@ -1,8 +1,6 @@
-"""Writes graphs to files: ONNX for any runtime, or an archive of `torch.export`."""
+"""Writes graphs to files of ONNX, for any runtime."""
 
 import importlib
-import io
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from manifold_shap._checks import check_whole
@@ -18,7 +15,6 @@ from manifold_shap._version import __version__
 from manifold_shap.exports.graphs import ENCODED, PREDICTION, Graph, graph_of
 from manifold_shap.io.files import location, write_bytes
 
-ONNX, TORCH = ".onnx", ".pt2"
 # The first version of the operators that torch writes by itself: to earlier ones it would convert.
 _FIRST_OPSET = 18
 _PACKAGES = ("onnx", "onnxscript")
@@ -34,24 +30,15 @@ def export(what: Any, path: str | Path, opset: int | None = None) -> None:
         ImportError, TypeError, ValueError, OSError: see there.
     """
     place = location("path", path)
-    suffix = Path(path).suffix.lower()
-    if suffix not in (ONNX, TORCH):
+    if Path(path).suffix.lower() != ".onnx":
         raise ValueError(
-            f"Expected a path that ends in {ONNX!r} or {TORCH!r} but got {str(path)!r}; the suffix "
-            "says what is written."
+            f"Expected a path that ends in '.onnx' but got {str(path)!r}; no other kind of file is "
+            "written."
         )
-    if suffix == TORCH and opset is not None:
-        raise ValueError(
-            f"Expected `opset` with {ONNX!r} only but got {opset!r} for {str(path)!r}; leave it "
-            "out."
-        )
-    if suffix == ONNX:
-        _check_packages()
-        opset = None if opset is None else _check_opset(opset)
+    _check_packages()
+    opset = None if opset is None else _check_opset(opset)
     graph = graph_of(what)
-    program = _traced(graph)
-    content = _archive(graph, program) if suffix == TORCH else _onnx(graph, program, opset)
-    write_bytes(place, content)
+    write_bytes(place, _onnx(graph, _traced(graph), opset))
 
 
 def _check_packages() -> None:
@@ -79,11 +66,12 @@ def _traced(graph: Graph) -> ExportedProgram:
     Raises:
         ValueError: it cannot be traced.
     """
-    axes = {name: dict.fromkeys(range(len(_AXES[name])), Dim.DYNAMIC) for name in graph.inputs}
+    axes = [dict.fromkeys(range(len(_AXES[name])), Dim.DYNAMIC) for name in graph.inputs]
+    inputs = tuple(graph.inputs.values())
     try:
         with torch.no_grad():
-            program = torch.export.export(
-                graph.module, (), dict(graph.inputs), dynamic_shapes=axes, strict=False
+            return torch.export.export(
+                graph.module, inputs, dynamic_shapes=tuple(axes), strict=False
             )
     except Exception as error:  # Modules of the user's may fail in any way.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -92,22 +80,6 @@ def _traced(graph: Graph) -> ExportedProgram:
             "that is the model to explain, make the value function of a plain function of it, "
             "`lambda x: model(x)`: then the model's outputs are an input of the graph."
         ) from error
-    # Lines of the source, with the names of folders, and rows that would be pickled.
-    for node in program.graph.nodes:
-        node.meta.pop("stack_trace", None)
-    program.example_inputs = None
-    # No part of another tensor, as archives want them.
-    for name, constant in program.constants.items():
-        if isinstance(constant, Tensor):
-            program.constants[name] = constant.clone(memory_format=torch.contiguous_format)
-    return program
-
-
-def _archive(graph: Graph, program: ExportedProgram) -> bytes:
-    buffer = io.BytesIO()
-    about = {"manifold_shap.json": json.dumps(_about(graph), ensure_ascii=False)}
-    torch.export.save(program, buffer, extra_files=about)
-    return buffer.getvalue()
 
 
 def _onnx(graph: Graph, program: ExportedProgram, opset: int | None) -> bytes:
@@ -127,15 +99,15 @@ def _onnx(graph: Graph, program: ExportedProgram, opset: int | None) -> bytes:
     except Exception as error:  # Operators of the user's modules may have no translation.
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
-            f"Expected networks of which ONNX can be made but it failed ({lines[-1]:.500}); write "
-            "'.pt2' instead."
+            f"Expected networks of which ONNX can be made but it failed ({lines[-1]:.500}); "
+            "replace the layer that it names."
         ) from error
     versions = {each.domain: each.version for each in model.opset_import}
     others = sorted(name for name in versions if name not in ("", "ai.onnx"))
     if others:
         raise ValueError(
-            f"Expected networks of ONNX's standard operators but some are of {others}; write "
-            "'.pt2' instead, or replace these layers."
+            f"Expected networks of ONNX's standard operators but some are of {others}; replace "
+            "these layers."
         )
     if opset is not None and versions[""] != opset:
         raise ValueError(

@@ -19,27 +19,20 @@ from manifold_shap.models.rows import whole
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.rows import EncodedRows, codebook_of
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.grouped import GroupedValue
-from manifold_shap.values.retrained import RetrainedValue
 from manifold_shap.values.selected import SelectedValue
-from manifold_shap.values.wrapped import CallableValue
 
 # What an input is called that takes the place of `x` where rows are codes: these are numbered anew
 # in every process, so that no graph could tell what they stand for.
 ENCODED = "encoded"
 # What a third input is called, where the model is not in the graph.
 PREDICTION = "prediction"
-_INSTEAD = (
-    "Surrogates (`ms.fit_surrogate`) and amortised explainers (`ms.fit_amortized`) can be "
-    "exported, and selections of a surrogate's outputs"
-)
 
 
 class Graph(NamedTuple):
     """A module to be exported, and what belongs to its inputs.
 
     Attributes:
-        module: on the CPU, in evaluation mode; its arguments are named in `inputs`.
+        module: on the CPU, in evaluation mode; it takes `inputs` in their order.
         inputs: example inputs by name, of two rows and three coalitions.
         output: the name of what it gives: `v` or `phi`.
         about: texts that say what it is, for whoever has the file alone.
@@ -84,10 +77,16 @@ class PredictionGraph(nn.Module):
 
 
 class _ValueGraph(nn.Module):
-    """x, mask -> v(S) of a surrogate, anchors included; x as the network sees it."""
+    """x, mask -> v(S) of a surrogate, anchors included, by default of all outputs.
 
-    def __init__(self, value: SurrogateValue) -> None:
+    Here x is as the network sees it.
+    """
+
+    chosen: Tensor | None
+
+    def __init__(self, value: SurrogateValue, chosen: Tensor | None = None) -> None:
         super().__init__()
+        self.register_buffer("chosen", chosen)
         self.surrogate, self.players = value.surrogate, value.players
         self.grand = PredictionGraph(value)
         self.register_buffer("expectation", value.expectation.float())
@@ -105,7 +104,8 @@ class _ValueGraph(nn.Module):
         values = self._values(x, mask)
         empty, full = ~mask.any(-1, keepdim=True), (mask | ~own).all(-1, keepdim=True)
         values = torch.where(empty, self.base(x)[:, None], values)
-        return torch.where(full, self.grand(x, prediction)[:, None], values)
+        values = torch.where(full, self.grand(x, prediction)[:, None], values)
+        return values if self.chosen is None else values[..., self.chosen]
 
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         """v(empty coalition), as `SurrogateValue.base`."""
@@ -117,18 +117,6 @@ class _ValueGraph(nn.Module):
     def _values(self, x: Tensor, mask: Tensor) -> Tensor:
         found = self.surrogate(x, mask).float()
         return found if self.center is None else found + self.center
-
-
-class _SelectedGraph(nn.Module):
-    """Some of the outputs of another graph."""
-
-    def __init__(self, whole: nn.Module, chosen: Tensor) -> None:
-        super().__init__()
-        self.whole = whole
-        self.register_buffer("chosen", chosen)
-
-    def forward(self, x: Tensor, mask: Tensor, prediction: Tensor | None = None) -> Tensor:
-        return self.whole(x, mask, prediction)[..., self.get_buffer("chosen")]
 
 
 class _AmortizedGraph(nn.Module):
@@ -147,20 +135,6 @@ class _AmortizedGraph(nn.Module):
         return self.network(self.values.surrogate, x, change)
 
 
-class _FrameGraph(nn.Module):
-    """Another graph, of the rows of a frame: its `x` is called what these are."""
-
-    def __init__(self, whole: nn.Module) -> None:
-        super().__init__()
-        self.whole = whole
-
-    def forward(
-        self, encoded: Tensor, mask: Tensor | None = None, prediction: Tensor | None = None
-    ) -> Tensor:
-        given = (encoded,) if mask is None else (encoded, mask)
-        return self.whole(*given, prediction)
-
-
 def graph_of(what: Any) -> Graph:
     """What is exported of a value function or an amortised explainer.
 
@@ -174,45 +148,18 @@ def graph_of(what: Any) -> Graph:
         chosen = value.chosen if chosen is None else value.chosen[chosen]
         value = value.value
     if not isinstance(value, SurrogateValue):
-        raise TypeError(f"Expected a value function that is one network {_told(value)}")
-    module: nn.Module = _ValueGraph(value)
-    module = module if chosen is None else _SelectedGraph(module, chosen)
-    return _graph(value, module, "v", what.outputs)
-
-
-def _told(value: Any) -> str:
-    name = f"{type(value).__name__}"
-    if isinstance(value, ValueFunction):
-        name += f" ({value.name!r})"
-    whole = value
-    while isinstance(whole, GroupedValue | SelectedValue):
-        whole = whole.value
-    why = "whose values take draws, other rows, or calls of the model in between"
-    fix = "`ms.fit_surrogate(model, x, teacher=value)` makes a surrogate of it"
-    if isinstance(whole, RetrainedValue):
-        why = "whose values come from a model of each coalition, not from one"
-        fix = "`ms.fit_surrogate(model, x)` learns the values of a single model"
-    elif isinstance(whole, CallableValue):
-        why = "a function of rows and coalitions, which may be anything"
-        fix = (
-            "`ms.fit_surrogate(value.prediction, x, output=value.space, teacher=value)` makes a "
-            "surrogate of it"
+        name = value.name if isinstance(value, ValueFunction) else "no value function"
+        raise TypeError(
+            "Expected a value function that is one network, a surrogate of `ms.fit_surrogate` with "
+            f"the players it was trained with, but got {type(value).__name__} ({name}); "
+            "`ms.fit_surrogate(model, x, teacher=value, players=value.players)` makes a surrogate "
+            "of it."
         )
-    elif value.players.by_row and value.players.padding is None:
-        why = "whose players are found row by row, outside of any network"
-        fix = "`ms.fit_surrogate(model, x)` learns values of single players, to be grouped later"
-    elif isinstance(whole, SurrogateValue):
-        why = "whose players are groups of those that the network was trained with"
-        fix = (
-            "`ms.fit_surrogate(model, x, players={...})` trains one with these groups of a frame's "
-            "columns, and `players=value.players` one with those of any rows"
-        )
-    return f"but got {name}, {why}. {_INSTEAD}; {fix}."
+    return _graph(value, _ValueGraph(value, chosen), "v", what.outputs)
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:
     codebook = codebook_of(value.schema)
-    module = module if codebook is None else _FrameGraph(module)
     # A copy: the value function stays where it is, and trainable where it was.
     module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
     for each in (*module.parameters(), *module.buffers()):

@@ -2,54 +2,32 @@
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64, Shaped
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
+from manifold_shap._messages import shown
 from manifold_shap.models import Model, predictor_of
 from manifold_shap.models.outputs import as_outputs, converted
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.surrogate.first_layer import AbsenceWeights, find_first_layer
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.training.rows import without_padding
 
-# A probability below it, or as close to 1, has no finite log-odds in single precision.
-_CERTAIN = 1e-7
-# The logarithm of a probability that is as good as zero.
-_NEVER = -87.0
+_NUMBERS, _TOKENS = (nn.Linear, nn.Conv1d, nn.Conv2d), (nn.Embedding, nn.EmbeddingBag)
+_INSTEAD = (
+    "Name another layer, `layer=`, or give a module of your own instead, `network=module`, that "
+    "makes outputs of `(x * mask, mask)`; the model may be a part of it."
+)
 
 
-class _OfOutputs(SurrogateNetwork):
-    """A network whose log-odds are known by its outputs alone.
-
-    Attributes:
-        of_probabilities: whether raw outputs are probabilities of classes. Then derivatives are
-            taken of their logarithms: a sum of derivatives of probabilities may be negative.
-    """
-
-    of_probabilities: bool
-
-    def scores(self, raw: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
-        if chosen is None:
-            least = torch.finfo(raw.dtype).tiny
-            return raw.clamp(min=least).log() if self.of_probabilities else raw
-        found = self.finished(raw)[..., chosen]
-        return found.logit(_CERTAIN) if self.game.on_simplex else found
-
-    def of_scores(self, scores: Tensor, chosen: Int64[Tensor, " chosen"] | None) -> Tensor:
-        if chosen is None:
-            if self.of_probabilities:
-                # What was zero stays so.
-                scores = scores.masked_fill(scores < _NEVER, -torch.inf).softmax(-1)
-            return self.finished(scores)
-        return scores.sigmoid() if self.game.on_simplex else scores
-
-
-class OwnNetwork(_OfOutputs):
+class OwnNetwork(SurrogateNetwork):
     """Any module of the user's that gives outputs of T for `(x ⊙ mask, mask)`.
 
     Of a model in double precision it learns differences from one of its outputs, which are added
@@ -63,7 +41,7 @@ class OwnNetwork(_OfOutputs):
 
     def __init__(self, game: GameShape, module: nn.Module) -> None:
         super().__init__(game)
-        self.module, self.of_probabilities = copy.deepcopy(module).cpu().float(), game.on_simplex
+        self.module = copy.deepcopy(module).cpu().float()
         of_tokens = any(isinstance(layer, nn.Embedding) for layer in self.module.modules())
         self.of_tokens = of_tokens and len(game.event) == 1
 
@@ -77,7 +55,7 @@ class OwnNetwork(_OfOutputs):
         )
 
     def raw(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         present = self.known(x, mask)
         found = self.module((x[:, None] * present).flatten(0, 1), present.flatten(0, 1))
@@ -93,56 +71,49 @@ class OwnNetwork(_OfOutputs):
     def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:
         return raw
 
-    def linearized_cost(self, outputs: int) -> float | None:
-        # A module may have no derivative by its mask: `torch.where(mask > 0, token, absent)`.
-        cost = super().linearized_cost(outputs)
-        return cost if cost is None or self._has_derivative() else None
 
-    def _has_derivative(self) -> bool:
-        with torch.inference_mode(False), torch.enable_grad():
-            mask = self.x_mean.new_zeros(1, 1, self.players).requires_grad_()
-            total = self.raw(torch.zeros_like(self.x_mean)[None], mask).sum()
-            if not total.requires_grad:
-                return False
-            return torch.autograd.grad(total, mask, allow_unused=True)[0] is not None
-
-
-class AdaptedModel(_OfOutputs):
+class AdaptedModel(SurrogateNetwork):
     """A copy of the model to explain that knows what is absent (Covert et al. 2023, ViT Shapley).
 
     Absent numbers are replaced by learned ones, one for each channel or column, and absent tokens
-    by a learned vector. Besides, the first layer gets a weight for the absence of each of its
-    inputs, zero at first: the copy begins as the model itself, for the grand coalition exactly. Of
-    a model in double precision it computes in that, up to differences from the center.
+    by a learned vector. Besides, the layer that sees rows first gets a weight for the absence of
+    each of its inputs, zero at first: the copy begins as the model itself, for the grand coalition
+    exactly. Of a model in double precision it computes in that, up to differences from the center.
 
     Args:
         game: see `SurrogateNetwork`.
         module: the model.
         returns: what it returns, see `Model`.
         space: settings of T, see `as_space`.
+        layer: name of the layer that sees rows as they are, or flattened, in its first call: a
+            Linear, Conv1d, Conv2d, Embedding or EmbeddingBag; by default the first of the model.
 
     Raises:
-        ValueError: no layer of the model sees the elements of rows first, see `find_first_layer`.
+        ValueError: the model has no such layer.
     """
 
     instead: nn.Parameter | None
 
     def __init__(
-        self, game: GameShape, module: nn.Module, returns: str, space: Mapping[str, Any]
+        self,
+        game: GameShape,
+        module: nn.Module,
+        returns: str,
+        space: Mapping[str, Any],
+        layer: str | None = None,
     ) -> None:
         super().__init__(game)
         self.space, self.returns, event = as_space(**space), returns, game.event
-        self.of_probabilities = returns == "probabilities"
         dtype = torch.float32 if game.center is None else torch.float64
         self.module = copy.deepcopy(module).cpu().to(dtype).requires_grad_()
-        first, self.of_tokens = find_first_layer(self.module, event, game.padding)
-        layer: Any = self.module.get_submodule(first.layer)
-        self.absence, self.instead = AbsenceWeights(layer, first), None
+        name, first = _first_layer(self.module, layer)
+        self.of_tokens = isinstance(first, _TOKENS)
+        self.absence, self.instead = AbsenceWeights(name, first), None
         if self.of_tokens:
             # What is absent must not be seen by other layers either: this token stands for it,
             # one from amid the others, where none begins or pads rows.
-            size = layer.num_embeddings
-            known = [k for k in range(size) if k not in (game.padding, layer.padding_idx)]
+            size = first.num_embeddings
+            known = [k for k in range(size) if k not in (game.padding, first.padding_idx)]
             self.any_token = known[len(known) // 2]
         else:
             own = event if len(event) == 1 else (event[0], *(1 for _ in event[1:]))
@@ -167,7 +138,7 @@ class AdaptedModel(_OfOutputs):
         )
 
     def raw(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m raw"]:
         rows = x[:, None].expand(-1, mask.shape[1], *x.shape[1:]).flatten(0, 1)
         absent = (self.used(x)[:, None] * (1 - self.present(mask).to(x.dtype))).flatten(0, 1)
@@ -175,7 +146,7 @@ class AdaptedModel(_OfOutputs):
             rows = torch.where(absent > 0, self.any_token, rows).long()
         else:
             rows = (1 - absent) * rows + absent * self.instead
-        with self.absence.of(absent):
+        with self.absence.of(rows, absent):
             found, _ = as_outputs(self.module(rows))
         return found.reshape(rows.shape[0], -1).unflatten(0, mask.shape[:2])
 
@@ -195,9 +166,115 @@ class AdaptedModel(_OfOutputs):
             there = without_padding(x, self.game.players)
             self.instead.copy_(there.mean((0, *axes)).reshape(self.instead.shape))
 
-    def linearized_cost(self, outputs: int) -> float | None:
-        # At an absent token the derivative is that of the token which stands for it.
-        return None if self.of_tokens else super().linearized_cost(outputs)
+
+class AbsenceWeights(nn.Module):
+    """Weights of a layer for what is absent, which a hook adds to what it gives.
+
+    The layer stays in its place, where the rest of a model may ask for its weights.
+
+    Args:
+        name: of the layer, for errors.
+        layer: it sees rows as they are, or flattened, in its first call in one of the model.
+    """
+
+    def __init__(self, name: str, layer: Any) -> None:
+        super().__init__()
+        self.name = name
+        self.expected: tuple[Tensor, Tensor] | None = None
+        if isinstance(layer, _TOKENS):
+            self.vector = nn.Parameter(layer.weight.detach().mean(0))
+        else:
+            self.of_absence = _without_weight(layer)
+        layer.register_forward_hook(self.hook, with_kwargs=True)
+
+    @contextmanager
+    def of(self, rows: Tensor, absent: Float[Tensor, "rows *event"]) -> Iterator[None]:
+        """The context of one call of the model, on rows that lack these elements (1).
+
+        Raises:
+            ValueError: the layer does not see the rows.
+        """
+        self.expected = rows, absent
+        try:
+            yield
+            if self.expected is not None:
+                raise ValueError(self._told("is not called"))
+        finally:
+            self.expected = None  # With its graph it could not be copied.
+
+    def hook(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Tensor) -> Any:
+        """What the layer gives; of a call that sees no rows, as it is."""
+        if self.expected is None:
+            return None
+        (rows, absent), self.expected = self.expected, None
+        given = dict(zip(("input", "offsets", "per_sample_weights"), args, strict=False)) | kwargs
+        inputs = given["input"]
+        flat = isinstance(layer, nn.EmbeddingBag) and inputs.ndim == 1
+        sees = inputs.numel() == rows.numel() and (flat or _sees(inputs, rows))
+        if sees and isinstance(layer, _TOKENS) and not torch.compiler.is_exporting():
+            sees = torch.equal(inputs.flatten(), rows.flatten())
+        if not sees:
+            raise ValueError(
+                self._told(f"gets {tuple(inputs.shape)} for rows of shape {tuple(rows.shape)}")
+            )
+        absent = absent.reshape(inputs.shape).to(found.dtype)
+        if isinstance(layer, nn.Embedding):
+            return found + absent[..., None] * (self.vector - found)
+        if not isinstance(layer, nn.EmbeddingBag):
+            # Without the hooks that a user's layer may have.
+            return found + self.of_absence.forward(absent)
+        # A bag of embeddings is made again, with one more token, the absent one.
+        tokens = torch.where(absent > 0, layer.num_embeddings, inputs)
+        return F.embedding_bag(
+            tokens,
+            torch.cat((layer.weight, self.vector[None])),
+            given.get("offsets"),
+            mode=layer.mode,
+            per_sample_weights=given.get("per_sample_weights"),
+            include_last_offset=layer.include_last_offset,
+            padding_idx=layer.padding_idx,
+        )
+
+    def _told(self, what: str) -> str:
+        return (
+            f"Expected the layer {self.name!r} of the model for network='model' to see the rows as "
+            f"they are, or flattened, to give it weights for absent elements, but it {what}. "
+            f"{_INSTEAD}"
+        )
+
+
+def _first_layer(module: nn.Module, name: str | None) -> tuple[str, Any]:
+    """The layer of this name, or the first that may see rows."""
+    layers = {
+        own: each for own, each in module.named_modules() if isinstance(each, (*_NUMBERS, *_TOKENS))
+    }
+    name = next(iter(layers), None) if name is None else name
+    if name is None or name not in layers:
+        what = f"has no {name!r} among {shown(layers)}" if layers else "has none"
+        raise ValueError(
+            "Expected a model for network='model' with a Linear, Conv1d, Conv2d, Embedding or "
+            f"EmbeddingBag, to give it weights for absent elements, but {type(module).__name__} "
+            f"{what}. {_INSTEAD}"
+        )
+    return name, layers[name]
+
+
+def _sees(inputs: Tensor, rows: Tensor) -> bool:
+    """Whether these may be the rows, but for axes of length 1."""
+    event, flat = ([n for n in x.shape[1:] if n > 1] for x in (rows, rows.flatten(1)))
+    return len(inputs) == len(rows) and [n for n in inputs.shape[1:] if n > 1] in (event, flat)
+
+
+def _without_weight(layer: Any) -> nn.Module:
+    """A layer of the same shape, and with the same padding of its own, that gives zeros."""
+    other = copy.deepcopy(layer)
+    if parametrize.is_parametrized(layer):
+        # To remove parametrizations from a copy removes them from the layer, too.
+        other.__class__ = parametrize.type_before_parametrizations(layer)
+        del other.parametrizations
+    other.weight = nn.Parameter(torch.zeros_like(layer.weight))
+    other.register_parameter("bias", None)
+    return other
 
 
 def _checked(module: nn.Module, what: str) -> nn.Module:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
 # Options of the networks; None for the usual ones of each.
-OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vocabulary"))
+OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vocabulary", "layer"))
 
 # The file of a teacher's values, beside the checkpoints.
 _TARGETS = "teacher.ckpt"
@@ -92,8 +92,9 @@ def fit_surrogate(
             - "transformer": attention over tokens, which are rows of whole numbers, or over patches
               of pictures and segments of series;
             - "model": a copy of the model itself, a torch module, which gets what is absent and is
-              fine-tuned (Covert et al. 2023): for a model with a good backbone, whose first layer,
-              linear, a convolution or an embedding, sees the elements of rows one by one;
+              fine-tuned (Covert et al. 2023): for a model with a good backbone. Its first layer,
+              linear, a convolution or an embedding, sees rows as they are; another one that does is
+              named by `layer="embedding"`;
             - a torch module of your own that gives outputs of T for `(x ⊙ mask, mask)` or, of a
               model in double precision, what is added to one of its outputs.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose

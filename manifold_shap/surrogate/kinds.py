@@ -55,8 +55,8 @@ def network_settings(
 
     Args:
         kind: one of `KINDS`.
-        options: `hidden`, `activation`, `patch` and `vocabulary`; None for the usual ones of this
-            kind.
+        options: `hidden`, `activation`, `patch`, `vocabulary` and `layer`; None for the usual ones
+            of this kind.
         rows, model, space: see `SurrogateNetwork.settings_for`.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int64, Shaped
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.models import Model
@@ -25,11 +25,6 @@ from manifold_shap.training.rows import without_padding
 from manifold_shap.values import calls
 
 _SHORT = 64
-# Players from which on derivatives by the mask tell enough. Contributions of 784 pixels correlate
-# with them by 0.8 to 0.9, of 25 tokens or 64 patches by 0.65, which hardly reduces errors.
-_MANY_PLAYERS = 128
-# Multiplications in a product of matrices for the time of one element that is read and written.
-MEMORY_BOUND = 50
 # Numbers in memory during one call, 4 bytes each, and rows that are no fewer than usual. On a CPU
 # half of the time would go into fresh memory for layers that no cache holds.
 _NUMBERS, _NUMBERS_CPU, _MANY_ROWS = 2**27, 2**24, 4096
@@ -44,8 +39,6 @@ class SurrogateNetwork(nn.Module, ABC):
 
     Attributes:
         blocks: usual share of blocks among the coalitions in training, see `laws_for`.
-        cheap_contributions: whether exact ones of all players at one coalition take little longer
-            than linearized ones, see `amortized.contributions`.
         of_tokens: whether rows are tokens, whose numbers have no order.
 
     Args:
@@ -53,7 +46,6 @@ class SurrogateNetwork(nn.Module, ABC):
     """
 
     blocks: ClassVar[float] = 0.5
-    cheap_contributions: ClassVar[bool] = False
     of_tokens: bool = False
     index: Tensor
     x_mean: Tensor
@@ -79,13 +71,13 @@ class SurrogateNetwork(nn.Module, ABC):
 
     @abstractmethod
     def raw(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         """What `finished` makes outputs of.
 
         Args:
             x: rows, as they come.
-            mask: coalitions; for `linearized`, which differentiates by them, numbers from 0 to 1.
+            mask: coalitions.
         """
 
     # -- may be overridden ------------------------------------------------------------------
@@ -176,63 +168,6 @@ class SurrogateNetwork(nn.Module, ABC):
         """
         return calls.around(self._values, x, mask, torch.zeros_like(mask[..., 0]).long(), most)
 
-    def linearized(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        chosen: Int64[Tensor, " chosen"] | None = None,
-    ) -> Float[Tensor, "batch m places chosen"]:
-        """As `around`, by derivatives at the coalition; exact for the coalition itself.
-
-        Here the whole network is replaced by its derivative with respect to the mask, up to the
-        softmax at its end.
-
-        Args:
-            x: rows.
-            mask: coalitions.
-            chosen: numbers of the outputs that are asked for; by default all. Each costs a backward
-                pass.
-        """
-        with torch.inference_mode(False), torch.enable_grad():
-            leaf = mask.to(x.dtype).clone().requires_grad_()
-            raw = self.raw(x.clone(), leaf)
-            score = self.scores(raw.to(torch.promote_types(raw.dtype, x.dtype)), chosen)
-            slope = slopes(score, leaf, rows=2)
-        moved = torch.where(mask, -1.0, 1.0)[..., None, :] * slope
-        score = score.detach()[..., None]
-        return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
-
-    def linearized_cost(self, outputs: int) -> float | None:
-        """What `linearized` costs for a coalition and so many outputs, in values one by one.
-
-        None where it is too far from `around` to be worth anything.
-        """
-        return None if self.players < _MANY_PLAYERS else 1.0 + 2.0 * outputs
-
-    def scores(
-        self, raw: Float[Tensor, "*batch outputs"], chosen: Int64[Tensor, " chosen"] | None
-    ) -> Float[Tensor, "*batch scores"]:
-        """What derivatives are taken of, and `of_scores` makes the chosen outputs of.
-
-        These are raw outputs or, of a chosen class, its log-odds against all others, so that the
-        softmax at the end is exact for a single class, too.
-        """
-        if chosen is None:
-            return raw
-        if not self.game.on_simplex:
-            return raw[..., chosen]
-        return raw[..., chosen] - _others(raw, chosen).logsumexp(-1)
-
-    def of_scores(
-        self, scores: Float[Tensor, "*batch scores"], chosen: Int64[Tensor, " chosen"] | None
-    ) -> Float[Tensor, "*batch chosen"]:
-        """Outputs of T, by default all, from their `scores`."""
-        if chosen is None:
-            return self.finished(scores)
-        if self.game.on_simplex:
-            return scores.sigmoid()
-        return self.target_mean[chosen] + self.target_scale[chosen] * scores
-
     @property
     def numbers(self) -> int:
         """How many numbers one row takes in memory on its way through, about."""
@@ -257,7 +192,7 @@ class SurrogateNetwork(nn.Module, ABC):
         found = (x - self.x_mean) / self.x_scale
         return found if self.game.padding is None else found * self.used(x)
 
-    def present(self, mask: Shaped[Tensor, "batch m players"]) -> Shaped[Tensor, "batch m *event"]:
+    def present(self, mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m *event"]:
         """Masks over players, or the first of them, as masks over the elements of rows."""
         missing = self.players - mask.shape[-1]
         return F.pad(mask, (0, missing))[..., self.index]
@@ -267,14 +202,14 @@ class SurrogateNetwork(nn.Module, ABC):
         return self.game.players.owners(x) >= 0
 
     def known(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m *event"]:
         """1 for the elements of present players, padding apart."""
         present = self.present(mask).to(x.dtype)
         return present if self.game.padding is None else present * self.used(x)[:, None]
 
     def masked(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "pairs channels *size"]:
         """Pictures or series, standardised, of every pair of a row and a coalition.
 
@@ -294,45 +229,3 @@ class SurrogateNetwork(nn.Module, ABC):
 
     def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
         return self(x, mask)
-
-
-def slopes(outputs: Float[Tensor, "*batch outputs"], inputs: Tensor, rows: int) -> Tensor:
-    """Derivatives of each output by the inputs of its own row, by one backward pass each.
-
-    Args:
-        outputs: of rows.
-        inputs: `[*batch, *inputs]`, that they were computed from row by row.
-        rows: axes of rows.
-
-    Returns:
-        derivatives `[*batch, outputs, *inputs]`.
-
-    >>> x = torch.tensor([[1.0, 2.0]], requires_grad=True)
-    >>> slopes(torch.stack((x.sum(1), x.prod(1)), dim=1), x, rows=1)
-    tensor([[[1., 1.],
-             [2., 1.]]])
-    """
-    each = [
-        torch.autograd.grad(own.sum(), inputs, retain_graph=True)[0] for own in outputs.unbind(-1)
-    ]
-    return torch.stack(each, dim=rows)
-
-
-def slopes_of_log_odds(
-    raw: Float[Tensor, "*batch outputs"], chosen: Int64[Tensor, " chosen"]
-) -> Float[Tensor, "*batch chosen outputs"]:
-    """Derivatives of the log-odds of chosen classes by all raw outputs.
-
-    >>> slopes_of_log_odds(torch.zeros(3), torch.tensor([2]))
-    tensor([[-0.5000, -0.5000,  1.0000]])
-    """
-    own = torch.eye(raw.shape[-1], device=raw.device, dtype=raw.dtype)[chosen]
-    return own - _others(raw, chosen).softmax(-1)
-
-
-def _others(
-    raw: Float[Tensor, "*batch outputs"], chosen: Int64[Tensor, " chosen"]
-) -> Float[Tensor, "*batch chosen outputs"]:
-    """Raw outputs of all classes but, for each chosen one, its own."""
-    own = torch.arange(raw.shape[-1], device=raw.device) == chosen.to(raw.device)[:, None]
-    return raw[..., None, :].masked_fill(own, -torch.inf)

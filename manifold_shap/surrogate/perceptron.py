@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64, Shaped
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.nn import (
@@ -15,17 +15,15 @@ from manifold_shap.nn import (
     value_and_slope,
 )
 from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.network import (
-    MEMORY_BOUND,
-    SurrogateNetwork,
-    slopes_of_log_odds,
-)
+from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.training.rows import without_padding
 
 # Bins of an element that is encoded piecewise linearly, and the least width of one, in standard
 # deviations: a value that is frequent has a bin of its own, a step.
 BINS = 16
 _LEAST_WIDTH = 1e-5
+# Multiplications in a product of matrices for the time of one element that is read and written.
+_MEMORY_BOUND = 50
 
 
 class Perceptron(SurrogateNetwork):
@@ -44,7 +42,6 @@ class Perceptron(SurrogateNetwork):
     """
 
     blocks = 0.0
-    cheap_contributions = True
     binned: Tensor
     edges: Tensor
 
@@ -78,7 +75,7 @@ class Perceptron(SurrogateNetwork):
         return {"binned": elements_to_bin(x)}
 
     def raw(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         if self.of_length is not None:
             mask = mask * self.game.players.owned(x)[:, None, : mask.shape[2]]
@@ -115,6 +112,11 @@ class Perceptron(SurrogateNetwork):
         What a player adds to the first layer is known, so its activations are exact at little cost.
         The derivative is taken at the coalition, and is one for all players; the softmax at the end
         is exact again.
+
+        Args:
+            x: rows.
+            mask: coalitions.
+            chosen: numbers of the outputs that are asked for; by default all.
         """
         terms, first, change = self._around(x, mask)
         activation, behind = self.rest[0], self.rest[1:]
@@ -131,12 +133,20 @@ class Perceptron(SurrogateNetwork):
         out, slope = value_and_slope(behind, active)
         # Small changes of large numbers: in single precision.
         out = out.to(torch.promote_types(out.dtype, torch.float32))
+        score = out
         if chosen is not None and self.game.on_simplex:
+            # The softmax of a chosen class is the sigmoid of its log-odds against all others.
+            score = out[..., chosen] - _others(out, chosen).logsumexp(-1)
             slope = slopes_of_log_odds(out, chosen).to(slope.dtype) @ slope
         elif chosen is not None:
-            slope = slope[..., chosen, :]
-        score, moved = self.scores(out, chosen)[..., None], slope.to(terms.dtype) @ toggled.mT
-        return self.of_scores(torch.cat((score, score + moved), dim=-1).mT, chosen)
+            score, slope = out[..., chosen], slope[..., chosen, :]
+        moved = slope.to(terms.dtype) @ toggled.mT
+        found = torch.cat((score[..., None], score[..., None] + moved), dim=-1).mT
+        if chosen is None:
+            return self.finished(found)
+        if self.game.on_simplex:
+            return found.sigmoid()
+        return self.target_mean[chosen] + self.target_scale[chosen] * found
 
     def linearized_cost(self, outputs: int) -> float:
         """What `linearized` costs for a coalition and so many outputs, in values one by one.
@@ -146,9 +156,9 @@ class Perceptron(SurrogateNetwork):
         dozens of them.
         """
         layers = self.behind
-        one = sum(layer.weight.numel() + MEMORY_BOUND * layer.in_features for layer in layers)
+        one = sum(layer.weight.numel() + _MEMORY_BOUND * layer.in_features for layer in layers)
         width = layers[0].in_features
-        return outputs + self.first.players * width * (outputs + MEMORY_BOUND) / one
+        return outputs + self.first.players * width * (outputs + _MEMORY_BOUND) / one
 
     @property
     def numbers(self) -> int:
@@ -221,3 +231,23 @@ def elements_to_bin(x: Float[Tensor, "rows *event"]) -> list[int]:
     if x.ndim > 2:
         return []
     return [element for element, own in enumerate(x.T) if len(own.unique()) > BINS]
+
+
+def slopes_of_log_odds(
+    raw: Float[Tensor, "*batch outputs"], chosen: Int64[Tensor, " chosen"]
+) -> Float[Tensor, "*batch chosen outputs"]:
+    """Derivatives of the log-odds of chosen classes by all raw outputs.
+
+    >>> slopes_of_log_odds(torch.zeros(3), torch.tensor([2]))
+    tensor([[-0.5000, -0.5000,  1.0000]])
+    """
+    own = torch.eye(raw.shape[-1], device=raw.device, dtype=raw.dtype)[chosen]
+    return own - _others(raw, chosen).softmax(-1)
+
+
+def _others(
+    raw: Float[Tensor, "*batch outputs"], chosen: Int64[Tensor, " chosen"]
+) -> Float[Tensor, "*batch chosen outputs"]:
+    """Raw outputs of all classes but, for each chosen one, its own."""
+    own = torch.arange(raw.shape[-1], device=raw.device) == chosen.to(raw.device)[:, None]
+    return raw[..., None, :].masked_fill(own, -torch.inf)

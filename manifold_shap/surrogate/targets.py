@@ -13,7 +13,6 @@ from manifold_shap.io.files import digest, load_checkpoint, save_checkpoint
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.distillation import disagreement
-from manifold_shap.training.devices import is_first
 from manifold_shap.training.rows import TrainingRows
 from manifold_shap.values import reference_outputs
 
@@ -66,9 +65,7 @@ def _read_or_compute(
     if not path.exists():
         target = compute(rows)
         state = {"hyper_parameters": about, "state_dict": {}}
-        if is_first():
-            kept = {"kind": "targets", "target": target, "extent": rows.extent, **state}
-            save_checkpoint(path, kept)
+        save_checkpoint(path, {"kind": "targets", "target": target, "extent": rows.extent, **state})
         return target
     found = load_checkpoint(path, "targets")
     known, again = found["target"][probes], compute(few)

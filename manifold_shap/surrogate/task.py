@@ -37,6 +37,8 @@ class SurrogateOptions(TrainingOptions, total=False):
         vocabulary: how many tokens there are for a transformer of tokens, numbered from 0; by
             default those up to the largest in the rows of the training. Rows with others are
             refused, so give that of the model.
+        layer: of network="model", the name of the layer that sees rows as they are, see
+            `AdaptedModel`; by default the first Linear, Conv1d, Conv2d, Embedding or EmbeddingBag.
         blocks: share of the coalitions in training that are blocks of neighbours, rather than
             scattered players, see `laws_for`: for superpixels, words and other groups of the
             players. By default a half where players have neighbours, and none for a perceptron.
@@ -46,6 +48,7 @@ class SurrogateOptions(TrainingOptions, total=False):
     activation: str | None
     patch: int | None
     vocabulary: int | None
+    layer: str | None
     blocks: float | None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_whole
@@ -85,14 +85,14 @@ class Transformer(SurrogateNetwork):
         return {"vocabulary": max(map(tokens_in, rows))} if rows[0].ndim == 2 else {}
 
     def raw(
-        self, x: Float[Tensor, "batch *event"], mask: Shaped[Tensor, "batch m players"]
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         return self.last(self.read(x, mask, self.reader)[:, 0]).unflatten(0, mask.shape[:2])
 
     def read(
         self,
         x: Float[Tensor, "batch *event"],
-        mask: Shaped[Tensor, "batch m players"],
+        mask: Bool[Tensor, "batch m players"],
         reader: Float[Tensor, "*pairs width"],
     ) -> Float[Tensor, "pairs places width"]:
         """Vectors of a reader and, behind it, of the positions that are used in some row.

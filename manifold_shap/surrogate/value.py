@@ -16,6 +16,7 @@ from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Linearized
@@ -167,15 +168,18 @@ class SurrogateValue(ModelValue):
             return self.placed(self.surrogate.around(encoded(x, self.schema), mask, most))
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
-        """The network, or part of it, replaced by its derivative: `SurrogateNetwork.linearized`."""
-        cost = self.surrogate.linearized_cost(len(self.outputs if chosen is None else chosen))
+        """Part of a fully connected network replaced by its derivative: `Perceptron.linearized`."""
+        network = self.surrogate
+        if not isinstance(network, Perceptron):
+            return None
 
         def around(x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None) -> Tensor:
             with self.products():
-                found = self.surrogate.linearized(encoded(x, self.schema), mask, chosen)
+                found = network.linearized(encoded(x, self.schema), mask, chosen)
                 return self.placed(found, ... if chosen is None else chosen)
 
-        return None if cost is None else Linearized(cost, around)
+        cost = network.linearized_cost(len(self.outputs if chosen is None else chosen))
+        return Linearized(cost, around)
 
 
 def _multiplies_in_bfloat16(device: torch.device) -> bool:

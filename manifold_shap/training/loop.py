@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import Timeout
 
-from manifold_shap.io.files import locked, remove
 from manifold_shap.training.batches import Parts
-from manifold_shap.training.devices import is_first
 from manifold_shap.training.task import Task
 
 
@@ -27,8 +24,8 @@ def train(
     same training, it is continued, with the same result as without the interruption.
 
     On several devices a step is on `batch_size` rows of all of them together, the same rows as on
-    one; what the loss draws differs between them. The processes are started here, or by `torchrun`
-    and the like; then each of them has to call this, and ends with the same weights.
+    one; what the loss draws differs between them. Lightning starts the processes (`ddp_spawn`), or
+    `torchrun` and the like do; then each of them has to call this, and ends with the same weights.
 
     Args:
         task: what to train; it ends on the CPU, with the weights that were kept.
@@ -43,10 +40,8 @@ def train(
 
     Raises:
         ValueError: the loss is not finite; settings that Lightning or this machine refuses; the
-            directory holds another training, or not for all processes the same.
-        FileExistsError: another training is at work in the directory.
-        OSError: no space for the checkpoints, or a process ended; the earlier ones stay.
-        MemoryError: a batch takes more memory than there is; the earlier checkpoints stay.
+            directory holds another training.
+        OSError: no space for the checkpoints; the earlier ones stay.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in the directory.
     """
     from manifold_shap.training.runner import fit
@@ -55,36 +50,10 @@ def train(
         task.recognise(*rows, *validation)
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(options["directory"] or scratch)
-        with _only_one_in(directory):
-            kept, epochs, seconds = fit(task, rows, validation, directory, options)
+        kept, epochs, seconds = fit(task, rows, validation, directory, options)
     task.load_state_dict(kept["state_dict"])
     task.eval().cpu()
     return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
-
-
-@contextmanager
-def _only_one_in(directory: Path) -> Iterator[None]:
-    """Keep other trainings out of a directory; of several processes, the first one does.
-
-    Raises:
-        FileExistsError: another training is at work there.
-    """
-    if not is_first():
-        yield
-        return
-    path = directory / "lock"
-    try:
-        lock = locked(path)
-    except Timeout as error:
-        raise FileExistsError(
-            f"Expected to be the only training in {directory} but another one is at work in it; "
-            "wait until that is done, or choose another `directory`."
-        ) from error
-    try:
-        yield
-    finally:
-        remove(path)
-        lock.release()
 
 
 @contextmanager

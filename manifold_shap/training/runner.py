@@ -1,8 +1,5 @@
 """Runs a training with Lightning: checkpoints, early stopping, averaged weights, resumption."""
 
-import copy
-import logging
-import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,21 +17,14 @@ from lightning.pytorch.callbacks import (
     ModelCheckpoint,
     WeightAveraging,
 )
-from lightning.pytorch.strategies import DDPStrategy
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from manifold_shap._memory import lacks_memory
 from manifold_shap._messages import shown
 from manifold_shap._progress import progress_bar
-from manifold_shap._stored import reraise_worker_errors
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import Parts
-from manifold_shap.training.devices import broadcast_from_first, on_devices
-from manifold_shap.training.shell import Batches, Shell
+from manifold_shap.training.shell import LOGGERS, Batches, Shell, silence
 from manifold_shap.training.task import Task
-
-# What libraries say where another process has ended.
-_LOST_CONNECTION = r"gloo|NCCL|[Cc]onnection (closed|reset)|ProcessGroup"
 
 _PRECISIONS = ("32-true", "64-true", "bf16-mixed", "16-mixed")
 
@@ -51,122 +41,65 @@ def fit(
     Returns:
         The checkpoint that was kept; epochs and seconds, those before an interruption included.
     """
-    with _quiet():
-        runner = _runner(directory, options["max_epochs"], [], options)
-    count = _processes_to_start(runner)
-    if count == 1:
-        return _fit(task, rows, validation, directory, options)
-    # In a process that was started nobody would be looking, and no more are to be started.
-    shown = {"progress": not progress_bar(options["progress"]).disable}
-    given = dict(options["trainer"] or {})
-    if isinstance(strategy := given.get("strategy"), str):
-        given["strategy"] = re.sub("_(spawn|fork|notebook)", "", strategy)
-    trainer = {"trainer": given}
-    own = (task, rows, validation, directory, {**options, **shown, **trainer})
-    epochs, seconds = on_devices(count, _fit_apart, *own)
-    return load_checkpoint(directory / "best.ckpt", task.kind), epochs, seconds
-
-
-def _fit_apart(task: Task, *others: Any) -> tuple[int, float]:
-    # Tensors come here in shared memory: rows stay there, but each process has its own weights.
-    _, epochs, seconds = _fit(copy.deepcopy(task), *others)
-    return epochs, seconds
-
-
-def _fit(
-    task: Task,
-    rows: Parts,
-    validation: Parts,
-    directory: Path,
-    options: Mapping[str, Any],
-) -> tuple[dict[str, Any], int, float]:
-    """The same in this process, or in its part of those of the training."""
     last, epochs = directory / "last.ckpt", options["max_epochs"]
     before = task.interrupted(last)
     if before is not None and _stopped_early(before):
         epochs = before["epoch"] + 1
     started = time.perf_counter() - (before["seconds"] if before else 0.0)
-    about = (task.kind, task.settings, len(rows[0]), len(validation[0]), before and before["epoch"])
-    shell = Shell(task, about, started, options["progress"])
+    # In a process that Lightning starts nobody would be looking.
+    shell = Shell(task, started, not progress_bar(options["progress"]).disable)
     batches = Batches(rows, validation, options["batch_size"], options["seed"])
-    with _quiet(), reraise_worker_errors(), _translate_errors(options["batch_size"]):
-        callbacks = _callbacks(directory, options)
-        runner = _runner(directory, epochs, callbacks, options)
+    with _quiet():
+        runner = _runner(directory, epochs, options)
         try:
             resumed = last if before else None
             runner.fit(shell, datamodule=batches, ckpt_path=resumed, weights_only=True)
+        except SystemExit as error:
+            # What Lightning makes of Ctrl-C; it would end a notebook.
+            raise KeyboardInterrupt from error
         finally:
             shell.bar.close()
-
-    def found() -> tuple[dict[str, Any], int, float]:
+    found: Any = None
+    if runner.is_global_zero:
         # Only what can be read back counts as trained.
         kept = load_checkpoint(directory / "best.ckpt", task.kind)
-        return kept, runner.current_epoch, time.perf_counter() - started
-
-    return found() if runner.world_size == 1 else broadcast_from_first(found)
-
-
-@contextmanager
-def _translate_errors(size: int) -> Iterator[None]:
-    """Raise errors that say what to do: lack of space or memory, a lost process, an interruption.
-
-    Raises:
-        KeyboardInterrupt, MemoryError, OSError: those.
-    """
-    try:
-        yield
-    except SystemExit as error:
-        # What Lightning makes of Ctrl-C; it would end a notebook.
-        raise KeyboardInterrupt from error
-    except (RuntimeError, MemoryError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        if lacks_memory(error):
-            raise MemoryError(
-                f"Expected batches of {size} rows to fit the memory of the training's device but "
-                f"they do not ({reason}); choose a smaller `batch_size`, which is another training "
-                "and begins anew, or a smaller network. The checkpoints so far stay."
-            ) from error
-        if re.search(_LOST_CONNECTION, reason):
-            raise ChildProcessError(
-                "Expected every process of the training to come to its end but another one has "
-                f"ended ({reason.partition('. This is')[0]}). Checkpoints in `directory` stay, and "
-                "the same call continues from the last."
-            ) from error
-        raise
+        found = kept, load_checkpoint(last, task.kind)["epoch"] + 1
+    kept, epochs = runner.strategy.broadcast(found)
+    return kept, epochs, time.perf_counter() - started
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence Lightning's advertisements and the warnings that do not apply here."""
-    loggers = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
+    levels = [logger.level for logger in LOGGERS]
     try:
         with warnings.catch_warnings():
-            # Batches are gathered from memory: worker processes would only slow them down.
-            warnings.filterwarnings("ignore", ".*does not have many workers.*")
-            warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
-            # Lightning 2.6 still uses a check that torch 2.10 deprecated.
-            warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
+            silence()
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, level in zip(LOGGERS, levels, strict=True):
             logger.setLevel(level)
 
 
-def _runner(
-    directory: Path, epochs: int, callbacks: list[Callback], options: Mapping[str, Any]
-) -> L.Trainer:
+def _runner(directory: Path, epochs: int, options: Mapping[str, Any]) -> L.Trainer:
     given = dict(options["trainer"] or {})
+    more = given.pop("callbacks", None) or []
     silent = dict.fromkeys(("logger", "enable_model_summary", "enable_progress_bar"), False)
-    usual = {"callbacks": callbacks, "default_root_dir": directory, "max_epochs": epochs}
+    usual: dict[str, Any] = {"default_root_dir": directory, "max_epochs": epochs}
     # An epoch may have fewer steps than Lightning expects between two points of a curve.
-    usual["log_every_n_steps"] = 1
-    try:
+    usual |= {"log_every_n_steps": 1, "num_sanity_val_steps": 0}
+
+    def made(**own: Any) -> L.Trainer:
         # Batches are cut into the parts of several processes by their own sampler.
-        always = {"num_sanity_val_steps": 0, **given, "use_distributed_sampler": False}
-        runner = L.Trainer(**{**silent, **usual, **always})
+        always = {"use_distributed_sampler": False, **own}
+        callbacks = _callbacks(directory, options)
+        callbacks += [more] if isinstance(more, Callback) else more
+        return L.Trainer(**{**silent, **usual, "callbacks": callbacks, **given, **always})
+
+    try:
+        runner = made()
+        if "strategy" not in given and _runs_the_program_again(runner):
+            runner = made(strategy="ddp_spawn")
     except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise ValueError(
             "Expected `trainer` settings that Lightning and this machine can run but got "
@@ -188,20 +121,19 @@ class _WholeFiles(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
     ) -> None:
-        save_checkpoint(path, checkpoint)
+        if "kind" in checkpoint:
+            save_checkpoint(path, checkpoint)
+        else:  # Weights by which a process of Lightning's hands over what it has trained.
+            super().save_checkpoint(checkpoint, path, storage_options)
 
 
-def _processes_to_start(runner: L.Trainer) -> int:
-    """Processes of this machine that the training needs; 1 if this is one, or someone starts them.
-
-    Lightning would run the whole program again for each, and what comes before and after with it.
-    """
-    strategy = runner.strategy
-    if not isinstance(strategy, DDPStrategy) or runner.num_nodes > 1:
-        return 1
-    environment = strategy.cluster_environment
-    is_started = environment is not None and environment.creates_processes_externally
-    return 1 if is_started else runner.num_devices
+def _runs_the_program_again(runner: L.Trainer) -> bool:
+    """Whether Lightning would start the whole program once more for each further device."""
+    if runner.num_devices == 1:
+        return False
+    strategy: Any = runner.strategy
+    external = strategy.cluster_environment.creates_processes_externally
+    return not (strategy.launcher.is_interactive_compatible or external)
 
 
 def _callbacks(directory: Path, options: Mapping[str, Any]) -> list[Callback]:
@@ -209,7 +141,7 @@ def _callbacks(directory: Path, options: Mapping[str, Any]) -> list[Callback]:
     callbacks: list[Callback] = []
     if decay is not None:
         # Averaging comes first: the checkpoints must see the weights that it has swapped in.
-        average = get_ema_multi_avg_fn(decay)
+        average = partial(_average, decay)
         callbacks.append(WeightAveraging(use_buffers=False, multi_avg_fn=average))
     if patience is not None:
         stop = EarlyStopping("validation", patience=patience, check_on_train_epoch_end=False)
@@ -225,3 +157,8 @@ def _callbacks(directory: Path, options: Mapping[str, Any]) -> list[Callback]:
 def _stopped_early(checkpoint: Mapping[str, Any]) -> bool:
     states = checkpoint.get("callbacks", {}).values()
     return any(state.get("stopped_epoch", 0) > 0 for state in states)
+
+
+def _average(decay: float, *lists: Any) -> None:
+    """One step of a moving average; other processes take it by its name."""
+    get_ema_multi_avg_fn(decay)(*lists)

@@ -1,7 +1,10 @@
 """Takes the steps of a training and of its validation, in one process or several, for Lightning."""
 
+import logging
 import math
+import multiprocessing
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +29,20 @@ _EVERY = 20
 _LEAST_BATCHES = 100
 
 
+LOGGERS = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
+
+
+def silence() -> None:
+    """Silence Lightning's advertisements and the warnings that do not apply here."""
+    for logger in LOGGERS:
+        logger.setLevel(logging.WARNING)
+    # Batches are gathered from memory: worker processes would only slow them down.
+    warnings.filterwarnings("ignore", ".*does not have many workers.*")
+    warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
+    # Lightning 2.6 still uses a check that torch 2.10 deprecated.
+    warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
+
+
 class Shell(L.LightningModule):
     """Gives a task the steps, the optimiser and the random numbers that all trainings share.
 
@@ -37,7 +54,6 @@ class Shell(L.LightningModule):
 
     Args:
         task: what to train.
-        about: what has to be the same in all processes, plain data.
         started: when the training would have begun had it never been interrupted.
         progress: whether a training of more than two seconds shows a bar over all of its steps.
     """
@@ -45,20 +61,14 @@ class Shell(L.LightningModule):
     # Of the class until a training starts: averaged weights are those of a copy of the shell.
     bar = tqdm(disable=True)
 
-    def __init__(self, task: Task, about: Any, started: float, progress: bool | None) -> None:
+    def __init__(self, task: Task, started: float = 0.0, progress: bool | None = False) -> None:
         super().__init__()
-        self.task, self.about, self.started, self.progress = task, about, started, progress
+        self.task, self.started, self.progress = task, started, progress
         self._losses: list[Tensor] = []
 
     def setup(self, stage: str) -> None:
-        strategy = self.trainer.strategy
-        same = strategy.broadcast(self.about) == self.about
-        if not strategy.reduce_boolean_decision(same, all=True):
-            raise ValueError(
-                f"Expected all {self.trainer.world_size} processes to be in the same training of a "
-                f"{self.task.kind}, begun or continued, but they differ; give all of them the same "
-                "settings and rows, and a `directory` on a disk that their machines share."
-            )
+        if multiprocessing.parent_process() is not None:
+            silence()
 
     def on_train_start(self) -> None:
         steps, done = int(self.trainer.estimated_stepping_batches), self.global_step

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
-from torch.overrides import TorchFunctionMode
 
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, check_text
@@ -49,8 +47,9 @@ class TrainingOptions(TypedDict, total=False):
         directory: keeps checkpoints, and an interrupted training found there is continued.
         trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`; with
             `"devices": 2` a step is on `batch_size` rows of both together, and a script has its
-            calls under `if __name__ == "__main__":`. Each process draws coalitions by the step and
-            its own number: of the same law as one process alone, but other ones.
+            calls under `if __name__ == "__main__":`, since Lightning starts processes that import
+            it (`ddp_spawn`; `"strategy"` chooses another way). Each of them draws coalitions by the
+            step and its own number: of the same law as one process alone, but other ones.
         progress: whether a training of more than two seconds shows a progress bar; by default
             where a person looks, see `progress_bar`.
     """
@@ -278,36 +277,6 @@ def centred(target: Tensor, center: Tensor | None) -> Tensor:
 AnyTask = TypeVar("AnyTask", bound=Task)
 
 
-class _NoLargerThan(TorchFunctionMode):
-    """Refuses to make tensors of more elements: a few bytes of settings could ask for any size."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.most = most
-
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        size = args[0] if args and isinstance(args[0], tuple | list) else args
-        if function is torch.empty and math.prod(size) > self.most:
-            raise ValueError(
-                f"its settings ask for a layer of shape {tuple(size)}, its weights do not"
-            )
-        return function(*args, **(kwargs or {}))
-
-
-def rebuilt(make: Callable[[], AnyTask], weights: Mapping[str, Tensor]) -> AnyTask:
-    """A task with the weights of a file; none of its layers may be larger than the largest weight.
-
-    Raises:
-        AttributeError, LookupError, TypeError, RuntimeError, ValueError: they do not fit together.
-    """
-    with _NoLargerThan(max((each.numel() for each in weights.values()), default=0)):
-        task = make()
-    task.load_state_dict(weights)
-    return task
-
-
 def load_task(
     path: str | Path,
     of: type[AnyTask],
@@ -333,7 +302,8 @@ def load_task(
     settings = checkpoint["hyper_parameters"]
     others = [] if more is None else more(settings)
     try:
-        task = rebuilt(lambda: of(settings, *others), checkpoint["state_dict"])
+        task = of(settings, *others)
+        task.load_state_dict(checkpoint["state_dict"])
     except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(

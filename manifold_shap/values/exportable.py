@@ -22,12 +22,12 @@ class Exportable:
         which cells that training had none of are right, too. A graph checks neither rows nor masks.
 
         Args:
-            path: the file, or a URL that fsspec knows. Its suffix says what it becomes: `.onnx`, of
-                standard operators alone, or `.pt2`, which `torch.export.load` reads.
-            opset: of ONNX, version of the operators; by default what torch prefers.
+            path: the file, which ends in `.onnx`, or a URL that fsspec knows. What is written has
+                standard operators alone.
+            opset: version of the operators; by default what torch prefers.
 
         Raises:
-            ImportError: for `.onnx`, or for the URL, packages that are not there.
+            ImportError: packages that are not there.
             TypeError: values that are not those of one network; the error says which are.
             ValueError: another suffix, an opset that there is not, a network that cannot be traced.
             OSError: no space or no permission; what stood at `path` is left as it was.

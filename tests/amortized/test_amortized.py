@@ -11,7 +11,7 @@ from torch import nn
 import manifold_shap as ms
 from manifold_shap.amortized.contributions import contributions
 from manifold_shap.amortized.explainer import AmortizedExplainer
-from manifold_shap.amortized.perceptron import AmortizedPerceptron, _chance, _moments, _Reach
+from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -66,7 +66,7 @@ def test_labels_of_padded_rows_are_unbiased() -> None:
 
 
 @pytest.mark.usefixtures("many_calls")
-@pytest.mark.parametrize("batch_size", [1, 5, 12, 128])
+@pytest.mark.parametrize("batch_size", [5, 128])
 def test_labels_are_unbiased_for_any_batch_size(batch_size: int) -> None:
     """Means over 4,000 or so labels, of 24 numbers: beyond 4.5 errors once in 6,000 times."""
     value = network(8)
@@ -123,36 +123,6 @@ def test_values_sum_to_the_change_of_the_prediction(
     torch.testing.assert_close(phi.sum(1), change)
 
 
-@pytest.mark.parametrize("index", [[0, 1, 2, 3], [0, 1, 1, 2]])
-def test_moments_of_the_first_layer_are_those_of_all_coalitions(index: list[int]) -> None:
-    torch.manual_seed(0)
-    surrogate = Perceptron(GameShape((4,), index, 2, False), hidden=(5, 4))
-    rows, share = torch.randn(6, 4), torch.tensor([0.2, 0.7])
-    players = max(index) + 1
-    mask = torch.cartesian_prod(*[torch.tensor([False, True])] * players)
-    present = mask.sum(1)[:, None]
-    chance = share**present * (1 - share) ** (players - present)
-    reached = surrogate.first(rows, mask.expand(6, -1, -1))
-    mean = torch.einsum("mq,bmw->bqw", chance, reached)
-    variance = torch.einsum("mq,bmw->bqw", chance, reached.square()) - mean.square()
-    layer = _moments(surrogate, _Reach.of(surrogate, rows, rows), share)[0]
-    torch.testing.assert_close(layer.standing * layer.deviation, mean)
-    torch.testing.assert_close(layer.deviation, variance.sqrt(), rtol=1e-4, atol=1e-5)
-
-
-def test_moments_of_deeper_layers_are_close_to_those_of_coalitions() -> None:
-    """Of wide layers with many players, where sums are nearly normal and units independent."""
-    torch.manual_seed(0)
-    surrogate = Perceptron(GameShape((64,), list(range(64)), 2, False), hidden=(256, 32))
-    rows, share = torch.randn(1, 64), torch.tensor([0.5])
-    mask = torch.rand(1, 20_000, 64) < 0.5
-    reached = surrogate.rest[:2](surrogate.first(rows, mask))[0]
-    layer = _moments(surrogate, _Reach.of(surrogate, rows, rows), share)[1]
-    mean, deviation = (layer.standing * layer.deviation)[0, 0], layer.deviation[0, 0]
-    assert (mean - reached.mean(0)).square().mean().sqrt() < 0.1 * reached.mean(0).std()
-    assert (deviation / reached.std(0) - 1).abs().mean() < 0.25
-
-
 def test_without_training_it_is_exact_where_all_units_are_active() -> None:
     """The surrogate is linear there, and its slope is the same at every coalition."""
     torch.manual_seed(0)
@@ -167,17 +137,6 @@ def test_without_training_it_is_exact_where_all_units_are_active() -> None:
     phi = started(surrogate, change)(surrogate, rows, change)
     alone = surrogate(rows, torch.eye(3, dtype=torch.bool).expand(6, 3, 3)) - ends[:, :1]
     torch.testing.assert_close(phi, alone, rtol=1e-3, atol=1e-3)
-
-
-def test_training_improves_on_the_start() -> None:
-    value, x = network(8), uniform(2000, 8)
-    exact = ms.exact_shapley(value, held_out())
-    words = {"hidden": [64], "trainer": {"accelerator": "cpu"}}
-    short, long = (
-        ms.fit_amortized(value, x, max_epochs=epochs, learning_rate=rate, **words)
-        for epochs, rate in ((1, 1e-9), (3, 2e-3))
-    )
-    assert long.measure(exact) < 0.7 * short.measure(exact)
 
 
 def test_an_explanation_says_what_it_is(trained: AmortizedExplainer) -> None:
@@ -230,20 +189,6 @@ def test_half_precision_is_close(trained: AmortizedExplainer) -> None:
     assert (half(held_out()) - single).abs().max() < 0.05 * single.abs().max()
 
 
-@pytest.mark.parametrize("space", ["probability", "ilr"])
-def test_slopes_of_confident_rows_survive_half_precision(space: str) -> None:
-    surrogate = Perceptron(
-        GameShape((3,), [0, 1, 2], 2, ms.as_space(space).on_simplex), hidden=(4,)
-    )
-    explainer = started(surrogate, torch.ones(5, 2))
-    out, none = torch.tensor([[[7.0, 0.0]]]), torch.zeros(1, 1, 4)
-    exact = explainer._slopes(surrogate, out, none)
-    with torch.autocast("cpu", torch.bfloat16):
-        half = explainer._slopes(surrogate, out, none)
-    assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.float(), exact, rtol=0.01, atol=1e-6)
-
-
 @pytest.mark.usefixtures("any_type")
 def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
     x = torch.randn(20, 4)
@@ -271,21 +216,3 @@ def test_errors_at_the_door(trained: AmortizedExplainer) -> None:
         trained.explain(held_out(), batch_size=0)
     with pytest.raises(TypeError, match="Expected `value` to be a surrogate"):
         ms.load_amortized("none.ckpt", marginal)
-
-
-def test_chances_are_those_of_a_normal_number() -> None:
-    standing = torch.linspace(-6, 6, 101)
-    wanted = torch.special.ndtr(standing.double()).float()
-    torch.testing.assert_close(_chance(standing), wanted, rtol=0, atol=1e-6)
-
-
-def test_values_are_written_where_they_are_wanted(trained: AmortizedExplainer) -> None:
-    surrogate, x = trained.value.surrogate, held_out()
-    change = trained.value.prediction(x) - trained.value.expectation
-    wanted = trained.network(surrogate, x, change)
-    place = torch.full((50, 3, 8), torch.nan).mT
-    with torch.no_grad():
-        given = trained.network(surrogate, x, change, out=place)
-    assert given.data_ptr() == place.data_ptr()
-    torch.testing.assert_close(place, wanted.detach())
-    assert torch.equal(trained(x), place)

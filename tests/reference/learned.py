@@ -310,14 +310,6 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     return ms.fit_amortized(other("digits, transformer"), inputs["digits"]["reference"], **steps)
 
 
-@builds("digits amortised, convolutions")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    settings = {"hidden": [4, 4], "outputs": [3, 7], **steps}
-    return ms.fit_amortized(
-        other("digits, convolutions"), inputs["digits"]["reference"], **settings
-    )
-
-
 @builds("tokens amortised, transformer")
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     return ms.fit_amortized(other("tokens, transformer"), some_tokens(inputs)[0], **steps)

@@ -1,4 +1,4 @@
-"""Copies of the model to explain: which layer gets what is absent, and what it then computes."""
+"""Copies of the model to explain: the layer that gets what is absent, and what it computes."""
 
 from typing import Any
 
@@ -9,34 +9,10 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 import manifold_shap as ms
-from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
+from manifold_shap.surrogate.adapted import AdaptedModel
 from manifold_shap.surrogate.game import GameShape
-from manifold_shap.values.log_ratio import LogRatioOfMean
 
 PICTURE, SERIES, TOKENS = (2, 6, 6), (3, 8), (7,)
-
-
-class Patches(nn.Module):
-    """Cuts pictures into patches, channels last, and calls its layer by a keyword."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.last = nn.Linear(2 * 3 * 3, 5), nn.Linear(4 * 5, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        patches = x.unfold(2, 3, 3).unfold(3, 3, 3).permute(0, 2, 3, 4, 5, 1)
-        return self.last(self.first(input=patches.flatten(3).flatten(1, 2)).relu().flatten(1))
-
-
-class TimeFirst(nn.Module):
-    """Reads series along time, which is the first axis of its layer's input."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.recurrent = nn.Linear(3, 4), nn.GRU(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.recurrent(self.first(x.permute(2, 0, 1)))[0][-1]
 
 
 class Square(nn.Module):
@@ -59,37 +35,24 @@ class SamePadding(nn.Conv2d):
         return super().forward(F.pad(x, (0, 1, 0, 1)))
 
 
-class OneChannel(nn.Module):
-    """Sees the second channel alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.last = nn.Conv1d(1, 4, 3, padding=1), nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.last(self.first(x[:, 1:2]).relu().amax(2))
-
-
-def padded_convolution() -> nn.Module:
-    pad = nn.ZeroPad2d(1)
-    return nn.Sequential(pad, nn.Conv2d(2, 3, 3, padding=1, stride=2), nn.ReLU(), nn.Flatten(),
-                         nn.Linear(3 * 4 * 4, 3))  # fmt: skip
-
-
 NUMBERS: dict[str, tuple[tuple[int, ...], Any]] = {
-    "convolution": (PICTURE, padded_convolution),
-    "patches, channels last": (PICTURE, Patches),
-    "time first": (SERIES, TimeFirst),
     "one layer twice": (SERIES, Square),
-    "one channel": (SERIES, OneChannel),
     "in other units": (SERIES, lambda: InOtherUnits()),
+    "an axis of channels": (
+        (8,),
+        lambda: reads(nn.Conv1d(1, 4, 3), 4 * 6, nn.Unflatten(1, (1, 8))),
+    ),
     "padding of its own": (PICTURE, lambda: reads(SamePadding(2, 4, 3, 2), 4 * 9)),
     "normalised weights": (PICTURE, lambda: reads(weight_norm(nn.Conv2d(2, 4, 3, 2)), 4 * 4)),
 }
 
 
-def reads(first: nn.Module, width: int) -> nn.Module:
-    return nn.Sequential(first, nn.ReLU(), nn.Flatten(), nn.Linear(width, 3))
+# By default the first of a model.
+LAYER = {"one layer twice": "layer", "in other units": "inner.layer"}
+
+
+def reads(first: nn.Module, width: int, *before: nn.Module) -> nn.Module:
+    return nn.Sequential(*before, first, nn.ReLU(), nn.Flatten(), nn.Linear(width, 3))
 
 
 class InOtherUnits(nn.Module):
@@ -118,6 +81,15 @@ class Reader(nn.Module):
         used = torch.ones_like(tokens) if self.padding is None else tokens != self.padding
         summed = ((self.tokens(input=tokens) + places).tanh() * used[..., None]).sum(1)
         return self.last(summed / used.sum(1, keepdim=True).clamp(min=1))
+
+
+class Unused(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.other = nn.Linear(8, 3), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.first(x)[:, 0]
 
 
 class Bag(nn.Module):
@@ -161,17 +133,12 @@ def adapted(
     space: ms.OutputSpace | None = None,
     returns: str = "logits",
     classes: str = "abc",
+    layer: str | None = None,
 ) -> AdaptedModel:
     space = space or ms.Probability()
     index = range(torch.Size(event).numel())
     game = GameShape(event, index, len(space.outputs(classes)), space.on_simplex, padding)
-    return AdaptedModel(game, module, returns, space.settings).eval()
-
-
-def told_layer(network: AdaptedModel) -> Any:
-    """The layer that gets what is absent: the one with a hook."""
-    (layer,) = (part for part in network.module.modules() if part._forward_hooks)
-    return layer
+    return AdaptedModel(game, module, returns, space.settings, layer).eval()
 
 
 def some(event: tuple[int, ...], tokens: bool = False) -> tuple[Tensor, Tensor]:
@@ -191,10 +158,10 @@ def test_the_first_layer_is_told_which_of_its_inputs_are_absent(name: str) -> No
     event, make = NUMBERS[name]
     module = make()
     scale = 2.0 if name == "in other units" else 1.0
-    network = adapted(module, event)
+    network = adapted(module, event, layer=LAYER.get(name))
     x, mask = some(event)
     network.standardise(x, torch.zeros(5, 3))
-    layer = told_layer(network)
+    layer = network.module.get_submodule(network.absence.name)
     network.absence.of_absence.weight.copy_(0.5 * layer.weight)
     absent = 1 - network.present(mask)[:, 0].float()
     filled = torch.where(absent > 0, network.instead.expand(event), x)
@@ -228,117 +195,42 @@ def test_an_absent_token_is_one_more_token(name: str) -> None:
     torch.manual_seed(0)
     make, padding = OF_TOKENS[name]
     module = make()
-    network = adapted(module, TOKENS, padding)
+    layer = "bag" if isinstance(module, Bag) else "tokens"
+    network = adapted(module, TOKENS, padding, layer=layer)
     x, mask = some(TOKENS, tokens=True)
     if padding is not None:
         x[x == padding] = 1
         x[0, 5:] = padding
-    layer = told_layer(network)
-    network.absence.vector.copy_(layer.weight[7])
+    network.absence.vector.copy_(module.get_submodule(layer).weight[7])
     absent = ~network.present(mask)[:, 0] & (network.game.players.owners(x) >= 0)
     expected = module(torch.where(absent, 7, x).long()).softmax(-1)
     torch.testing.assert_close(network(x, mask)[:, 0], expected)
     assert network.instead is None
 
 
-class Reduced(nn.Module):
-    """Categories in a first column, beside two numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding, self.first = nn.Embedding(5, 2), nn.Linear(2, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.first(x[:, 1:]) + F.pad(self.embedding(x[:, 0].long()), (0, 1))
-
-
-class Functional(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Linear(3, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.first.weight)
-
-
 @pytest.mark.parametrize(
-    ("event", "module"),
+    ("event", "module", "layer", "words"),
     [
-        ((3,), Functional()),
-        ((3,), Reduced()),
-        (PICTURE, nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(2, 3, 3), nn.Flatten())),
-        (PICTURE, nn.Sequential(nn.Flatten(), nn.LayerNorm(72), nn.Linear(72, 3))),
-        ((1, 3), nn.Sequential(nn.Flatten(), nn.Softmax(-1))),
+        # Places are embedded before tokens.
+        (TOKENS, Reader(), None, "'places' .* to see the rows.*`layer=`.*`network=module`"),
+        (PICTURE, nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(2, 3, 3), nn.Flatten()), None, "gets"),
+        (
+            (8, 3),
+            nn.Sequential(nn.Flatten(0, 1), nn.Linear(3, 3)),
+            None,
+            r"gets \(.*\) for rows of shape",
+        ),
+        (SERIES, Unused(), "other", "'other' .* is not called"),
+        (SERIES, Square(), "first", "has no 'first' among .*layer"),
+        ((3,), nn.Softmax(-1), None, "Softmax has none.*`network=module`"),
     ],
 )
-def test_where_no_layer_can_be_told_a_module_of_ones_own_is_asked_for(
-    event: tuple[int, ...], module: nn.Module
+@torch.no_grad()
+def test_a_layer_that_does_not_see_the_rows_is_refused(
+    event: tuple[int, ...], module: nn.Module, layer: str | None, words: str
 ) -> None:
-    message = r"sees the elements of a row one by one.* has none .*`network=module`, that makes"
-    with pytest.raises(ValueError, match=message):
-        adapted(module, event)
-
-
-def test_what_a_model_says_of_the_rows_that_it_is_tried_on_is_repeated() -> None:
-    class Refusing(nn.Linear):
-        def forward(self, x: Tensor) -> Tensor:
-            raise KeyError("no such rows")
-
-    with pytest.raises(ValueError, match=r"fails on rows of 0 and 1 .*no such rows"):
-        adapted(Refusing(3, 3), (3,))
-
-
-SPACES: dict[str, ms.OutputSpace] = {
-    "probability": ms.Probability(), "log_odds": ms.LogOdds(), "ilr": ms.ILR(),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SPACES)
-@torch.no_grad()
-def test_probabilities_are_linearized_as_logits_are(name: str) -> None:
-    torch.manual_seed(0)
-    event, space, classes = (1, 12, 12), SPACES[name], "ab" if name == "log_odds" else "abc"
-    logits = nn.Sequential(nn.Flatten(), nn.Linear(144, len(classes)))
-    logits[1].weight *= 40  # Then sums of derivatives of probabilities leave [0, 1].
-    x, mask = some(event)
-    before = adapted(logits, event, None, space, "logits", classes)
-    softmax = nn.Sequential(*logits, nn.Softmax(-1))
-    after = adapted(softmax, event, None, space, "probabilities", classes)
-    assert after.linearized_cost(3) is not None
-    found, expected = after.linearized(x, mask), before.linearized(x, mask)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(found[:, :, 0], after(x, mask), rtol=1e-4, atol=1e-5)
-
-
-class Sure(nn.Module):
-    """Knows that a class does not occur, and that another one may: probabilities."""
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        first = (8 * (x * mask).flatten(1).mean(1)).sigmoid()
-        return torch.stack((first, torch.zeros_like(first), 1 - first), 1)
-
-
-@torch.no_grad()
-def test_log_ratios_of_linearized_probabilities_are_finite() -> None:
-    event = (1, 12, 12)
-    network = OwnNetwork(GameShape(event, range(144), 3, True), Sure())
-    x, mask = some(event)
-    model = ms.as_model(lambda x: Sure()(x, torch.ones_like(x)), x)
-    players = ms.Players.pixels(event)
-    value = ms.SurrogateValue(network, model, players, ms.Probability(), torch.full((3,), 1 / 3))
-    ratios = LogRatioOfMean(value)
-    linearized = ratios.linearized()
-    keys = torch.zeros(5, 1, dtype=torch.int64)
-    found = linearized.values_around(x, mask, keys)
-    assert found.isfinite().all()
-    torch.testing.assert_close(found[:, :, 0], ratios.values(x, mask, keys))
-    explanation = ms.coalition_shapley(ratios, x[:2], coalitions=32)
-    assert explanation.phi.isfinite().all()
-
-
-def test_tokens_are_not_linearized() -> None:
-    network = adapted(Bag("mean"), (200,))
-    assert network.linearized_cost(1) is None
+    with pytest.raises(ValueError, match=words):
+        adapted(module, event, layer=layer)(*some(event, tokens=event == TOKENS))
 
 
 FEW: dict[str, Any] = {

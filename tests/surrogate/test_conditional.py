@@ -29,6 +29,7 @@ class TableConditional:
         return agree @ self.predicted / agree.sum(-1, keepdim=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("many_calls")
 @pytest.mark.skipif(
     FOLDER is None or not Path(FOLDER, "drug").exists(),

@@ -112,6 +112,7 @@ LONGER = {
 
 
 @pytest.mark.usefixtures("many_calls")
+@pytest.mark.slow
 def test_a_good_teacher_brings_the_surrogate_closer_to_the_truth() -> None:
     truth = TableValue()
 
@@ -193,15 +194,14 @@ def test_same_seed_same_weights() -> None:
     assert not same_weights(fit(seed=3), first)
 
 
-@pytest.mark.parametrize("step", [3, 13])
 def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
-    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
-    # Three epochs of 10 steps: the interruption comes in the first or second one.
+    # Three epochs of 10 steps: the interruption comes in the second one.
     teacher = TableValue()
     whole = fit(teacher=teacher)
-    with ctrl_c_at(step), pytest.raises(KeyboardInterrupt):
+    with ctrl_c_at(13), pytest.raises(KeyboardInterrupt):
         fit(teacher=teacher, directory=tmp_path)
     evaluated = teacher.evaluated
     continued = fit(teacher=teacher, directory=tmp_path)
@@ -227,67 +227,26 @@ def test_an_interruption_while_the_teacher_is_evaluated_leaves_nothing(
     assert same_weights(fit(teacher=TableValue(), directory=tmp_path), fit(teacher=TableValue()))
 
 
-def test_a_finished_training_is_not_trained_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
-    teacher = TableValue()
-    first = fit(teacher=teacher, directory=tmp_path)
-    evaluated = teacher.evaluated
-    assert same_weights(fit(teacher=teacher, directory=tmp_path), first)
-    assert teacher.evaluated - evaluated == 20
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"teacher_share": 0.25}, "differs in: teacher"),
         ({"teacher_pairs": 100}, "differs in: teacher"),
-        ({"teacher": marginal()}, "differs in: teacher"),
         ({"teacher": None}, "differs in: teacher"),
-        ({"seed": 1}, "differs in: seed"),
-        ({"x_train": TABLE[:50]}, "the training rows"),
         # Of the same name and settings, but trained otherwise.
         ({"teacher": TableValue(0.05)}, r"its teacher was another one \(.* by up to 0.05\)"),
     ],
 )
-@pytest.mark.parametrize("interrupted", [True, False])
 def test_a_directory_with_another_training_is_refused(
-    tmp_path: Path, changed: dict[str, Any], message: str, interrupted: bool
+    tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     settings = {"max_epochs": 1, "directory": tmp_path, "teacher": TableValue()}
-    if interrupted:
-        with ctrl_c_at(3), pytest.raises(KeyboardInterrupt):
-            fit(**settings)
-        assert [path.name for path in tmp_path.iterdir()] == ["teacher.ckpt"]
-    else:
+    with ctrl_c_at(3), pytest.raises(KeyboardInterrupt):
         fit(**settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["teacher.ckpt"]
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(ValueError, match=message):
         fit(**{**settings, **changed})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_a_plain_training_is_not_continued_by_a_distilled_one(tmp_path: Path) -> None:
-    fit(max_epochs=1, directory=tmp_path)
-    teacher = TableValue()
-    with pytest.raises(ValueError, match="differs in: teacher"):
-        fit(max_epochs=1, directory=tmp_path, teacher=teacher)
-    assert teacher.evaluated == 0
-
-
-def test_damaged_targets_are_refused(tmp_path: Path) -> None:
-    fit(teacher=TableValue(), directory=tmp_path)
-    path = tmp_path / "teacher.ckpt"
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"a teacher checkpoint at .* the file is damaged"):
-        fit(teacher=TableValue(), directory=tmp_path)
-
-
-def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, full_disk: Any) -> None:
-    with full_disk(), pytest.raises(OSError, match=r"Could not write .*teacher\.ckpt"):
-        fit(teacher=TableValue(), directory=tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_round_trip_through_a_file(tmp_path: Path) -> None:

@@ -49,17 +49,6 @@ def test_units_of_inputs_and_targets_do_not_matter(event: tuple[int, ...]) -> No
     torch.testing.assert_close(there(1000 * x + 50, mask), expected, rtol=1e-4, atol=1e-3)
 
 
-def test_columns_are_standardised() -> None:
-    surrogate = make()
-    x, _ = some()
-    target = torch.randn(30, 2)
-    surrogate.standardise(x, target)
-    torch.testing.assert_close(surrogate.x_mean, x.mean(0))
-    torch.testing.assert_close(surrogate.x_scale, x.std(0, correction=0))
-    torch.testing.assert_close(surrogate.target_mean, target.mean(0))
-    torch.testing.assert_close(surrogate.target_scale, target.std(0, correction=0))
-
-
 def test_pixels_of_an_image_share_one_scale() -> None:
     surrogate = make(event=(1, 2, 3))
     x, _ = some(event=(1, 2, 3))
@@ -97,11 +86,6 @@ def test_absent_players_do_not_matter(space: str, m: int) -> None:
     other[:, [1, 3]] = -7
     assert torch.equal(surrogate(x, mask), surrogate(other, mask))
     assert not torch.allclose(surrogate(x, mask), surrogate(x + 1, mask))
-
-
-def test_players_of_several_elements() -> None:
-    surrogate = Perceptron(GameShape((3,), [0, 1, 1], 1, False), hidden=(8,))
-    assert surrogate(torch.randn(2, 3), torch.ones(2, 4, 2, dtype=torch.bool)).shape == (2, 4, 1)
 
 
 def test_a_surrogate_needs_a_hidden_layer() -> None:
@@ -173,8 +157,13 @@ def test_values_around_coalitions_are_those_of_the_coalitions(
     linearized = surrogate.linearized(x, mask)
     # Of the coalition itself it is the value, and so it is of all where nothing is left out.
     torch.testing.assert_close(linearized[:, :, 0], expected[:, :, 0], rtol=0, atol=tolerance)
+    chosen = torch.tensor([2, 0])
+    alone = surrogate.linearized(x, mask, chosen)
+    torch.testing.assert_close(alone[:, :, 0], expected[:, :, 0, chosen], rtol=0, atol=tolerance)
     if len(hidden) == 1:
         torch.testing.assert_close(linearized, expected, rtol=0, atol=tolerance)
+        if not surrogate.game.on_simplex:
+            torch.testing.assert_close(alone, expected[..., chosen], rtol=0, atol=tolerance)
 
 
 @networks

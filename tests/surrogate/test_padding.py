@@ -29,7 +29,12 @@ def model(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("network", "hidden"), [("mlp", [32]), ("conv", [8, 8]), ("transformer", [32])]
+    ("network", "hidden"),
+    [
+        ("mlp", [32]),
+        pytest.param("conv", [8, 8], marks=pytest.mark.slow),
+        pytest.param("transformer", [32], marks=pytest.mark.slow),
+    ],
 )
 def test_the_base_is_the_mean_of_rows_as_long(network: str, hidden: list[int]) -> None:
     quick: dict[str, Any] = {"max_epochs": 8, "batch_size": 32, "learning_rate": 5e-3}

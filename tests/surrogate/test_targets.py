@@ -1,10 +1,8 @@
 """Surrogates of rows that do not lie in memory: the same weights, little memory, nothing twice."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, TensorDataset, get_worker_info
+from torch.utils.data import DataLoader, TensorDataset
 
 import manifold_shap as ms
 from manifold_shap._stored import stored
@@ -20,7 +18,7 @@ from manifold_shap.models import as_model
 from manifold_shap.spaces import Probability
 from manifold_shap.surrogate.targets import training_targets
 from manifold_shap.training.rows import TrainingRows
-from manifold_shap.training.shell import Shell
+from tests.training.test_loop import CtrlC
 
 X = torch.randn(150, 4, generator=torch.Generator().manual_seed(0))
 ROOT = Path(__file__).parents[2]
@@ -67,18 +65,13 @@ def test_the_same_weights_wherever_rows_lie(tmp_path: Path) -> None:
     assert torch.equal(weights(other), weights(fit(X, x_validation=X[:9])))
 
 
-def test_targets_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_are_computed_once(tmp_path: Path) -> None:
     x = torch.cat([X] * 5)
     rows, whole = DataLoader(pairs(x), num_workers=1), fit(x)
 
-    def interrupt(self: Shell, batch: Any, batch_idx: int) -> None:
-        if self.global_step == 7:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Shell, "on_train_batch_start", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            fit(rows, directory=tmp_path)
+    trainer = {"accelerator": "cpu", "limit_train_batches": 5, "callbacks": CtrlC(7)}
+    with pytest.raises(KeyboardInterrupt):
+        fit(rows, directory=tmp_path, trainer=trainer)
     assert {path.name for path in tmp_path.iterdir()} >= {"targets.ckpt", "targets_validation.ckpt"}
     model = Counting()
     continued = fit(rows, model, directory=tmp_path)
@@ -116,37 +109,6 @@ def test_kept_targets_are_recognised_by_some_rows_as_the_documentation_says(
         changed[row] += 1
         with pytest.raises(ValueError, match="but it is of other rows"):
             targets(changed)
-    for text in (ms.fit_surrogate.__doc__, (ROOT / "docs" / "many_rows.md").read_text()):
-        assert "64 rows spread over them" in str(text)
-
-
-class Deadly(TensorDataset):
-    """Its worker process ends at one row, until a file is there."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(X)
-        self.path = path
-
-    def __getitem__(self, number: int) -> tuple[Tensor, ...]:
-        begun = (self.path.parent / "run" / "last.ckpt").exists()
-        if number == 77 and begun and not self.path.exists() and get_worker_info():
-            self.path.touch()
-            # torch tells the process that trains by a signal, in whatever line it is: by then it
-            # waits for rows, and holds no lock of a queue.
-            time.sleep(0.5)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().__getitem__(number)
-
-
-# torch's own iterator may complain of its lost worker when it is collected.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_training_whose_worker_has_ended_goes_on(tmp_path: Path) -> None:
-    trainer = {"accelerator": "cpu", "limit_train_batches": 10}
-    loader, given = DataLoader(Deadly(tmp_path / "dead"), num_workers=1), {"trainer": trainer}
-    with pytest.raises(ChildProcessError, match=r"workers that gather rows .* but one has ended"):
-        fit(loader, directory=tmp_path / "run", **given)
-    continued = fit(loader, directory=tmp_path / "run", **given)
-    assert torch.equal(weights(continued), weights(fit(X, **given)))
 
 
 def test_an_explainer_is_trained_on_a_data_set() -> None:

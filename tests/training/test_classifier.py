@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import skops.io
 import torch
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 import manifold_shap as ms
@@ -51,8 +49,6 @@ def test_a_network_learns_digits(tmp_path: Path) -> None:
     "estimator",
     [
         RandomForestClassifier(n_estimators=5),
-        HistGradientBoostingClassifier(max_iter=5),
-        KNeighborsClassifier(),
         LogisticRegression(),
     ],
     ids=lambda estimator: type(estimator).__name__,
@@ -75,28 +71,6 @@ def test_what_is_no_classifier_is_refused(iris: Iris, tmp_path: Path) -> None:
 def test_types_of_others_are_not_loaded(iris: Iris, tmp_path: Path) -> None:
     fit_classifier(Foreign(), iris, tmp_path)
     with pytest.raises(ValueError, match=r"not scikit-learn's own \(.*Foreign\)"):
-        load_classifier(tmp_path, iris)
-
-
-def test_functions_of_scikit_learn_are_not_loaded(iris: Iris, tmp_path: Path) -> None:
-    # A function could do anything when it is called; only classes that hold data are let in.
-    from sklearn.datasets import fetch_openml
-
-    skops.io.dump({"steps": [fetch_openml]}, tmp_path / "model.skops")
-    with pytest.raises(ValueError, match="fetch_openml"):
-        load_classifier(tmp_path, iris)
-
-
-def test_a_damaged_file_says_so(iris: Iris, tmp_path: Path) -> None:
-    fit_classifier(LogisticRegression(), iris, tmp_path)
-    path = tmp_path / "model.skops"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match="damaged"):
-        load_classifier(tmp_path, iris)
-
-
-def test_nothing_there_says_so(iris: Iris, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="classifier checkpoint"):
         load_classifier(tmp_path, iris)
 
 

@@ -1,8 +1,5 @@
 """A training in several processes: the same steps on the same rows, and ends that are clear."""
 
-import os
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifold_shap.training.batches import IndexBatches
-from manifold_shap.training.devices import on_devices
 from tests.training.test_task import X, Y, fit, line
 
 TWO = {"devices": 2, "accelerator": "cpu"}
@@ -39,40 +35,6 @@ def test_processes_share_every_batch(
         # All take part in every step, and none has more than one row more to do than another.
         assert all(len(share[number]) >= 1 for share in shares)
         assert max(len(each) for each in met) - min(len(each) for each in met) <= 1
-
-
-def ending(how: str) -> str:
-    """What one of two processes does, told by their number."""
-    if os.environ["LOCAL_RANK"] == "0":
-        if how in ("killed", "left"):
-            time.sleep(600)
-        return how
-    if how == "killed":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if how == "left":
-        os._exit(3)
-    if how == "raised":
-        raise FileNotFoundError(2, "nothing there")
-    return "unheard"
-
-
-@pytest.mark.slow
-def test_what_the_first_process_returns_comes_back() -> None:
-    assert on_devices(2, ending, "well") == "well"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("how", "error", "message"),
-    [
-        ("raised", FileNotFoundError, "nothing there"),
-        ("killed", ChildProcessError, "number 1 ended before .SIGKILL, as where memory is short"),
-        ("left", ChildProcessError, "number 1 ended before .exit status 3"),
-    ],
-)
-def test_why_a_process_ended_is_said(how: str, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        on_devices(2, ending, how)
 
 
 def test_two_devices_take_the_steps_of_one(tmp_path: Path) -> None:

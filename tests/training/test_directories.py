@@ -1,20 +1,18 @@
 """What all fit functions have in common: whom a `directory` serves, and what errors are of."""
 
-import itertools
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.data import Iris
-from manifold_shap.training import runner
 from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
-from manifold_shap.training.shell import Shell
+from tests.training.test_loop import CtrlC
 
 X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
 FEW: dict[str, Any] = {
@@ -77,33 +75,13 @@ FITS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-# What each trains last, as its checkpoints call it.
-KINDS = {
-    "imputer": "vae",
-    "guided": "guided surrogate",
-    "amortized": "explainer",
-    "corrected": "surrogate",
-}
-
-
 @pytest.mark.parametrize("name", FITS)
-def test_a_directory_serves_the_same_training_and_no_other(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fit, place, steps = FITS[name], tmp_path / "interrupted", itertools.count()
+def test_a_directory_serves_the_same_training_and_no_other(name: str, tmp_path: Path) -> None:
+    fit, place = FITS[name], tmp_path / "interrupted"
     whole, other = fit(X, directory=tmp_path / "whole"), X.clone()
     other[[3, 4]] = other[[4, 3]] / 2
-    ended = Shell.on_train_batch_end
-
-    def stop(self: Shell, *given: Any) -> None:
-        ended(self, *given)
-        if self.task.kind == KINDS.get(name, name) and next(steps) == 7:
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(Shell, "on_train_batch_end", stop)
     with pytest.raises(KeyboardInterrupt):
-        fit(X, directory=place)
-    monkeypatch.undo()
+        fit(X, directory=place, trainer={**FEW["trainer"], "callbacks": CtrlC(7)})
     with pytest.raises(ValueError, match=r"differs in: the training rows.* another `directory`"):
         fit(other, directory=place)
     with pytest.raises(ValueError, match="differs in: learning_rate"):
@@ -115,18 +93,27 @@ def test_a_directory_serves_the_same_training_and_no_other(
             fit(other, directory=place)
 
 
+class Seen(Callback):
+    """The rows of a training, and of its validation."""
+
+    def __init__(self) -> None:
+        self.trained: set[tuple[float, ...]] = set()
+        self.held_out: set[tuple[float, ...]] = set()
+
+    def on_train_batch_start(self, trainer: Any, module: Any, batch: Any, number: int) -> None:
+        self.trained |= {tuple(row) for row in batch[0].tolist()}
+
+    def on_validation_batch_start(
+        self, trainer: Any, module: Any, batch: Any, number: int, loader: int = 0
+    ) -> None:
+        self.held_out |= {tuple(row) for row in batch[0].tolist()}
+
+
 @pytest.mark.parametrize("name", ["imputer", "surrogate", "guided", "amortized"])
 def test_errors_are_of_rows_that_are_not_trained_on(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
 ) -> None:
-    parts, fit = [], runner.fit
-
-    def seen(task: Any, rows: Any, validation: Any, *others: Any) -> Any:
-        parts.append((rows[0], validation[0]))
-        return fit(task, rows, validation, *others)
-
-    monkeypatch.setattr(runner, "fit", seen)
-    FITS[name](X, directory=tmp_path)
-    trained, held_out = ({tuple(row) for row in part.tolist()} for part in parts[-1])
-    assert held_out
-    assert not trained & held_out
+    seen = Seen()
+    FITS[name](X, trainer={**FEW["trainer"], "callbacks": [seen]})
+    assert seen.held_out
+    assert not seen.trained & seen.held_out

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifold_shap.training.networks import KINDS, ClassifierNetwork, make_network
+from manifold_shap.training.networks import ClassifierNetwork, make_network
 
 CONV = {"kind": "conv", "hidden": [4, 8], "activation": "relu"}
 TRANSFORMER = {"kind": "transformer", "hidden": [32], "activation": "gelu", "patch": None}
@@ -85,7 +85,3 @@ def test_rows_of_another_shape_are_refused(settings: dict) -> None:
     event = (4,) if settings["kind"] == "conv" else (2, 2, 2, 2)
     with pytest.raises((TypeError, ValueError), match=r"Expected (rows|`event`)"):
         make_network(settings, event, 3, None)
-
-
-def test_every_kind_is_tested() -> None:
-    assert {settings["kind"] for settings, *_ in CASES} == set(KINDS)

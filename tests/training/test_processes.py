@@ -42,7 +42,8 @@ def fit(kind: str, directory: Path, trainer: dict[str, Any], **more: Any) -> ms.
     x = torch.randint(1, 19, (100, 7), generator=generator)
     x[::3, 5:] = 0
     players = ms.Players.tokens(7, padding=0)
-    return ms.fit_surrogate(Reader(0), x, network="model", players=players, **given)
+    given |= {"network": "model", "layer": "tokens"}
+    return ms.fit_surrogate(Reader(0), x, players=players, **given)
 
 
 def weights(value: ms.SurrogateValue) -> Tensor:
@@ -77,7 +78,7 @@ class Drawing(Task):
 def test_processes_draw_coalitions_of_one_law(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes are uniform however many processes draw them, and no two draw the same numbers."""
     task = Drawing({"seed": 0})
-    shell = Shell(task, None, 0.0, False)
+    shell = Shell(task)
     batch, drawn, sizes = (torch.zeros(8 // ranks, 1),), [], []
     for rank in range(ranks):
         monkeypatch.setattr(Shell, "global_rank", rank)
@@ -88,6 +89,19 @@ def test_processes_draw_coalitions_of_one_law(ranks: int, monkeypatch: pytest.Mo
     assert stats.chisquare(counts.numpy()).pvalue > FALSE_ALARM
     # Of so few numbers in 24 bits, hardly any are equal by chance.
     assert len(set(drawn)) > 0.99 * len(drawn)
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_two_devices_and_writes_once(tmp_path: Path) -> None:
+    words = [f"trainer.{name}={each}" for name, each in TWO.items()]
+    words += ["data=iris", "classifier.max_epochs=1", "value_function.max_epochs=1"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(ROOT / "train.py"), *words, f"runs_dir={tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("classifier: trained") == 1
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.ckpt")}
+    assert written == {"iris/classifier/model.ckpt", "iris/surrogate/surrogate.ckpt"}
 
 
 # What torchrun starts on every host; they share a disk.

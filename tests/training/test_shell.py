@@ -44,7 +44,7 @@ def test_a_trainer_of_ones_own_trains_them(make: Any, tmp_path: Path) -> None:
     train, held_out = (
         tuple(part[some] for part in parts) for some in (slice(200), slice(200, 300))
     )
-    module, batches = Shell(task, None, 0.0, False), Batches(train, held_out, 64, seed=0)
+    module, batches = Shell(task), Batches(train, held_out, 64, seed=0)
     trainer = L.Trainer(
         max_epochs=2,
         accelerator="cpu",

@@ -1,6 +1,5 @@
 """The training task: its options, its steps, and what it refuses."""
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-import manifold_shap as ms
 from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.shell import Shell
 from manifold_shap.training.task import (
     DEFAULTS,
     SCHEDULES,
     Task,
-    TrainingOptions,
     load_task,
     training_options,
 )
@@ -66,19 +63,6 @@ def line(trained: Trained) -> Tensor:
     return trained.task.line.weight.detach()
 
 
-def test_every_option_has_a_default() -> None:
-    assert DEFAULTS.keys() == TrainingOptions.__annotations__.keys()
-
-
-def test_options_are_typed_once() -> None:
-    """No function that trains names one of them again, except to forward them."""
-    for function in (ms.fit_surrogate, ms.fit_imputer, ms.fit_amortized):
-        named = inspect.signature(function).parameters
-        assert len(named) - 1 <= 12
-        assert not set(DEFAULTS) & set(named)
-        assert named["options"].kind is inspect.Parameter.VAR_KEYWORD
-
-
 def test_given_options_come_before_own_and_common_defaults() -> None:
     found = training_options(fit, {"seed": 5, "width": 2}, patience=3, width=1)
     assert found == {**DEFAULTS, "patience": 3, "seed": 5, "width": 2}
@@ -113,14 +97,6 @@ def test_options_that_are_refused(
 def test_settings_of_lightning_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ValueError, match="Expected `trainer` settings that Lightning"):
         fit(trainer={"acelerator": "cpu"})
-
-
-def test_a_task_without_a_loss_is_no_task() -> None:
-    class Lossless(Task):
-        kind = "lossless"
-
-    with pytest.raises(TypeError, match="abstract"):
-        Lossless({})  # type: ignore[abstract]
 
 
 def test_the_validation_loss_is_the_mean_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:

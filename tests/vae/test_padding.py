@@ -78,20 +78,6 @@ def test_the_number_that_pads_does_not_matter(kind: str) -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_codes_of_shorter_rows_are_not_drawn() -> None:
-    made = network("conv", 0.0)
-    imputer = ms.VAEImputer(made, series(60, 0.0), players(0.0), bank_size=50)
-    assert sorted(set(imputer.lengths.tolist())) == [1, 3, 5, 6, 8]
-    for row, length in zip(series(6, 0.0, 1)[:, None], LENGTHS.tolist(), strict=True):
-        (log_prob,) = imputer._log_prob(row, torch.zeros(1, 1, 4, dtype=torch.bool), 1)
-        assert torch.equal(log_prob[0] == 0, imputer.lengths >= length)
-    # Of a row that is longer than all in the bank, the longest there are stand in.
-    short = series(60, 0.0)[LENGTHS[torch.arange(60) % 6] < 6]
-    imputer = ms.VAEImputer(made, short, players(0.0), bank_size=30)
-    (log_prob,) = imputer._log_prob(series(1, 0.0), torch.zeros(1, 1, 4, dtype=torch.bool), 1)
-    assert torch.equal(log_prob[0] == 0, imputer.lengths == 5)
-
-
 def test_padded_series_are_imputed_and_explained() -> None:
     imputer = ms.fit_imputer(
         series(400, -9.0),

@@ -23,9 +23,9 @@ demo: install
 test: install
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
-# Wrong patches of the package, one after the other, each of which has to turn tests red.
+# Faults in the package, one after the other, each of which has to turn tests red.
 faults: install
-	$(BIN)/python -m pytest --numprocesses 2 -m "slow or not slow" tests/faults
+	$(BIN)/python -m tests.faults run
 
 # What the package should not be given, and runs that are killed, stopped, doubled and starved.
 hostile: install

@@ -403,7 +403,7 @@ FAULTS: dict[str, Fault] = {
         "manifold_shap:ILR.__call__",
         result(lambda found, call: last_shrunk(found)),
     ),
-    "words-segments-of-another-row": Fault(
+    "segments-of-another-row": Fault(
         "segmentation", "manifold_shap:label_maps", arguments(last_row_as_first)
     ),
     "last-player-always-seen": Fault(

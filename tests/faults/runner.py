@@ -11,7 +11,10 @@ from tests.faults.faults import FAULTS
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.faults.plugin")
 # Tests of a room that stand elsewhere as well.
-ALSO = {"tables": ("tests/test_explainer.py",)}
+ALSO = {
+    "explanation": ("tests/estimators/test_intervals.py",),
+    "tables": ("tests/test_explainer.py",),
+}
 
 
 def paths_of(room: str) -> list[str]:

@@ -352,7 +352,8 @@ def half_whiskers(call: Call) -> None:
 
 def report_cut(call: Call) -> None:
     """All rows but the last, where nothing else belongs to the rows."""
-    if len(call["self"].phi) > 1 and not call.keys() & {"tokens", "images", "series"}:
+    others = [call.get(name) for name in ("tokens", "images", "series")]
+    if len(call["self"].phi) > 1 and others == [None] * 3:
         if call.get("interactions") is not None:
             call["interactions"] = call["interactions"][:-1]
         call["self"] = call["self"][:-1]
@@ -624,11 +625,8 @@ def put_in(fault: Fault) -> None:
     A function is replaced in all modules of the package and of the tests that hold it by now; those
     that are imported later get it from where it is defined.
     """
-    (owner, name), original, wrong = (
-        owner_of(fault.target),
-        original_of(fault.target),
-        changed(fault),
-    )
+    original, wrong = original_of(fault.target), changed(fault)
+    owner, name = owner_of(fault.target)
     setattr(owner, name, wrong)
     if not isinstance(owner, ModuleType):
         return

@@ -35,9 +35,9 @@ test: .venv/test
 test-slow: .venv/test
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m slow
 
-# Wrong patches of the package, one after the other, each of which has to turn tests red.
+# Faults in the package, one after the other, each of which has to turn tests red.
 faults: .venv/test
-	$(BIN)/python -m pytest --numprocesses 2 -m "slow or not slow" tests/faults
+	$(BIN)/python -m tests.faults run
 
 # What the package should not be given, files that would run code, and 20 runs that are killed.
 hostile: .venv/test

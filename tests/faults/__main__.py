@@ -1,7 +1,7 @@
 """Says which faults tests find: `python -m tests.faults run NAME... [--tests PATH...]`.
 
-Without names it tries all of them, and without paths the tests of the room of each. The exit status
-is 1 if one was missed.
+Without names it tries all of them, or five with `--turn K`, others for the next K; without paths the
+tests of the room of each. The exit status is 1 if one was missed.
 """
 
 import argparse
@@ -19,6 +19,7 @@ def main() -> None:
     parser.add_argument("command", choices=["list", "run"])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--tests", nargs="+", default=(), metavar="PATH")
+    parser.add_argument("--turn", type=int, metavar="K")
     given = parser.parse_args()
     if unknown := set(given.names) - set(FAULTS):
         parser.error(f"no such faults: {', '.join(sorted(unknown))}; `list` names all")
@@ -28,7 +29,10 @@ def main() -> None:
         return
     words = {pytest.ExitCode.TESTS_FAILED: "found", pytest.ExitCode.OK: "missed"}
     missed = 0
-    for name in given.names or FAULTS:
+    names = given.names or list(FAULTS)
+    if given.turn is not None:
+        names = [names[(5 * given.turn + k) % len(names)] for k in range(5)]
+    for name in names:
         start = time.monotonic()
         done = run(name, given.tests)
         word = words.get(done.returncode, "no tests run")

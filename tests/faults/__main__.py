@@ -1,7 +1,7 @@
 """Says which faults tests find: `python -m tests.faults run NAME... [--tests PATH...]`.
 
-Without names it tries all of them, or five with `--turn K`, others for the next K; without paths the
-tests of the room of each. The exit status is 1 if one was missed.
+Without names it tries all of them, or five with `--turn K`, others for the next K; without paths
+the tests of the room of each. The exit status is 1 if one was missed.
 """
 
 import argparse

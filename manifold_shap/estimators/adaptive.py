@@ -181,11 +181,11 @@ class _Contributions(Sampler):
             return owner.repeat(len(rows), 1)
         counts = self.moments.counts[rows.to(device)]
         trace = diagonal(self.moments.variance(rows)).sum(-1) * counts
-        owner = []
+        chosen: list[Tensor] = []
         for _ in numbers:
-            owner.append((trace / (counts * (counts + 1))).argmax(1, keepdim=True))
-            counts = counts.scatter_add(1, owner[-1], torch.ones_like(owner[-1]))
-        return torch.cat(owner, 1).sort(1).values
+            chosen.append((trace / (counts * (counts + 1))).argmax(1, keepdim=True))
+            counts = counts.scatter_add(1, chosen[-1], torch.ones_like(chosen[-1]))
+        return torch.cat(chosen, 1).sort(1).values
 
     def _values(
         self,

@@ -47,7 +47,7 @@ class Ordering:
     as in `{"c": ["a"], "d": ["a", "b"]}`, every player joins after all of its causes, theirs
     included; players that are not named have none. Shapley values that average over these orders
     only are asymmetric: an effect that two players share is attributed to the earlier one (Frye,
-    Rowat & Feige 2020).
+    Rowat & Feige 2020). Groups of players that stay together, in any order, are `of_groups`.
 
     Args:
         relations: names of the players in each component, or of the causes of each player.

@@ -166,6 +166,7 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     assert torch.equal(found.phi, again.phi)
 
 
+@pytest.mark.slow
 def test_labels_are_learned_as_what_they_are(known: dict[str, Any]) -> None:
     rows = training_rows(known["x"][:5000], known["x"][:5000], 0, None, None)
     options: dict[str, Any] = {"max_epochs": 15, "trainer": {"accelerator": "cpu"}}

@@ -113,14 +113,6 @@ def assert_close(actual: Tensor, expected: Any, tolerance: float = 1e-6) -> None
 
 
 @every_kind
-@pytest.mark.parametrize("classes", [2, 3])
-def test_the_oracle_weighs_as_scikit_learn_does_not(kind: str, classes: int) -> None:
-    model, x, _ = fitted(kind, classes)
-    expected = model.predict_joint_log_proba(x)
-    np.testing.assert_allclose(joint(model, x, [1.0] * FEATURES), expected, rtol=1e-12)
-
-
-@every_kind
 @both_spaces
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_values_are_those_of_enumeration(
@@ -378,18 +370,6 @@ def test_columns_count_by_place_where_the_model_knows_no_names() -> None:
     explanation = ms.naive_bayes_shapley(model, frame, reference)
     assert torch.equal(explanation.phi, ms.naive_bayes_shapley(model, x, reference).phi)
     assert explanation.players.names == ("x0", "x1", "x2", "x3")
-
-
-@every_kind
-def test_an_explanation_owns_its_numbers(kind: str) -> None:
-    model, x, reference = fitted(kind)
-    rows, donors = torch.from_numpy(x.astype(np.float32)), torch.from_numpy(reference)
-    before = rows.clone(), donors.clone()
-    explanation = ms.naive_bayes_shapley(model, rows, donors)
-    assert torch.equal(rows, before[0])
-    assert torch.equal(donors, before[1])
-    rows.zero_()
-    assert torch.equal(explanation.x, before[0])
 
 
 def test_an_explanation_says_how_it_was_made_and_is_kept(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def exact_shapley(
             draws.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`, or
             the causes of each player, as in `{"c": ["a"]}`: only orders in which earlier components
-            or causes come first count. By default all orders count.
+            or causes come first count. Or an `Ordering`, such as that of groups that stay together,
+            for Owen values (`Ordering.of_groups`). By default all orders count.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the draws of a sampled value function. Same seed, same answer.

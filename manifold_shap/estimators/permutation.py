@@ -77,7 +77,8 @@ def permutation_shapley(
             function is sampled: the error of its draws has to meet the target, too.
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`, or
             the causes of each player, as in `{"c": ["a"]}`: only orders in which earlier components
-            or causes come first are taken. By default all are.
+            or causes come first are taken. Or an `Ordering`, such as that of groups that stay
+            together, for Owen values (`Ordering.of_groups`). By default all are.
         orders: in place of `ordering`, a law of orders: a list of orders with their weights, as in
             `[(["a", "b"], 0.7), (["b", "a"], 0.3)]`, of which the weighted mean is exact; or a
             function `orders(count, generator)` that draws so many independent orders from a

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.imputers import base, empirical, gaussian, kernel
+from manifold_shap.imputers import empirical, gaussian, kernel
 from manifold_shap.imputers.base import Imputer
 from manifold_shap.values import ImputedValue
 from tests.imputers.contract import (
@@ -157,19 +157,6 @@ def test_collinear_and_constant_columns(make: Make) -> None:
     compare(imputer, reference[:2], nested(2, 3, 6, len(NINE)), range(4))
 
 
-@pytest.mark.parametrize("most", [3, 7, 100])
-def test_parts_of_nested_coalitions_are_bounded_and_nested(most: int) -> None:
-    mask, seen = nested(2, 3, 5, len(NINE)), []
-    for part, keys in base.nested_parts(mask, KEYS, most):
-        assert part.shape[1] * part.shape[2] <= most
-        assert not (part[:, :, :-1] & ~part[:, :, 1:]).any()
-        assert keys.shape == part.shape[:2]
-        seen.append((part.flatten(1, 2), keys.repeat_interleave(part.shape[2], 1)))
-    coalitions, keys = (torch.cat(some, dim=1) for some in zip(*seen, strict=True))
-    assert torch.equal(coalitions, mask.flatten(1, 2))
-    assert torch.equal(keys, KEYS.repeat_interleave(5, 1))
-
-
 @every_imputer
 @pytest.mark.parametrize("most", [5, 19])
 def test_values_along_orders_are_those_of_single_coalitions(make: Make, most: int) -> None:
@@ -197,20 +184,6 @@ def test_few_runs_are_factorised_at_a_time(make: Make, monkeypatch: pytest.Monke
         monkeypatch.setattr(module, "_MOST_ELEMENTS", 2 * len(OWNERS) ** 2)
     (parts,) = imputer.impute_nested(x, mask, range(4), KEYS, 10_000)
     assert_same(parts, whole, 1e-5)
-
-
-@every_imputer
-def test_a_run_takes_one_factorisation(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    (imputer, x), factorised = usual(make), []
-    cholesky = torch.linalg.cholesky
-
-    def counted(matrix: Tensor) -> Tensor:
-        factorised.append(len(matrix))
-        return cholesky(matrix)
-
-    monkeypatch.setattr(torch.linalg, "cholesky", counted)
-    value(imputer).values_along(x, orders(), KEYS)
-    assert sum(factorised) == KEYS.numel()
 
 
 @every_imputer

@@ -14,7 +14,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import Drug
-from manifold_shap.imputers import Imputer, empirical, kernel
+from manifold_shap.imputers import Imputer, kernel
 from manifold_shap.imputers.causal import CausalImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.imputers.kernel import corrected_akaike
@@ -112,44 +112,6 @@ def test_small_parts_of_the_pairs_give_the_same(monkeypatch: pytest.MonkeyPatch)
     parts = every(imputer, x, range(50))
     assert torch.equal(parts.rows, whole.rows)
     torch.testing.assert_close(parts.log_weights, whole.log_weights)
-
-
-def test_equal_coalitions_share_one_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
-    imputer, x = EmpiricalImputer(gaussian(50), bandwidth=0.5), gaussian(30, seed=1)
-    whole = every(imputer, x, range(50))
-    factorised, cholesky = [], torch.linalg.cholesky
-
-    def counted(matrix: Tensor) -> Tensor:
-        factorised.append(len(matrix))
-        return cholesky(matrix)
-
-    # Distances of three pairs at a time: the thirty rows of a coalition come in ten parts.
-    monkeypatch.setattr(kernel, "_MOST_ELEMENTS", 3 * 50)
-    monkeypatch.setattr(torch.linalg, "cholesky", counted)
-    parts = every(imputer, x, range(50))
-    assert sum(factorised) == 16
-    torch.testing.assert_close(parts.log_weights, whole.log_weights)
-
-
-@pytest.mark.parametrize(("rows", "coalitions"), [(1, 64), (64, 1), (9, 8)])
-@pytest.mark.parametrize("kind", ["empirical", "exact"])
-def test_weights_of_few_pairs_are_held_at_a_time(
-    kind: str, rows: int, coalitions: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, x = discrete(60), discrete(rows, seed=1)
-    imputer = ExactMatchImputer(table) if kind == "exact" else EmpiricalImputer(table)
-    generator = torch.Generator().manual_seed(0)
-    mask = torch.rand(rows, coalitions, 3, generator=generator) < 0.5
-    keys = torch.arange(rows * coalitions).reshape(rows, coalitions)
-    most = 5 * len(imputer.donors)
-    whole = imputer.impute(x, mask, range(9), keys), imputer.sample(x, mask, range(9), keys)
-    monkeypatch.setattr(empirical, "_MOST_ELEMENTS", most)
-    monkeypatch.setattr(kernel, "_MOST_ELEMENTS", most)
-    parts = list(imputer.weigh(x, mask))
-    assert max(weights.numel() for _, weights in parts) <= most
-    assert torch.equal(torch.cat([some for some, _ in parts]).sort().values, keys.flatten())
-    assert torch.equal(imputer.impute(x, mask, range(9), keys).rows, whole[0].rows)
-    assert torch.equal(imputer.sample(x, mask, range(9), keys), whole[1])
 
 
 def test_samples_come_from_all_donors() -> None:

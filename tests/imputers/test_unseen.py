@@ -62,6 +62,7 @@ MAKERS: dict[str, Callable[[], ms.Imputer]] = {
 CAUSAL = {
     f"causal {name}": lambda make=make: ms.CausalImputer(make(), [["colour"], ["old", "size"]])
     for name, make in MAKERS.items()
+    if name in ("gaussian", "exact match", "bank")
 }
 every = pytest.mark.parametrize(
     "make", [*MAKERS.values(), *CAUSAL.values()], ids=[*MAKERS, *CAUSAL]
@@ -70,11 +71,6 @@ every = pytest.mark.parametrize(
 
 def masks() -> Tensor:
     return all_coalitions(3).expand(len(X), -1, -1)
-
-
-def test_the_category_is_known_but_in_no_training_row() -> None:
-    assert (X[:, PINK] == 1).all()
-    assert not REFERENCE[:, PINK].any()
 
 
 @every
@@ -121,8 +117,3 @@ def test_its_values_are_finite_and_efficient(make: Callable[[], ms.Imputer]) -> 
     # The unseen category counts: with another one the values are others.
     red = SCHEMA.encode(unseen().assign(colour="red"))
     assert not torch.allclose(ms.exact_shapley(value, red).phi, explanation.phi)
-
-
-def test_an_unknown_category_is_refused_by_the_schema() -> None:
-    with pytest.raises(ValueError, match="purple"):
-        SCHEMA.encode(unseen().assign(colour="purple"))

@@ -1,6 +1,5 @@
 """Some outputs of a value function, in every estimator: the columns of what all outputs give."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ import manifold_shap as ms
 from manifold_shap.values import SelectedValue
 from tests.estimators.test_coalition import Cheap, network
 from tests.examples import ESTIMATORS, VALUES, Estimator, Table, amortized, random_table, uniform
-
-Explain = Callable[..., ms.Explanation]
 
 
 def game(players: int = 6, outputs: int = 5) -> Table:

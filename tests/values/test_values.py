@@ -23,7 +23,6 @@ MASKS = all_coalitions(4)
 MakeValue = Callable[..., ms.ValueFunction]
 
 every_space = pytest.mark.parametrize("space", SPACES)
-every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def rows(count: int = 3) -> Tensor:
@@ -52,51 +51,6 @@ def test_imputed_value_is_the_mean_over_spliced_rows(make_value: MakeValue, spac
         spliced[:, MASKS[k]] = x[b, MASKS[k]]
         expected = value.space(value.model(spliced, scale=value.space.takes)).mean(0)
         torch.testing.assert_close(values[b, k], expected)
-
-
-class Watched(torch.nn.Module):
-    """Logits of three classes, and a record of how many rows were seen at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[int] = []
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.seen.append(len(x))
-        return 3 * x[:, :3]
-
-
-@pytest.mark.parametrize("as_function", [False, True])
-@pytest.mark.parametrize("limit", ["rows", "elements"])
-def test_models_see_no_more_rows_than_fit_a_cache(
-    limit: str, as_function: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    network = Watched()
-    model = (lambda x: network(x)) if as_function else network
-    value = ms.imputed_value(model, ms.MarginalImputer(rows(9)), draws=5)
-    whole = value(rows(), masks())
-    most = 7 if limit == "rows" else 7 * rows()[0].numel() + 1
-    monkeypatch.setattr(f"manifold_shap.models.predictor.CPU_{limit.upper()}", most)
-    network.seen.clear()
-    torch.testing.assert_close(value(rows(), masks()), whole)
-    assert network.seen.count(7) == 3 * 16 * 5 // 7
-    assert max(network.seen) == 7
-
-
-def test_scikit_learn_sees_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, seen = rows(20), []
-
-    class Regressor(LinearRegression):
-        def predict(self, X):  # noqa: N803
-            seen.append(len(X))
-            return super().predict(X)
-
-    regressor = Regressor().fit(x.numpy(), x.sum(1).numpy())
-    value = ms.imputed_value(regressor, ms.MarginalImputer(x), "identity", draws=5)
-    monkeypatch.setattr("manifold_shap.models.predictor.CPU_ROWS", 7)
-    seen.clear()
-    value(rows(), masks()[:, 1:-1])
-    assert seen == [3 * 14 * 5]
 
 
 @pytest.mark.parametrize("keyed", [False, True])

@@ -150,9 +150,6 @@ value = ms.fit_surrogate(model, x, **few)
 explainer = ms.fit_amortized(value, x, **few)
 """
 ARCHIVE = """
-explainer.export("phi.pt2")
-found = torch.export.load("phi.pt2").module()(x=x)
-assert (found - explainer(x)).abs().max() < 1e-5
 try:
     value.export("v.onnx")
 except ImportError as error:

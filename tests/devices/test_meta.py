@@ -27,7 +27,6 @@ LEFT = {
     "function": ("a callable stays where its rows are", "callable"),
     "_member": ("so do its groups", "words of padded rows"),
     "ordering": ("orders are drawn on the CPU", "causal"),
-    "absence": ("weights that the next call makes again", "surrogate by the model"),
 }
 
 

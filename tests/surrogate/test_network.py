@@ -28,16 +28,6 @@ def some(rows: int = 30, event: tuple[int, ...] = (4,), m: int = 5) -> tuple[Ten
     return x, torch.rand(rows, m, players, generator=generator) < 0.5
 
 
-def test_probabilities_lie_on_the_simplex() -> None:
-    surrogate = make("probability", outputs=3)
-    x, mask = some()
-    surrogate.standardise(x, torch.rand(30, 3))
-    out = surrogate(100 * x, mask)
-    assert out.shape == (30, 5, 3)
-    assert (out >= 0).all()
-    torch.testing.assert_close(out.sum(-1), torch.ones(30, 5))
-
-
 @pytest.mark.parametrize("event", [(4,), (1, 2, 3)])
 def test_units_of_inputs_and_targets_do_not_matter(event: tuple[int, ...]) -> None:
     x, mask = some(event=event)
@@ -74,25 +64,6 @@ def test_constant_columns_keep_their_unit(constant: float) -> None:
     surrogate.standardise(x, target)
     assert surrogate.x_scale[1] == 1
     assert surrogate.target_scale.tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("m", [5, 40])
-@pytest.mark.parametrize("space", ["probability", "identity"])
-def test_absent_players_do_not_matter(space: str, m: int) -> None:
-    surrogate = make(space)
-    x, _ = some(m=m)
-    mask = torch.tensor([True, False, True, False]).expand(30, m, 4)
-    other = x.clone()
-    other[:, [1, 3]] = -7
-    assert torch.equal(surrogate(x, mask), surrogate(other, mask))
-    assert not torch.allclose(surrogate(x, mask), surrogate(x + 1, mask))
-
-
-def test_a_surrogate_needs_a_hidden_layer() -> None:
-    with pytest.raises(
-        ValueError, match="Expected `hidden` to list layer widths, at least 1 of them"
-    ):
-        Perceptron(GameShape((2,), [0, 1], 1, False), hidden=())
 
 
 networks = given(

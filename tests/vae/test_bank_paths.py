@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.vae import imputer as vae
 from manifold_shap.vae.bank import Decoded, RunningLikelihood, Tabulated
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
@@ -132,9 +131,6 @@ def one_by_one(v: ms.ValueFunction, x: Tensor, mask: Tensor) -> Tensor:
     return values.unflatten(1, mask.shape[1:3])
 
 
-ENCODER = {"posterior": "encoder"}
-
-
 @both
 @pytest.mark.parametrize("batch_size", [None, 50])
 def test_values_of_runs_are_those_of_single_coalitions(kind: str, batch_size: int | None) -> None:
@@ -144,18 +140,6 @@ def test_values_of_runs_are_those_of_single_coalitions(kind: str, batch_size: in
     found = ask(v, kind, x, KEYS, **more)
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
     assert found.std() > 0.05
-
-
-@both
-@pytest.mark.parametrize("settings", [{}, ENCODER, {**ENCODER, "importance": True, "temper": 0.1}])
-def test_few_players_and_encoders_are_asked_one_by_one(
-    kind: str, settings: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not settings:
-        monkeypatch.setattr(vae, "_LEAST_PLAYERS", len(PLAYERS) + 1)
-    v, x, mask = value(imputer(**settings)), rows(2, seed=1), runs(kind)
-    plain = one_by_one(v, x, mask)
-    torch.testing.assert_close(ask(v, kind, x, KEYS), plain)
 
 
 @both
@@ -173,32 +157,12 @@ def test_rows_at_a_time_are_bounded(kind: str) -> None:
     assert sum(seen) == 2 * 3 * 3 * runs(kind).shape[2]
 
 
-def test_who_has_not_arrived_is_never_looked_at() -> None:
-    v, x = value(), rows(1, seed=1)
-    last = orders(1, 1)[0, 0, -1]
-    other = torch.where(last == INDEX, 7.0, x)
-    keys = torch.zeros(1, 1, dtype=torch.int64)
-    # A number far outside must not even leave rounding behind.
-    found = [v.values_along(some, orders(1, 1), keys) for some in (x, other)]
-    assert torch.equal(*found)
-
-
 def test_no_batch_size_changes_the_values_of_permutations() -> None:
     v, x = value(), rows(2, seed=1)
     first = ms.permutation_shapley(v, x, permutations=2)
     assert first.efficiency_gap < 1e-5
     again = ms.permutation_shapley(v, x, permutations=2, batch_size=150)
     torch.testing.assert_close(again.phi, first.phi, rtol=1e-4, atol=1e-6)
-
-
-def test_log_ratios_of_means_walk_along() -> None:
-    x, weight = rows(2, seed=1), torch.ones(ELEMENTS, 3).tril()
-    v = ms.imputed_value(lambda x: (x @ weight / 9).softmax(-1), imputer(), draws=3)
-    ratio = ms.LogRatioOfMean(v)
-    found = ratio.values_along(x, orders(2, 3), KEYS)
-    mask = runs("along")
-    plain = one_by_one(ratio, x, mask)
-    torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-4)
 
 
 @both

@@ -11,7 +11,6 @@ from manifold_shap.vae.network import MaskedVAE
 
 EVENT = (2, 8)
 KINDS = ("mlp", "conv")
-DRAWN = {}, {"posterior": "encoder"}, {"posterior": "encoder", "importance": True}
 LENGTHS = torch.tensor([8, 3, 5, 8, 1, 6])
 
 

@@ -118,38 +118,6 @@ def impute(made: ms.Imputer, draws: range = range(6), keys: int = 3) -> Tensor:
     return made.impute(x, masks(3), draws, numbers).rows
 
 
-POSTERIORS = {"bank": {}, "encoder": {}, "weighted": {"posterior": "encoder", "importance": True}}
-every = pytest.mark.parametrize("kind", POSTERIORS)
-
-
-def make(kind: str) -> VAEImputer:
-    return imputer(**{"posterior": kind, **POSTERIORS[kind]})  # type: ignore[arg-type]
-
-
-@every
-def test_present_players_stay_and_absent_ones_are_never_looked_at(kind: str) -> None:
-    made, x = make(kind), rows(3, seed=1)
-    keys = torch.zeros(3, 16, dtype=torch.int64)
-    completed = made.impute(x, masks(3), range(5), keys)
-    for k, mask in enumerate(all_coalitions(4)):
-        kept = completed.rows[:, k][..., mask]
-        assert torch.equal(kept, x[:, None, mask].expand_as(kept))
-        other = torch.where(mask, x, 7.0)
-        again = made.impute(other, mask.expand(3, 1, -1), range(5), keys[:, :1])
-        torch.testing.assert_close(again.rows[:, 0], completed.rows[:, k])
-    assert set(completed.rows[..., 3].unique().tolist()) <= {0.0, 1.0}
-
-
-@every
-def test_draws_do_not_depend_on_what_else_is_asked_for(kind: str) -> None:
-    made = make(kind)
-    together = impute(made)
-    parts = torch.cat((impute(made, range(2)), impute(made, range(2, 6))), dim=2)
-    torch.testing.assert_close(together, parts)
-    assert torch.equal(together, impute(made))
-    assert not torch.allclose(together, impute(made, keys=4))
-
-
 def test_samples_follow_the_weights() -> None:
     made, x = imputer("encoder", importance=True), rows(1, seed=1)
     mask = masks(1)[:, 5:6].expand(1, 4000, -1)

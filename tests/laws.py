@@ -54,7 +54,11 @@ class Enumerated(ms.oracles.ConditionalLaw):
         share = _random.uniform(keys, (1,), draws)[..., 0].double() * upper[..., -1:]
         which = torch.searchsorted(upper, share)
         state, label = which // len(self.classes), which % len(self.classes)
-        rows = torch.stack(torch.unravel_index(state, self.sizes), -1).to(x.dtype)
+        states = []
+        for size in reversed(self.sizes):
+            states.append(state % size)
+            state = state // size
+        rows = torch.stack(states[::-1], -1).to(x.dtype)
         return ms.oracles.Drawn(torch.where(mask[:, :, None], x[:, None, None], rows), label)
 
 

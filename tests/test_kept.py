@@ -101,7 +101,7 @@ KEPT: dict[str, tuple[str, ...]] = {
         "training/test_processes.py::test_two_processes_train_a_network_together",
     ),
     "explaining rows beyond memory": (
-        "io/test_streaming.py::test_rows_may_be_in_a_file",
+        "io/test_streaming.py::test_rows_may_be_anywhere",
         "io/test_streaming.py::test_blocks_are_what_the_estimator_gives_for_them",
         "io/test_streaming.py::test_interruptions_change_no_byte",
     ),

@@ -61,9 +61,10 @@ def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Files of figures are empty: drawing takes most of a run, and is tested with the plots."""
     if "drawn_figures" in request.fixturenames:
         return
+    # Before the others: its module keeps the plots that it finds when it is imported.
+    monkeypatch.setattr("manifold_shap.report.page.page", lambda given: "")
     for name in set(plots.__all__) - {"Plots", "kinds"}:
         monkeypatch.setattr(plots, name, _blank(inspect.signature(getattr(plots, name))))
-    monkeypatch.setattr("manifold_shap.report.page.page", lambda given: "")
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def test_a_report_has_interactions_where_they_are_asked_for(
     data = json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])
     assert [row["label"] for row in data["rows"]] == ["3", "14", "15"]
     assert [len(pairs) for row in data["rows"] for pairs in row["pairs"]] == [6, 6, 6]
-    assert "Mean interactions (SII) of pairs for probability of setosa" in text
+    assert "Map of the mean interactions of pairs for" in text
     (interactions,) = found
     one, other, pair, *_ = data["rows"][1]["pairs"][0][0]
     assert pair == pytest.approx(float(interactions.values[1, one, other, 0]), rel=1e-3)

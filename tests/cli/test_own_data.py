@@ -39,7 +39,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     series, labels = waves(40)
     write_ts(place / "waves.ts", series, labels)
     write_npz(place / "waves.npz", series, labels)
-    (place / "mine.py").write_text(
+    (place / "networks.py").write_text(
         "from torch import nn\n"
         "def pictures(x):\n    return 10 * x.flatten(2).mean(2)[:, :2] - 5\n"
         "pool = nn.AdaptiveAvgPool2d((1, 2))\n"
@@ -156,7 +156,7 @@ def test_texts_are_explained_by_coloured_words(network: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "own", [["model=python", "model.call=mine:texts"], pytest.param([], marks=pytest.mark.slow)]
+    "own", [["model=python", "model.call=networks:texts"], pytest.param([], marks=pytest.mark.slow)]
 )
 def test_tokens_are_masked_padded_and_deleted(own: list[str], tmp_path: Path) -> None:
     few = ["estimator=permutation", "estimator.permutations=2", "compare=[]"]
@@ -231,7 +231,7 @@ def test_networks_are_explained_in_one_pass(
 
 def test_channels_of_series_are_players(tmp_path: Path) -> None:
     words = ["data=series", "data.path=waves.npz", "data.segment=channels"]
-    words += ["model=python", "model.call=mine:series", "value_function=marginal"]
+    words += ["model=python", "model.call=networks:series", "value_function=marginal"]
     assert explain(tmp_path, *words, *EXACT, "compare=[]")["players"] == 2
 
 
@@ -241,7 +241,7 @@ def test_channels_of_series_are_players(tmp_path: Path) -> None:
 def test_models_of_ones_own_get_rows_of_the_source(
     words: list[str], call: str, tmp_path: Path
 ) -> None:
-    own = ["model=python", f"model.call=mine:{call}", "value_function=marginal"]
+    own = ["model=python", f"model.call=networks:{call}", "value_function=marginal"]
     few = ["estimator=permutation", "estimator.permutations=2", "instances=2", "compare=[]"]
     explain(tmp_path, *words, *own, *few)
     (home,) = tmp_path.iterdir()

@@ -103,7 +103,7 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
 
 # Experiments whose results were not measured in full yet, or are in `benchmarks/README.md` alone;
 # "accelerator" is stored where there is a GPU.
-NOT_STORED = ("along", "vignettes", "accelerator", "equal_time")
+NOT_STORED = ("along", "vignettes", "accelerator")
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)

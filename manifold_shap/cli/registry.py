@@ -57,11 +57,6 @@ def code(name: str) -> Any:
     return resolve_name(name)
 
 
-def has_parameter(settings: Settings, name: str) -> bool:
-    """Whether the `_target_` takes an argument of this name."""
-    return name in inspect.signature(code(settings["_target_"])).parameters
-
-
 def makes(settings: Settings, kind: type) -> bool:
     """Whether the `_target_` is a class of this kind, or a function that returns one."""
     target = code(settings["_target_"])

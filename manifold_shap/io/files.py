@@ -1,6 +1,5 @@
 """Writes files and directories whole or not at all, and reads checkpoints without running code."""
 
-import errno
 import hashlib
 import io
 import json
@@ -17,7 +16,6 @@ from uuid import uuid4
 
 import numpy as np
 import torch
-from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from torch import Tensor
 
 from manifold_shap._messages import check_text
@@ -226,63 +224,6 @@ def remove(path: Location | None) -> None:
     elif path is not None:
         with suppress(OSError):
             path.unlink()
-
-
-def recover(directory: Path, *names: str) -> None:
-    """Tidy up what a process that was killed has left of `write_whole`, `swap_in` and `remove`.
-
-    What stood at a path that is free now is put back, and all that is not whole goes. The caller
-    has the lock of those who write there.
-
-    Args:
-        directory: where they wrote.
-        names: of what, by default of anything.
-
-    >>> import tempfile
-    >>> place = tempfile.TemporaryDirectory()
-    >>> (Path(place.name) / f".notes.txt.{uuid4().hex}").touch()
-    >>> recover(Path(place.name))
-    >>> list(Path(place.name).iterdir())
-    []
-    >>> place.cleanup()
-    """
-    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        found = _BESIDE.fullmatch(path.name)
-        if found is None or (names and found["name"] not in names):
-            continue
-        if found["old"] and not os.path.lexists(path.with_name(found["name"])):
-            path.rename(path.with_name(found["name"]))
-        else:
-            remove(path)
-
-
-def locked(path: Path, timeout: float = 0) -> BaseFileLock:
-    """A lock that this process holds: on a file or, on a file system without locks, by one.
-
-    Args:
-        path: of the file.
-        timeout: seconds to wait for another process that holds it; -1 for ever.
-
-    Raises:
-        Timeout: another process, or another lock of this one, holds it.
-        OSError: no space or no permission.
-    """
-    lock: BaseFileLock = FileLock(path)
-    while True:
-        made = False
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            made = True
-            lock.acquire(timeout=timeout)
-            return lock
-        except Timeout:
-            raise
-        except OSError as error:
-            if error.errno in (errno.ENOLCK, errno.ENOTSUP):
-                lock = SoftFileLock(f"{path}.soft")
-            # Otherwise whoever held it has removed the directory.
-            elif not (made and error.errno == errno.ENOENT):
-                raise _unwritten(path.parent, error) from error
 
 
 def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:

@@ -120,9 +120,9 @@ def as_value_function(
     space = as_space(output)
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
     some = rows[[0, len(rows) // 2, -1]]
-    half = torch.arange(len(players), device=rows.device) < (len(players) + 1) // 2
     # Everybody, nobody, and a coalition twice.
-    mask = torch.stack((half | True, half & False, half, half))
+    mask = torch.zeros(4, len(players), dtype=torch.bool, device=rows.device)
+    mask[0], mask[2:, : (len(players) + 1) // 2] = True, True
 
     def ask(some: Tensor, coalitions: Tensor) -> Tensor:
         keys = torch.zeros(len(some), len(coalitions), dtype=torch.int64)

@@ -16,8 +16,6 @@ from PIL import Image
 from manifold_shap.io.files import (
     digest,
     load_checkpoint,
-    locked,
-    recover,
     remove,
     save_checkpoint,
     swap_in,
@@ -210,49 +208,6 @@ def test_a_directory_that_cannot_be_swapped_in_leaves_the_earlier_one(tmp_path: 
     assert list(path.iterdir()) == []
 
 
-def test_what_a_killed_process_has_left_is_tidied_up(tmp_path: Path) -> None:
-    number = "0" * 32
-    for name in (f".part.{number}", f".gone.{number}.old", f".there.{number}.old"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(name)
-    (tmp_path / "there").write_text("the new one")
-    others = ("notes.txt", ".hidden", f".too.short.{number[:-1]}", ".lock")
-    for name in others:
-        (tmp_path / name).touch()
-    recover(tmp_path, "none of these")
-    assert len(list(tmp_path.iterdir())) == 8
-    recover(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"gone", "there", *others}
-    assert (tmp_path / "gone" / "file").read_text() == f".gone.{number}.old"
-    assert (tmp_path / "there").read_text() == "the new one"
-    recover(tmp_path / "nosuch")
-
-
-def test_a_swap_that_is_cut_off_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A kill between the two renames leaves no directory; the next one who comes puts it back."""
-    path, new = tmp_path / "store", tmp_path / "new"
-    for place in (path, new):
-        place.mkdir()
-        (place / "file").write_text(place.name)
-    rename, calls = Path.rename, list[Path]()
-
-    def cut_off(self: Path, target: Path) -> Path:
-        calls.append(self)
-        if len(calls) == 2:
-            raise KeyboardInterrupt  # As SIGKILL, nothing is put back.
-        return rename(self, target)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", cut_off)
-        with pytest.raises(KeyboardInterrupt):
-            swap_in(new, path)
-    assert not path.exists()
-    recover(tmp_path, "store")
-    assert (path / "file").read_text() == "store"
-
-
 def test_a_directory_is_removed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "store"
     path.mkdir()
@@ -266,14 +221,6 @@ def test_a_directory_is_removed_whole(tmp_path: Path, monkeypatch: pytest.Monkey
         patched.setattr("shutil.rmtree", cut_off)
         with pytest.raises(KeyboardInterrupt):
             remove(path)
-    recover(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_lock_in_an_unwritable_place_says_so(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"Could not write .*file.*choose another place"):
-        locked(tmp_path / "file" / "lock")
 
 
 def test_digests_tell_apart_what_differs() -> None:

@@ -387,7 +387,9 @@ def _results(
                 waiting[executor.submit(job)] = number
             if not waiting:
                 return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            done = wait(waiting, return_when=FIRST_COMPLETED).done
+            # A call that failed comes last: what ended beside it is kept.
+            for future in sorted(done, key=_failed):
                 number, found = waiting.pop(future), future.result()
                 yield number, pickle.loads(found) if isinstance(found, bytes) else found
     except CancelledError as error:
@@ -398,6 +400,10 @@ def _results(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _failed(future: Future[Any]) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 class _Store:

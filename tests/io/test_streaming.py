@@ -433,6 +433,25 @@ def test_an_executor_is_interrupted_as_this_process_is(
     assert contents(path) == whole
 
 
+class AtOnce(Threads):
+    """Makes each call as it is submitted, so that all end together."""
+
+    def submit(self, call: Any, /, *args: Any, **kwargs: Any) -> Future:
+        future: Future = Future()
+        try:
+            future.set_result(call(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+def test_what_ends_beside_a_call_that_fails_is_kept(path: Path, whole: dict[str, bytes]) -> None:
+    with pytest.raises(KeyboardInterrupt, match="16 of 22"):
+        run(path, estimator=Stops(3), executor=AtOnce(1))
+    assert run(path, resume=True) == 6
+    assert contents(path) == whole
+
+
 class Cancels(Executor):
     """Makes no call, as an executor whose scheduler is lost."""
 

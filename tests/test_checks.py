@@ -14,47 +14,15 @@ from manifold_shap._checks import (
     check_coalitions,
     check_finite,
     check_known,
-    check_mask,
     check_number,
     check_rows,
     check_seed,
     check_whole,
-    to_tensor,
 )
 
 PLAYERS = ms.Players.of_elements((2,))
 ROWS = torch.tensor([[0.5, 1.0], [2.0, 3.0]])
 ARRAY = ROWS.double().numpy()
-
-
-def read_only() -> np.ndarray:
-    array = ROWS.numpy().copy()
-    array.flags.writeable = False
-    return array
-
-
-@pytest.mark.parametrize(
-    "x",
-    [
-        ROWS,
-        ROWS.double(),
-        ROWS.clone().requires_grad_(),
-        ARRAY,
-        read_only(),
-    ],
-    ids=["tensor", "float64", "grad", "array", "read-only"],
-)
-def test_tensors_and_arrays_are_rows(x: object) -> None:
-    rows = check_rows(x, PLAYERS)
-    assert torch.equal(rows, ROWS)
-    assert rows.dtype == torch.float32
-    assert not rows.requires_grad
-
-
-def test_reversed_rows_whole_and_truth_numbers() -> None:
-    assert torch.equal(to_tensor(ARRAY[::-1]), ROWS.flip(0))
-    assert to_tensor(np.array([[1, 2]])).tolist() == [[1, 2]]
-    assert to_tensor(np.array([[True]])).tolist() == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -162,28 +130,6 @@ def test_one_error_stays_itself_and_several_are_one() -> None:
         all_at_once(fail, [KeyError])
 
 
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        (ROWS.to_sparse(), r"layout torch.sparse_coo; make it dense by `.to_dense\(\)`"),
-        (torch.empty(2, 2, device="meta"), "on the meta device, which holds no numbers"),
-        (np.ma.masked_array(ARRAY), "a masked array; fill its masked entries"),
-    ],
-    ids=["sparse", "meta", "masked"],
-)
-def test_rows_and_masks_are_dense(x: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=rf"Expected `x` to be a dense .* but got .*{message}"):
-        check_rows(x, PLAYERS)
-    with pytest.raises(TypeError, match=rf"Expected `mask` to be a dense .* but got .*{message}"):
-        check_mask(x > 0 if isinstance(x, np.ndarray) else x.bool(), 2)
-
-
-def test_complex_numbers_are_refused() -> None:
-    for x, kind in ((ROWS + 0j, "a tensor of torch.complex64"), (ARRAY + 0j, "an array of comp")):
-        with pytest.raises(TypeError, match=f"a tensor or an array of numbers but got {kind}"):
-            to_tensor(x)
-
-
 @pytest.mark.parametrize("kind", ["tensor", "array"])
 def test_numbers_beyond_float32_are_called_that(kind: str) -> None:
     x: Any = torch.tensor([[1.0, 2.0], [3.0, -1e300]], dtype=torch.float64)
@@ -202,22 +148,6 @@ def test_masks_may_be_arrays() -> None:
     assert found.tolist() == mask.tolist()
     found[:] = True
     assert not mask.all()
-
-
-@pytest.mark.parametrize(
-    ("mask", "kind", "message"),
-    [
-        (np.ones((2, 1, 2)), TypeError, "bool tensor or array .* got float64; .* `mask > 0`"),
-        ([[True, False]], TypeError, "bool tensor or array .* but got list"),
-        (np.ones((2, 1, 3), bool), ValueError, r"2 players on its last axis but got .*\(2, 1, 3\)"),
-        (torch.ones(2, 0, 2) > 0, ValueError, r"shape \(2, m, 2\), m >= 1 .* but got \(2, 0, 2\)"),
-        (torch.ones(2, 2) > 0, ValueError, r"got \(2, 2\); one per row is `mask\[:, None\]`"),
-        (torch.tensor(True), ValueError, r"on its last axis but got shape \(\)"),
-    ],
-)
-def test_errors_of_masks(mask: Any, kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind, match=message):
-        check_coalitions(mask, 2, PLAYERS)
 
 
 def test_the_place_of_a_value_that_is_not_finite() -> None:

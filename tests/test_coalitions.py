@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
 
-from manifold_shap._checks import check_mask
 from manifold_shap.coalitions import (
     LeverageScores,
     ShapleyKernel,
@@ -147,14 +146,6 @@ def test_sampling_repeats_with_its_seed(
     assert not torch.equal(first, other)
 
 
-@pytest.mark.parametrize(
-    ("law", "least"), [(SizeUniform, 1), (ShapleyKernel, 2), (LeverageScores, 2)]
-)
-def test_a_law_needs_players(law: type, least: int) -> None:
-    with pytest.raises(ValueError, match=rf"`players` .* of at least {least} but got"):
-        law(least - 1)
-
-
 def test_orders_of_three_players_are_uniform() -> None:
     orders = sample_orders((30_000,), 3, generator(4))
     code = (orders * torch.tensor([9, 3, 1])).sum(1)
@@ -201,12 +192,3 @@ def test_distinct_coalitions_stand_for_all(players: int, count: int, seed: int) 
     distinct, position = distinct_coalitions(mask)
     assert torch.equal(distinct[position], mask)
     assert len(distinct) == len(set(map(tuple, mask.tolist())))
-
-
-def test_masks_are_bool_with_one_entry_per_player() -> None:
-    check_mask(torch.ones(2, 3, dtype=torch.bool), 3)
-    with pytest.raises(TypeError, match=r"bool tensor .* got torch.float32"):
-        check_mask(torch.ones(2, 3), 3)
-    for mask in (torch.ones(2, 4, dtype=torch.bool), torch.tensor(True)):
-        with pytest.raises(ValueError, match="Expected `mask` with 3 players on its last axis"):
-            check_mask(mask, 3)

@@ -137,19 +137,6 @@ def test_a_mixture_draws_by_its_weights() -> None:
         ms.Mixture([ms.SizeUniform(4), ms.Blocks(LINE)]).log_prob(all_coalitions(4))
 
 
-def test_blocks_are_less_scattered_than_scattered_players() -> None:
-    law = ms.laws_for(ms.Players.pixels((1, 16, 16)))
-    edges = {}
-    for each in law.parts:
-        mask = each.sample((500,), generator(9)).reshape(-1, 16, 16)
-        share = mask.float().mean((1, 2))
-        differ = (mask[:, 1:] != mask[:, :-1]).float().mean((1, 2))
-        some = (share > 0.4) & (share < 0.6)
-        edges[each.name] = differ[some].mean()
-    assert edges["scattered"] > 0.45
-    assert edges["blocks"] < 0.6 * edges["scattered"]
-
-
 @pytest.mark.parametrize(
     ("players", "axes", "names"),
     [

@@ -10,17 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap._checks import check_rows
 from manifold_shap.convolutions import check_positions
 from manifold_shap.players import Players
-
-
-def test_players_of_elements() -> None:
-    players = Players.of_elements((2, 3))
-    assert len(players) == 6
-    assert players.event == (2, 3)
-    assert players.names == ("x0", "x1", "x2", "x3", "x4", "x5")
-    assert Players.of_elements((2,), ["a", "b"]).names == ("a", "b")
 
 
 def test_elements_of_one_player_enter_together() -> None:
@@ -28,30 +19,6 @@ def test_elements_of_one_player_enter_together() -> None:
     mask = torch.tensor([[[True, False], [False, True], [True, True]]])
     expected = [[[True, False], [False, False]], [[False, True], [True, True]], [[True, True]] * 2]
     assert players.expand(mask).tolist() == [expected]
-
-
-@pytest.mark.parametrize(
-    "index",
-    [torch.tensor([0, 2]), torch.tensor([0, 0]), torch.tensor([0, -1]), torch.tensor([0.0, 1.0])],
-)
-def test_players_must_each_own_an_element(index: Tensor) -> None:
-    with pytest.raises(ValueError, match="Expected `index` to hold every integer from 0 to 1"):
-        Players(("a", "b"), index)
-
-
-@pytest.mark.usefixtures("any_type")
-def test_what_players_own_is_told_by_numbers() -> None:
-    for index in (None, ["x", "y"], [[0], [0, 1]]):
-        with pytest.raises(TypeError, match=r"`index` to be a tensor, an array .* but got .*whose"):
-            Players(["a", "b"], index)
-    for count in ("3", 2.0, -1):
-        with pytest.raises((TypeError, ValueError), match=f"`count` .* but got {count!r}"):
-            Players.of_rows((4,), count)  # type: ignore[arg-type]
-
-
-def test_players_have_names_of_their_own() -> None:
-    with pytest.raises(ValueError, match=r"distinct names of players but got \['b'\]"):
-        Players(("a", "b", "b"), torch.arange(3))
 
 
 def test_names_are_strings_whatever_they_were_given_as() -> None:
@@ -72,14 +39,6 @@ def test_players_of_rows_own_what_a_value_function_says() -> None:
     assert (len(players), players.event) == (4, (2, 3))
     assert players.first(2).names == players.names[:2]
     assert not Players.of_elements((2, 3)).by_row
-
-
-@pytest.mark.usefixtures("any_type")
-def test_names_and_the_shape_of_a_row_go_together() -> None:
-    with pytest.raises(ValueError, match=r"Expected 4 names, one per element .*, but got 2"):
-        Players.of_elements((4,), ["a", "b"])
-    with pytest.raises(TypeError, match=r"`event` to be a shape, such as \(4,\), but got 4"):
-        Players.of_elements(4)  # type: ignore[arg-type]
 
 
 SERIES = torch.tensor(
@@ -163,13 +122,6 @@ def test_players_of_padded_rows_begin_one_after_another() -> None:
         tokens.grouped(["first", "last"], torch.tensor([1, 1, 0, 0]))
 
 
-def test_a_row_that_is_padding_alone_has_no_players() -> None:
-    rows = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
-    with pytest.raises(ValueError, match=r"no padding \(0\) in every row of `x` but row 1 .* 2 "):
-        check_rows(rows, Players.tokens(2))
-    check_rows(rows, Players.tokens(2, padding=None))
-
-
 class Items(torch.utils.data.Dataset):
     def __init__(self, x: torch.Tensor) -> None:
         self.x = x
@@ -251,24 +203,6 @@ def test_pixels_channels_and_time_points_are_players() -> None:
     ]
     points = Players.segments((3,), 1)
     assert (points.names, points.index.tolist()) == (("time 0", "time 1", "time 2"), [0, 1, 2])
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Players.pixels((4,)), r"shape of a picture, such as .* but got \(4,\)"),
-        (lambda: Players.patches((4, 4), 0), "`size` .* at least 1 but got 0"),
-        (lambda: Players.patches((4, 4), (1, 2, 3)), r"number or \(height, width\) but got \(1, 2"),
-        (lambda: Players.channels((4,)), "channels first"),
-        (lambda: Players.segments((2, 3, 4), 2), "shape of a series"),
-        (lambda: Players.segments((0,), 2), "`event` .* at least 1 but got 0"),
-        (lambda: Players.tokens(0), "`length` .* at least 1 but got 0"),
-        (lambda: Players.tokens(3, padding=float("nan")), "`padding` to be a finite number"),
-    ],
-)
-def test_shapes_that_do_not_fit(make: Callable[[], Players], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        make()
 
 
 PICTURE, LINES = torch.rand(40, 12, 12, 3), torch.rand(40, 48, 3)

@@ -37,20 +37,6 @@ def test_of_what_is_drawn_errors_are_known(
     assert (explanation.standard_error > 0).all()
 
 
-def test_a_target_is_for_samples() -> None:
-    found = ms.auto_shapley(*drawn(4), target_error=0.5)
-    assert found.made_by["target_error"] == 0.5
-    assert found.made_by["auto"].endswith("since values are drawn")
-
-
-def test_an_ordering_of_what_is_drawn() -> None:
-    value, x = drawn(4)
-    first, *others = value.players.names
-    found = ms.auto_shapley(value, x, ordering=[[first], others])
-    assert found.made_by["estimator"] == "exact"
-    assert (found.standard_error > 0).all()
-
-
 def product(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return torch.where(mask, 1 + x[:, None], 1).prod(-1, keepdim=True)
 
@@ -109,36 +95,6 @@ def test_evaluations_are_never_exceeded(players: int, sampled: bool) -> None:
         assert asked == found.made_by["evaluations"] <= 2 * evaluations
 
 
-@pytest.mark.filterwarnings("ignore:.*above target_error")
-@pytest.mark.parametrize("evaluations", [12, 40, 100, 400])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"ordering": [["a", "b"], ["c", "d", "e", "f", "g"]]},
-        {"target_error": 0.01},
-        {},
-    ],
-    ids=["ordering", "target", "linearized"],
-)
-def test_evaluations_are_never_exceeded_however_they_are_spent(
-    settings: dict[str, object], evaluations: int
-) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(14, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-    asked = 0
-
-    def game(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        nonlocal asked
-        asked += int((mask.any(-1) & ~mask.all(-1)).sum())
-        return model(torch.cat((x[:, None] * mask, mask.float()), -1)).detach()
-
-    x = torch.ones(2, 7)
-    value = ms.as_value_function(game, x, ms.Players.of_elements((7,), tuple("abcdefg")))
-    asked = 0
-    found = ms.auto_shapley(value, x, evaluations=evaluations, **settings)
-    assert asked <= 2 * evaluations
-    assert found.made_by["evaluations"] <= 2 * evaluations
-
-
 @pytest.mark.parametrize(
     ("players", "evaluations", "expected"),
     # Up to 20 players a regression takes an eighth of all coalitions.
@@ -158,20 +114,6 @@ def test_networks_are_linearized_where_that_pays(
     assert evaluations is None or found.made_by["evaluations"] <= evaluations
 
 
-def test_what_it_chooses_is_that_estimator() -> None:
-    game, x = table(12), uniform(2, 12)
-    found = ms.auto_shapley(game, x, evaluations=441, seed=3)
-    assert torch.equal(found.phi, ms.odd_shapley(game, x, evaluations=440, seed=3).phi)
-    ordering = [["x0", "x1"], [f"x{k}" for k in range(2, 12)]]
-    found = ms.auto_shapley(game, x, ordering=ordering, evaluations=400)
-    assert found.made_by["ordering"] == ordering
-    assert "an ordering restricts them" in found.made_by["auto"]
-    found = ms.auto_shapley(network(20), uniform(2, 20), target_error=0.02)
-    assert (found.made_by["estimator"], found.made_by["target_error"]) == ("coalition", 0.02)
-    with pytest.raises(ValueError, match=r"`evaluations`.* at least 1"):
-        ms.auto_shapley(game, x, evaluations=0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("evaluations", "estimator", "taken"),
@@ -183,10 +125,3 @@ def test_interactions_are_fitted_to_so_many_coalitions_and_no_more(
     found = ms.auto_shapley(table(17), uniform(1, 17), evaluations=evaluations)
     assert found.made_by["estimator"] == estimator
     assert found.made_by["evaluations"] == pytest.approx(taken, rel=0.01)
-
-
-@pytest.mark.parametrize("players", [9, 12])
-def test_the_least_that_is_fitted_determines_all_values(players: int) -> None:
-    found = ms.auto_shapley(table(players), uniform(1, players), evaluations=7 * players)
-    assert found.made_by["estimator"] == "odd"
-    assert found.standard_error.isfinite().all()

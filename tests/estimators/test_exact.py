@@ -19,12 +19,6 @@ def test_every_coalition_is_evaluated_once(players: int) -> None:
     }
 
 
-def test_rows_do_not_depend_on_each_other() -> None:
-    game, x = table(4), uniform(3, 4)
-    whole = ms.exact_shapley(game, x).phi
-    assert torch.equal(whole[1:2], ms.exact_shapley(game, x[1:2]).phi)
-
-
 def test_one_player_leaves_no_noise() -> None:
     reference = torch.randn(30, 1, generator=torch.Generator().manual_seed(0))
     value = ms.imputed_value(lambda x: x, ms.MarginalImputer(reference), "identity", draws=2)
@@ -54,28 +48,6 @@ def test_errors_of_draws(ordering: list[list[str]] | None) -> None:
     low, high = found.interval()
     within = ((low <= mean) & (mean <= high)).float().mean()
     assert 0.94 < within < 0.98
-
-
-def test_more_draws_are_nearer_to_the_truth() -> None:
-    """Draws are independent: the error falls with the root of their number."""
-    reference = torch.randn(60, 3, generator=torch.Generator().manual_seed(1))
-    imputer = ms.GaussianImputer(reference)
-    value = ms.imputed_value(lambda x: x.prod(1, keepdim=True), imputer, "identity", draws=2)
-    x = reference[:1].expand(500, -1)
-    once, often = (ms.exact_shapley(value, x, evaluations=6 * k).phi.var(0) for k in (1, 16))
-    assert ((once / often > 12) & (once / often < 20)).all()
-
-
-def test_one_draw_tells_no_error() -> None:
-    reference = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
-    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(reference), "identity", draws=2)
-    with pytest.warns(UserWarning, match=r"unknown \(NaN\).*evaluations=12"):
-        assert ms.exact_shapley(value, reference[:3]).standard_error.isnan().all()
-
-
-def test_too_many_players_for_enumeration() -> None:
-    with pytest.raises(ValueError, match=r"at most 16 players for exact enumeration .* got 17"):
-        ms.exact_shapley(lambda x, mask: mask.sum(-1, keepdim=True), torch.zeros(1, 17))
 
 
 def test_a_base_in_single_precision_takes_none_from_the_prediction() -> None:

@@ -11,8 +11,7 @@ import torch
 from scipy import stats
 
 import manifold_shap as ms
-from tests.estimators.test_regression import game
-from tests.examples import Drawn
+from tests.examples import Drawn, table
 
 
 @pytest.mark.usefixtures("many_calls")
@@ -29,10 +28,10 @@ def test_intervals_of_few_evaluations_cover(
     estimator: Callable[..., ms.Explanation], players: int, evaluations: int
 ) -> None:
     # Rows have samples of their own, so that many rows of one game are many estimates of it.
-    x, covered = torch.zeros(150, players), []
+    x, covered = torch.ones(150, players), []
     for seed in range(4):
-        exact = ms.exact_shapley(game(players, seed), x[:1]).phi
-        found = estimator(game(players, seed), x, evaluations=evaluations, seed=seed)
+        exact = ms.exact_shapley(table(players, 1, seed), x[:1]).phi
+        found = estimator(table(players, 1, seed), x, evaluations=evaluations, seed=seed)
         known = ~found.standard_error.isnan()
         low, high = found.interval()
         covered.append(((low <= exact) & (exact <= high))[known])
@@ -55,9 +54,9 @@ def test_errors_of_rows_are_errors_of_their_own(
     estimator: Callable[..., Any], evaluations: int
 ) -> None:
     """Or the scatter between rows would not show the error of their mean."""
-    x = torch.zeros(200, 7)
-    exact = ms.shapley_interactions(game(7), x[:1])
-    found = estimator(game(7), x, evaluations=evaluations)
+    x = torch.ones(200, 7)
+    exact = ms.shapley_interactions(table(7, 1), x[:1])
+    found = estimator(table(7, 1), x, evaluations=evaluations)
     pairs = (
         [(found.phi, exact.shapley.phi)]
         if isinstance(found, ms.Explanation)
@@ -69,7 +68,7 @@ def test_errors_of_rows_are_errors_of_their_own(
 
 
 def test_an_interval_is_so_many_errors_wide() -> None:
-    found = ms.permutation_shapley(game(4), torch.zeros(2, 4), permutations=10)
+    found = ms.permutation_shapley(table(4, 1), torch.ones(2, 4), permutations=10)
     low, high = found.interval(0.9)
     width = 2 * stats.t.ppf(0.95, 4) * found.standard_error
     torch.testing.assert_close(high - low, width)
@@ -78,16 +77,13 @@ def test_an_interval_is_so_many_errors_wide() -> None:
 
 
 def test_exact_values_have_no_width_and_unknown_errors_no_interval() -> None:
-    low, high = ms.exact_shapley(game(4), torch.zeros(1, 4)).interval()
+    low, high = ms.exact_shapley(table(4, 1), torch.ones(1, 4)).interval()
     assert torch.equal(low, high)
-    single = ms.permutation_shapley(game(4), torch.zeros(1, 4), permutations=2)
+    single = ms.permutation_shapley(table(4, 1), torch.ones(1, 4), permutations=2)
     with pytest.raises(ValueError, match="all unknown"):
         single.interval()
-
-
-def test_a_level_is_a_probability() -> None:
     with pytest.raises(ValueError, match="`level`"):
-        ms.exact_shapley(game(4), torch.zeros(1, 4)).interval(95.0)
+        single.interval(95.0)
 
 
 @pytest.mark.filterwarnings("default:Standard errors are unknown")
@@ -104,7 +100,7 @@ def test_an_enough_of_evaluations_is_named_where_errors_are_unknown(
     estimator: Callable[..., Any], players: int, evaluations: int
 ) -> None:
     drawn = evaluations == 2**players - 2
-    value, x = Drawn(players) if drawn else game(players), torch.zeros(2, players)
+    value, x = Drawn(players) if drawn else table(players, 1), torch.ones(2, players)
     with pytest.warns(UserWarning, match=r"unknown \(NaN\): .* evaluations=\d+") as caught:
         estimator(value, x, evaluations=evaluations, progress=False)
     enough = int(re.search(r"evaluations=(\d+)", str(caught[0].message))[1])

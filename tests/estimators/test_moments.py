@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,9 +49,3 @@ def test_covariances_are_those_of_numpy_in_any_split_of_rounds(
     variance = covariance.diagonal(dim1=2, dim2=3)
     torch.testing.assert_close(plain.variance(torch.arange(3)), variance)
     torch.testing.assert_close(plain.mean, moments.mean)
-
-
-@pytest.mark.parametrize("crossed", [False, True])
-def test_moments_of_one_pair_have_no_error(crossed: bool) -> None:
-    moments = moments_of(contributions()[:, :1], [], crossed)
-    assert moments.variance(torch.arange(3)).isnan().all()

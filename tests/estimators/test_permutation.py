@@ -1,7 +1,6 @@
 """Permutation sampling: closed forms, honest errors, targets, and draws of its own."""
 
 import itertools
-import math
 from collections.abc import Callable
 
 import pytest
@@ -29,26 +28,6 @@ def test_linear_model_has_a_closed_form(estimator: Estimator) -> None:
     explanation = estimator(value, x)
     torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-5)
     assert explanation.standard_error.max() < 1e-5
-
-
-def test_an_explanation_knows_its_value_function(
-    make_value: Callable[..., ms.ValueFunction],
-) -> None:
-    value = make_value("marginal", "ilr")
-    explanation = SAMPLED(value, uniform(3, 4), permutations=8, seed=3)
-    assert explanation.outputs == value.outputs
-    assert explanation.players is value.players
-    assert explanation.space == ms.ILR()
-    assert explanation.made_by == {
-        "version": ms.__version__,
-        "value_function": "marginal",
-        "draws": 20,
-        "draws_seed": 0,
-        "evaluations": 3 * 8 * 3,
-        "estimator": "permutation",
-        "permutations": 8,
-        "seed": 3,
-    }
 
 
 def test_sampling_is_unbiased_and_its_errors_are_honest() -> None:
@@ -105,20 +84,6 @@ def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
     assert EXACT(value, uniform(3, 6)).covariance is None
 
 
-def test_rounds_add_up() -> None:
-    # 100 pairs are walked in rounds of 32; 6 players keep it below full enumeration.
-    game, x = table(6), uniform(400, 6)
-    sampled = SAMPLED(game, x, permutations=200)
-    spread = ((sampled.phi - EXACT(game, x).phi) / sampled.standard_error).std()
-    assert spread.item() == pytest.approx(1, abs=0.1)
-
-
-def test_one_pair_has_no_standard_error() -> None:
-    sampled = SAMPLED(table(6), uniform(3, 6), permutations=2)
-    assert sampled.standard_error.isnan().all()
-    assert sampled.efficiency_gap < 1e-5
-
-
 @pytest.mark.parametrize("batch_size", [7])
 @pytest.mark.parametrize("options", [None, {"permutations": 16, "target_error": 0.5}])
 @pytest.mark.parametrize("ordering", [None, [["x2"], ["x0", "x3", "x1"]]])
@@ -158,13 +123,6 @@ def test_every_row_and_pair_has_draws_of_its_own(
     assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 20).all()
     claimed = sampled.standard_error.square().mean(0)
     torch.testing.assert_close(claimed, deviation.square().mean(0), rtol=0.4, atol=0)
-
-
-def test_batch_size_does_not_matter_to_adaptive_stopping() -> None:
-    game, x = table(7), uniform(5, 7)
-    whole = SAMPLED(game, x, target_error=0.05, batch_size=100_000)
-    parts = SAMPLED(game, x, target_error=0.05, batch_size=100)
-    assert torch.equal(parts.phi, whole.phi)
 
 
 def test_target_error_stops_when_it_is_met() -> None:
@@ -225,12 +183,6 @@ def test_target_error_that_cannot_be_met_is_warned_of() -> None:
     assert explanation.made_by["permutations"] == 16
 
 
-def test_target_error_is_not_met_by_one_pair_of_unknown_error() -> None:
-    game, x = table(7), uniform(3, 7)
-    with pytest.warns(UserWarning, match="3 of 3 rows are above target_error"):
-        SAMPLED(game, x, target_error=0.5, permutations=2)
-
-
 def test_target_error_of_a_constant_game_is_met_at_once() -> None:
     game = Table(torch.full((2**7, 1), 0.3))
     explanation = SAMPLED(game, uniform(3, 7), target_error=0.01)
@@ -249,15 +201,3 @@ def test_memory_of_masks_is_that_of_a_chunk() -> None:
     explanation = SAMPLED(size, uniform(2, 300), permutations=4, batch_size=10)
     assert max(largest) <= 10
     assert torch.equal(explanation.phi, torch.ones(2, 300, 1))
-
-
-@pytest.mark.parametrize("permutations", [0, -2, 7])
-def test_permutations_come_in_pairs(permutations: int) -> None:
-    with pytest.raises(ValueError, match=r"Expected `permutations` to be a .* but got"):
-        SAMPLED(table(3), uniform(3, 3), permutations=permutations)
-
-
-@pytest.mark.parametrize("target", [0.0, -1.0, math.nan])
-def test_target_error_is_positive(target: float) -> None:
-    with pytest.raises(ValueError, match="Expected `target_error` to be a finite number above 0"):
-        SAMPLED(table(3), uniform(3, 3), target_error=target)

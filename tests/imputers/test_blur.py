@@ -7,7 +7,6 @@ from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
 
 
 def rows(*shape: int, seed: int = 0) -> Tensor:
@@ -25,17 +24,6 @@ def test_the_blurred_copy_is_that_of_scipy(event: tuple[int, ...], sigma: float)
     torch.testing.assert_close(found, torch.from_numpy(expected), rtol=1e-4, atol=1e-5)
 
 
-def test_absent_pixels_are_blurred_and_present_ones_stay() -> None:
-    x = rows(3, 2, 4, 4)
-    imputer = ms.BlurImputer(x, ms.Players.patches((2, 4, 4), 2), sigma=1.0)
-    mask, keys = all_coalitions(4).expand(3, -1, -1), torch.zeros(3, 16, dtype=torch.int64)
-    drawn = imputer.impute(x, mask, range(3), keys).rows
-    present = imputer.players.expand(mask)[:, :, None].expand_as(drawn)
-    assert torch.equal(drawn[present], x[:, None, None].expand_as(drawn)[present])
-    blurred = imputer.blurred(x)[:, None, None].expand_as(drawn)
-    assert torch.equal(drawn[~present], blurred[~present])
-
-
 def test_values_start_from_the_blurred_row() -> None:
     x = rows(5, 1, 4, 4)
     imputer = ms.BlurImputer(x, ms.Players.patches((1, 4, 4), 2), sigma=1.0)
@@ -45,10 +33,3 @@ def test_values_start_from_the_blurred_row() -> None:
     explanation = ms.exact_shapley(value, x)
     assert explanation.efficiency_gap < 1e-5
     assert explanation.made_by["sigma"] == 1.0
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match="`sigma` to be a finite number above 0"):
-        ms.BlurImputer(rows(2, 1, 4, 4), sigma=0.0)
-    with pytest.raises(ValueError, match=r"rows \(channels, height, width\) or"):
-        ms.BlurImputer(rows(2, 4))

@@ -111,23 +111,6 @@ def test_one_confounded_component_is_the_marginal_game(imputer: ms.Imputer) -> N
     assert torch.equal(drawn.rows, donors) == (imputer is IMPUTERS[0])
 
 
-@pytest.mark.parametrize("confounded", [True, False])
-def test_one_component_explains_as_its_game_does(confounded: bool) -> None:
-    imputer = IMPUTERS[not confounded]
-    causal = CausalImputer(imputer, TOGETHER, [confounded])
-    x = torch.randn(3, 3, generator=generator())
-
-    def model(x: Tensor) -> Tensor:
-        return x.prod(1, keepdim=True)
-
-    for options in ({"permutations": 4}, {"permutations": 6}):
-        phi, expected = (
-            ms.permutation_shapley(ms.imputed_value(model, one, "identity", 5), x, **options).phi
-            for one in (causal, imputer)
-        )
-        assert torch.equal(phi, expected)
-
-
 ORDERINGS = [
     ([["x0"], ["x1"], ["x2"], ["x3"]], [False] * 4),
     ([["x2"], ["x3", "x0"], ["x1"]], [False, True, False]),
@@ -146,25 +129,6 @@ def test_means_are_those_under_intervention(names: Names, confounding: list[bool
         error = drawn[b, k].std(0) / 4_000**0.5
         assert ((drawn[b, k].mean(0) - expected).abs() <= 5 * error + 1e-6).all()
         assert torch.equal(drawn[b, k][:, masks[b, k]], x[b, masks[b, k]].expand(4_000, -1))
-
-
-def test_draws_that_nothing_is_set_for_have_the_law_of_the_data() -> None:
-    imputer = Normal(random_covariance(4))
-    causal = CausalImputer(imputer, [["x2"], ["x3", "x0"], ["x1"]], [False, True, False])
-    nothing = torch.zeros(1, 1, 4, dtype=torch.bool)
-    keys = torch.tensor([[5]])
-    drawn = causal.impute(torch.zeros(1, 4), nothing, range(40_000), keys).rows[0, 0]
-    # A covariance over 40,000 draws has a standard error below 0.01 here.
-    torch.testing.assert_close(drawn.T.cov(), random_covariance(4), rtol=0, atol=0.05)
-
-
-def test_what_is_set_moves_what_comes_later_alone() -> None:
-    causal = CausalImputer(Normal(chain(1.5, -2)), [["x0"], ["x1"], ["x2"]])
-    x = torch.tensor([[0.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
-    middle = torch.tensor([[[False, True, False]]]).expand(2, -1, -1)
-    drawn = causal.impute(x, middle, range(50), torch.zeros(2, 1, dtype=torch.int64)).rows[:, 0]
-    assert torch.equal(drawn[0, :, 0], drawn[1, :, 0])
-    torch.testing.assert_close(drawn[0, :, 2] - 6, drawn[1, :, 2], rtol=0, atol=1e-5)
 
 
 # Values.
@@ -236,60 +200,7 @@ def test_a_feature_without_weight_counts_by_what_it_causes(
     torch.testing.assert_close(phi, expected, rtol=0, atol=TOLERANCE)
 
 
-def test_four_kinds_of_values() -> None:
-    # Two games, each symmetric and asymmetric (thesis, Section 5.3.2), against brute force.
-    names, confounding = [["x2"], ["x0", "x3"], ["x1"]], [False, True, False]
-    cause, beta = torch.tensor([1.5, 0.5, 0.5, -1.5]), torch.tensor([1.0, -2.0, 0.5, 1.5])
-    imputer = Normal(random_covariance(4) / 2 + cause * cause[:, None])
-    x = torch.randn(3, 4, generator=generator(1))
-    conditional = linear_value(imputer, beta)
-    causal = linear_value(CausalImputer(imputer, names, confounding), beta)
-    kinds = {
-        "symmetric": ms.exact_shapley(conditional, x),
-        "asymmetric": ms.exact_shapley(conditional, x, ordering=names),
-        "causal": ms.exact_shapley(causal, x),
-        "asymmetric causal": ms.exact_shapley(causal, x, ordering=names),
-    }
-    together, apart = ([["x0", "x1", "x2", "x3"]], [False]), (names, confounding)
-    expected = {
-        "symmetric": brute_force(imputer, beta, x, *together, itertools.permutations(range(4))),
-        "asymmetric": brute_force(imputer, beta, x, *together, [(2, 0, 3, 1), (2, 3, 0, 1)]),
-        "causal": brute_force(imputer, beta, x, *apart, itertools.permutations(range(4))),
-        "asymmetric causal": brute_force(imputer, beta, x, *apart, [(2, 0, 3, 1), (2, 3, 0, 1)]),
-    }
-    for kind, explanation in kinds.items():
-        torch.testing.assert_close(explanation.phi[..., 0], expected[kind], rtol=0, atol=TOLERANCE)
-        assert explanation.efficiency_gap < 1e-5
-    # The kinds differ by more than the tolerance: each one is told from the others.
-    for one, other in itertools.combinations(expected.values(), 2):
-        assert (one - other).abs().max() > 2 * TOLERANCE
-
-
-def brute_force(
-    imputer: Normal, beta: Tensor, x: Tensor, names: Names, confounding: list[bool], orders: object
-) -> Tensor:
-    """Mean marginal contribution of v(S) = β E[X | do(x_S)] over these orders."""
-    listed = list(orders)  # type: ignore[call-overload]
-    phi = torch.zeros_like(x)
-    for order, row in itertools.product(listed, range(len(x))):
-        present, before = torch.zeros(x.shape[1], dtype=torch.bool), 0.0
-        for player in order:
-            present[player] = True
-            after = float(beta @ imputer.expected(x[row], present, names, confounding))
-            phi[row, player] += (after - before) / len(listed)
-            before = after
-    return phi
-
-
 # Draws.
-
-
-def test_few_rows_are_completed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    causal = CausalImputer(IMPUTERS[1], [["x1"], ["x0", "x2"]], [False, False])
-    x, masks, keys = keyed(IMPUTERS[1], 3)
-    whole = causal.impute(x, masks, range(6), keys).rows
-    monkeypatch.setattr("manifold_shap.imputers.causal._MOST_ROWS", 5)
-    torch.testing.assert_close(causal.impute(x, masks, range(6), keys).rows, whole)
 
 
 def test_draws_differ_between_keys_draws_and_components() -> None:
@@ -301,39 +212,6 @@ def test_draws_differ_between_keys_draws_and_components() -> None:
     same = causal.impute(torch.zeros(1, 3), nobody, range(50), torch.tensor([[1, 1]])).rows
     assert torch.equal(same[:, 0], same[:, 1])
     assert torch.equal(same[:, 1], drawn[:, 1])
-
-
-class Counting(ms.MarginalImputer):
-    """Counts the rows that it completes."""
-
-    completed = 0
-
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
-        self.completed += mask.shape[0] * mask.shape[1] * len(draws)
-        return super().impute(x, mask, draws, keys)
-
-
-def test_only_what_is_missing_is_drawn_and_once_for_all_that_share_it() -> None:
-    imputer = Counting(torch.randn(20, 3, generator=generator()))
-    x, masks, keys = keyed(imputer, 2)
-    CausalImputer(imputer, SERIAL).impute(x, masks, range(5), keys)
-    # Every coalition has a key of its own: each element is missing in four of the eight.
-    assert imputer.completed == 2 * 5 * (4 + 4 + 4)
-    imputer.completed = 0
-    shared = torch.zeros_like(keys)
-    drawn = CausalImputer(imputer, SERIAL).impute(x, masks, range(5), shared).rows
-    assert imputer.completed == 2 * 5 * (1 + 2 + 4)
-    imputer.completed = 0
-    confounded = CausalImputer(imputer, [["x0"], ["x1", "x2"]], [True, True])
-    confounded.impute(x, masks, range(5), shared)
-    assert imputer.completed == 2 * 5 * (1 + 2)
-    imputer.completed = 0
-    CausalImputer(imputer, SERIAL).impute(x, masks[:, -1:], range(5), keys[:, -1:])
-    assert imputer.completed == 0
-    for k in range(8):
-        alone = masks[:, k : k + 1], range(5), shared[:, :1]
-        alone_drawn = CausalImputer(imputer, SERIAL).impute(x, *alone).rows
-        assert torch.equal(drawn[:, k : k + 1], alone_drawn)
 
 
 class Weighted(ms.MarginalImputer):
@@ -392,30 +270,3 @@ def test_draws_through_several_components_never_repeat() -> None:
     mask = torch.tensor([[[True, False, False]]])
     drawn = several.imputer.impute(x, mask, range(50), torch.zeros(1, 1).long()).rows[0, 0]
     assert len(drawn.unique(dim=0)) > 6
-
-
-def test_a_single_reference_stays_a_single_draw() -> None:
-    baseline = ms.BaselineImputer(torch.tensor([1.0, 2, 3]))
-    value = linear_value(CausalImputer(baseline, SERIAL), torch.ones(3), draws=50)
-    assert (value.draws, value.sampled) == (1, False)
-    assert (ms.exact_shapley(value, torch.zeros(2, 3)).standard_error == 0).all()
-
-
-def test_it_moves_with_its_value_function() -> None:
-    causal = CausalImputer(ms.MarginalImputer(torch.randn(20, 3)), SERIAL)
-    linear_value(causal, torch.ones(3), draws=2).to("meta")
-    assert {buffer.device.type for buffer in causal.buffers()} == {"meta"}
-    assert causal.device.type == "meta"
-
-
-def test_errors() -> None:
-    imputer = IMPUTERS[0]
-    with pytest.raises(ValueError, match=r"one flag for each of the 3 components .* but got 2: \["):
-        CausalImputer(imputer, SERIAL, [True, False])
-    for flags in ([True, 1, False], ["true", "false", "true"], "yes", 5):
-        with pytest.raises(TypeError, match="`confounding` to be a list of True and False"):
-            CausalImputer(imputer, SERIAL, flags)
-    with pytest.raises(ValueError, match=r"leaves out \['x1', 'x2'\]"):
-        CausalImputer(imputer, [["x0"]])
-    with pytest.raises(TypeError, match="Expected each component of `ordering` to be a list"):
-        CausalImputer(imputer, ["x0", "x1", "x2"])

@@ -3,7 +3,6 @@
 import math
 import os
 import warnings
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +12,9 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.data import Drug
-from manifold_shap.imputers import Imputer, kernel
-from manifold_shap.imputers.causal import CausalImputer
+from manifold_shap.imputers import Imputer
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.imputers.kernel import corrected_akaike
-from manifold_shap.imputers.normal import regularised_moments
 
 FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 PAIRED = ms.Players(("a", "b", "c"), torch.tensor([0, 1, 1, 2]))
@@ -105,50 +101,6 @@ def test_weights_are_those_of_the_formulas(
             assert torch.equal(completed.rows[b, k, : len(order)], donated)
 
 
-def test_small_parts_of_the_pairs_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    imputer, x = EmpiricalImputer(gaussian(50), bandwidth=0.5), gaussian(5, seed=1)
-    whole = every(imputer, x, range(50))
-    monkeypatch.setattr(kernel, "_MOST_ELEMENTS", 7 * 50 * 4)
-    parts = every(imputer, x, range(50))
-    assert torch.equal(parts.rows, whole.rows)
-    torch.testing.assert_close(parts.log_weights, whole.log_weights)
-
-
-def test_samples_come_from_all_donors() -> None:
-    # 3,000 distinct rows, of which the first 1,500 were seen twice: two thirds of the weight.
-    table = torch.cartesian_prod(torch.arange(50.0), torch.arange(60.0))
-    imputer = ExactMatchImputer(torch.cat((table, table[:1500])))
-    nobody, key = torch.zeros(1, 1, 2, dtype=torch.bool), torch.zeros(1, 1, dtype=torch.int64)
-    drawn = imputer.sample(torch.zeros(1, 2), nobody, range(20_000), key)[0, 0]
-    doubled = (drawn[:, 0] < 25).float().mean()
-    # Four standard errors.
-    assert abs(doubled - 2 / 3) < 4 * (2 / 9 / 20_000) ** 0.5
-    assert len(drawn.unique(dim=0)) > 2900
-
-
-def test_samples_of_one_causal_component_come_from_all_donors() -> None:
-    table = torch.cartesian_prod(torch.arange(50.0), torch.arange(60.0))
-    imputer = ExactMatchImputer(torch.cat((table, table[:1500])))
-    causal = CausalImputer(imputer, [["x0", "x1"]])
-    mask, keys = torch.tensor([[[True, False], [False, False]]]), torch.tensor([[3, 4]])
-    x = torch.ones(1, 2)
-    drawn = causal.sample(x, mask, range(100), keys)
-    assert torch.equal(drawn, imputer.sample(x, mask, range(100), keys))
-    confounded = CausalImputer(imputer, [["x0", "x1"]], [True]).sample(x, mask, range(100), keys)
-    free = imputer.sample(x, torch.zeros_like(mask), range(100), keys)
-    assert torch.equal(confounded, imputer.splice(x, mask, free))
-
-
-def test_samples_leave_out_what_is_beyond_the_share() -> None:
-    imputer, x = EmpiricalImputer(gaussian(200), bandwidth=0.3, share=0.6), gaussian(1, seed=1)
-    mask, key = torch.tensor([[[True, False, False, False]]]), torch.zeros(1, 1, dtype=torch.int64)
-    drawn = imputer.sample(x, mask, range(20_000), key)[0, 0].unique(dim=0)
-    completed = weighted(imputer, x, mask, range(200))
-    counting = completed.rows[0, 0][completed.log_weights[0, 0] > -torch.inf]
-    assert 3 < len(counting) < 100
-    assert torch.equal(drawn, counting.unique(dim=0))
-
-
 @pytest.mark.parametrize("kind", [EmpiricalImputer, ExactMatchImputer])
 def test_equal_weights_come_in_an_order_that_the_key_decides(kind: type[Imputer]) -> None:
     table = torch.cartesian_prod(*[torch.arange(3.0)] * 3)
@@ -204,21 +156,6 @@ def conditional_means(x: Tensor) -> Tensor:
         means[:, k, ~s] += (x.double()[:, s] - 3) @ slope.T
         means[:, k, s] = x.double()[:, s]
     return means
-
-
-def test_values_approach_the_gaussian_conditional_expectation() -> None:
-    weight, x = torch.tensor([[1.0], [-2], [0.5], [1]]), gaussian(30, seed=1)
-    expected = (conditional_means(x) @ weight.double()).float()
-    spread = (gaussian(1000) @ weight).std()
-    errors = []
-    for rows in (100, 1000, 8000):
-        imputer = EmpiricalImputer(gaussian(rows), bandwidth=0.25)
-        error = values(imputer, x, weight, draws=rows)[:, 1:-1] - expected[:, 1:-1]
-        errors.append((error.square().mean().sqrt() / spread).item())
-    marginal = values(ms.MarginalImputer(gaussian(1000)), x, weight, 1000)[:, 1:-1]
-    off = ((marginal - expected[:, 1:-1]).square().mean().sqrt() / spread).item()
-    assert errors[0] > 1.2 * errors[1] > 1.44 * errors[2]
-    assert errors[2] < 0.1 < off
 
 
 def test_a_tiny_bandwidth_matches_exactly() -> None:
@@ -278,26 +215,6 @@ def test_aicc_is_the_criterion_of_hurvich_et_al(bandwidth: float) -> None:
         assert mine[k].item() == pytest.approx(expected if trace < 10 else math.inf, rel=1e-4)
 
 
-def test_one_bandwidth_for_each_size_of_many_players() -> None:
-    reference = torch.randn(60, 40, generator=torch.Generator().manual_seed(0))
-    bandwidth = EmpiricalImputer(reference, bandwidth="aicc").bandwidth
-    assert bandwidth.shape == (41,)
-    assert (bandwidth > 0).all()
-
-
-def test_singular_covariances_are_said_once() -> None:
-    reference = torch.cat((gaussian(50), gaussian(50)[:, :1], torch.full((50, 1), 4.0)), 1)
-    with pytest.warns(UserWarning, match=r"eigenvalue .*collinear.* ridge of 1\.0e-06") as caught:
-        imputer = EmpiricalImputer(reference)
-    assert len(caught) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        completed = every(imputer, reference[:2], range(50))
-    # A row of the reference is its own nearest row, and outweighs the others.
-    assert torch.equal(completed.rows[:, 15, 0], reference[:2])
-    assert not completed.log_weights.isnan().any()
-
-
 def test_a_constant_column_changes_no_weight() -> None:
     reference, x = gaussian(50), gaussian(3, seed=1)
     wider = torch.cat((reference, torch.full((50, 1), 0.1)), 1)
@@ -316,17 +233,6 @@ def test_a_constant_column_changes_no_weight() -> None:
     beside[:, 4] = 0.1
     usual = every(imputer, beside, range(50)).log_weights
     torch.testing.assert_close(found.log_weights, usual, rtol=1e-6, atol=1e-6)
-
-
-def test_covariance_is_left_alone_where_it_is_regular() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        moments = regularised_moments(gaussian(50))
-    rows = gaussian(50).double()
-    torch.testing.assert_close(moments.mean, rows.mean(0))
-    torch.testing.assert_close(moments.scale, rows.std(0))
-    torch.testing.assert_close(moments.correlation, rows.T.corrcoef())
-    assert moments.ridge == 0
 
 
 def test_rows_that_agree_are_equally_likely() -> None:
@@ -354,79 +260,6 @@ def test_without_a_match_the_fewest_mismatching_players_count() -> None:
     # Nobody has all three; two rows miss the block only (by two elements), two others p or q.
     assert counting([0, 0, 1, 0, 1], [True, True, True]) == {1, 2}
     assert counting([1, 0, 0, 0, 1], [True, True, True]) == {0, 1, 3}
-
-
-@pytest.mark.skipif(
-    FOLDER is None or not Path(FOLDER, "drug").exists(),
-    reason="no 'drug' in a folder named by MANIFOLD_SHAP_DATA",
-)
-def test_values_of_a_table_are_its_conditional_means() -> None:
-    data = Drug(name="drug")
-    data.setup()
-    generator = torch.Generator().manual_seed(0)
-    # Rows of the test split, and rows that few in the table are like.
-    strange = torch.randint(2, (4, 10), generator=generator).float()
-    train, x = data.x_train, torch.cat((data.x_test[:4], strange))
-    weight = torch.randn(10, 3, generator=generator)
-    imputer = ExactMatchImputer(train)
-    value = ms.imputed_value(lambda rows: rows @ weight, imputer, draws=len(imputer.donors))
-    found = value(x, all_coalitions(10).expand(8, -1, -1)).double().numpy()
-    table, masks = train.numpy(), all_coalitions(10).numpy()
-    unmatched = 0
-    for b in range(8):
-        for k in range(1, 1023):
-            s = masks[k]
-            agree = (table[:, s] == x[b].numpy()[s]).sum(1)
-            chosen = agree == agree.max()
-            unmatched += agree.max() < s.sum()
-            completed = np.where(s, x[b].numpy(), table[chosen])
-            scores = completed.astype(float) @ weight.double().numpy()
-            odds = np.exp(scores - scores.max(1, keepdims=True))
-            expected = (odds / odds.sum(1, keepdims=True)).mean(0)
-            np.testing.assert_allclose(found[b, k], expected, atol=2e-6)
-    # Both kinds of coalition were met.
-    assert 0 < unmatched < 4000
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"bandwidth": 0.0}, "`bandwidth` to be a finite number above 0 but got 0.0; 'aicc'"),
-        ({"bandwidth": math.nan}, "`bandwidth` to be a finite number above 0 but got nan"),
-        ({"bandwidth": "aic"}, "number above 0 but got 'aic' .*; 'aicc' chooses one"),
-        ({"share": 0.0}, r"`share` to be a finite number above 0 and of at most 1 but got 0.0"),
-        ({"share": 1.2}, r"`share` to be .* and of at most 1 but got 1.2"),
-        (
-            {"regularisation": -0.1},
-            "`regularisation` to be a finite number of at least 0 but got -0.1",
-        ),
-        ({"targets": torch.ones(20, 1)}, "Expected no `targets` with bandwidth=0.1"),
-        (
-            {"bandwidth": "aicc", "targets": torch.ones(20)},
-            r"`targets` of shape \(20, outputs\).* got \(20,\); .*targets\[:, None\]",
-        ),
-        (
-            {"bandwidth": "aicc", "targets": torch.full((20, 1), math.inf)},
-            "20 of 20 entries of `targets` are NaN",
-        ),
-    ],
-)
-def test_errors_of_arguments(arguments: dict, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        EmpiricalImputer(gaussian(20), **arguments)
-
-
-def test_errors_of_rows() -> None:
-    with pytest.raises(ValueError, match=r"Expected at least two rows in `reference`.* but got 1"):
-        EmpiricalImputer(gaussian(1))
-    collinear = torch.cat((gaussian(20), gaussian(20)[:, :1]), 1)
-    for too_small in (0.0, 1e-17):
-        with pytest.raises(ValueError, match=r"Expected a positive definite covariance.*give more"):
-            EmpiricalImputer(collinear, regularisation=too_small)
-    with pytest.raises(ValueError, match=r"in 3 of 4 players no value occurs twice .* 20 .*bin"):
-        ExactMatchImputer(torch.cat((gaussian(20)[:, :3], torch.ones(20, 1)), 1))
-    half = torch.cat((gaussian(20)[:, :2], torch.ones(20, 2)), 1)
-    assert len(ExactMatchImputer(half).donors) == 20
 
 
 def wavy(x: Tensor) -> Tensor:
@@ -461,11 +294,6 @@ def test_fewer_draws_than_donors_are_a_sample_of_all_of_them(imputer: Imputer, d
     assert (values.mean(1) - expected).square().mean() < 0.01 * error.mean()
     assert (value.sampled, truth.sampled) == (True, False)
     assert 0.8 < variance.mean() / error.mean() < 1.25
-
-
-def test_a_single_donor_says_nothing_of_the_others() -> None:
-    v = ms.imputed_value(wavy, EmpiricalImputer(gaussian(50), bandwidth=1.0), "identity", 1)
-    assert v.estimate(gaussian(1), torch.tensor([[[True, False, False, False]]])).variance.isnan()
 
 
 def test_nothing_is_left_out_once_all_matching_rows_are_drawn() -> None:

@@ -8,13 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.imputers import gaussian
 from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 
 MEAN = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)
@@ -120,18 +117,6 @@ def test_a_joint_draw_serves_every_coalition() -> None:
         torch.testing.assert_close(drawn[:, k], expected, rtol=0, atol=1e-4)
 
 
-def test_copula_agrees_with_the_normal_distribution_on_normal_data() -> None:
-    model, expectation = FUNCTIONS["quadratic"]
-    reference, x = rows(20_000), rows(4, seed=1)
-    truth = expectations(x, MEAN.numpy(), COVARIANCE.numpy(), expectation)
-    value = ms.imputed_value(
-        lambda x: model(x)[:, None], CopulaImputer(reference), "identity", draws=4000
-    )
-    values = value(x, MASKS.expand(4, -1, -1))[:, 1:-1].double()
-    # The error of the reference rows' own quantiles and correlations, and of the draws.
-    assert (values - truth[:, 1:-1]).square().mean().sqrt() < 0.05 * truth.std()
-
-
 def test_copula_is_right_for_monotone_functions_of_normal_columns() -> None:
     def transformed(z: Tensor) -> Tensor:
         return torch.stack((z[:, 0].exp(), z[:, 1] ** 3, -z[:, 2], z[:, 3].sigmoid()), dim=1)
@@ -192,18 +177,6 @@ def test_copula_interpolates_between_the_values_of_continuous_columns() -> None:
 
 
 @every_imputer
-def test_few_coalitions_are_factorised_at_a_time(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    imputer, x = make(rows(50)), rows(3, seed=1)
-    mask = MASKS.expand(3, -1, -1)
-    keys = torch.arange(48).reshape(3, 16) % 5
-    whole = imputer.impute(x, mask, range(6), keys).rows
-    monkeypatch.setattr(gaussian, "_MOST_ELEMENTS", 5 * 4**2)
-    torch.testing.assert_close(imputer.impute(x, mask, range(6), keys).rows, whole)
-
-
-@every_imputer
 def test_players_of_several_elements_and_images(make: Make) -> None:
     """A player's elements are given or drawn together, as if each was a player in step."""
     players = ms.Players(("left", "right"), torch.tensor([[[0, 1], [0, 1]]]))
@@ -257,29 +230,6 @@ def test_fewer_rows_than_columns_are_regularised(make: Make) -> None:
     assert drawn.abs().max() < 10 * reference.abs().max()
 
 
-def test_no_warning_and_no_ridge_where_none_is_needed() -> None:
-    assert GaussianImputer(rows(50), regularisation=0.0).provenance == {"ridge": 0}
-    assert GaussianImputer(rows(50)).provenance == {"ridge": 0}
-
-
-@every_imputer
-def test_errors(make: Make) -> None:
-    with pytest.raises(ValueError, match=r"Expected at least two rows in `reference`.* but got 1"):
-        make(rows(1))
-    for negative in (-1e-6, float("nan"), float("inf")):
-        with pytest.raises(
-            ValueError, match="`regularisation` to be a finite number of at least 0 but got"
-        ):
-            make(rows(9), regularisation=negative)
-    collinear = rows(50)
-    collinear[:, 3] = collinear[:, 0]
-    for too_small in (0.0, 1e-17):
-        with pytest.raises(
-            ValueError, match=r"Expected a positive definite .* give more, e.g. 1e-06"
-        ):
-            make(collinear, regularisation=too_small)
-
-
 @settings(max_examples=15, deadline=None)
 @given(
     scale=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
@@ -294,16 +244,3 @@ def test_draws_scale_and_shift_with_the_columns(
     drawn = complete(make(reference), x, range(3))
     moved = complete(make(reference * factor + offset), x * factor + offset, range(3))
     torch.testing.assert_close((moved - offset) / factor, drawn, rtol=0, atol=1e-3)
-
-
-@every_imputer
-def test_on_iris_the_error_is_smaller_than_off_the_manifold(make: Make) -> None:
-    x, species = load_iris(return_X_y=True)
-    model = LogisticRegression(max_iter=1000).fit(x[::2], species[::2])
-    train, test = x[::2].astype("float32"), x[1::2].astype("float32")
-    mask = all_coalitions(4)[:-1].expand(len(test), -1, -1)
-    scores = [
-        ms.mean_squared_error(ms.imputed_value(model, imputer, draws=100), test, mask).debiased
-        for imputer in (make(train), ms.MarginalImputer(train))
-    ]
-    assert scores[0] < 0.8 * scores[1]

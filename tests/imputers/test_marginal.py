@@ -1,6 +1,5 @@
 """Imputers off the manifold: background rows in turn, a baseline, or contrast rows."""
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -30,11 +29,6 @@ def test_present_players_stay_and_absent_ones_come_from_one_donor() -> None:
         assert torch.equal(completed[0, k][:, ~mask], donors[:, ~mask])
 
 
-def test_as_many_draws_as_rows_take_each_row_once() -> None:
-    donors = impute(ms.MarginalImputer(reference()), torch.zeros(1, 3), draws=6)[0, 0]
-    assert torch.equal(donors[donors[:, 0].argsort()], reference())
-
-
 def test_more_draws_than_rows_take_them_in_turn() -> None:
     donors = impute(ms.MarginalImputer(reference(2)), torch.zeros(1, 3), draws=5)[0, 0]
     assert torch.equal(donors[:2], donors[2:4])
@@ -52,19 +46,6 @@ def test_draws_are_a_sample_without_replacement_of_each_coalition(count: int, dr
     ratio = values.var(1) / variance.mean(1)
     assert ratio.min() > 0.8
     assert ratio.max() < 1.25
-
-
-def test_a_baseline_is_the_whole_of_its_support() -> None:
-    imputer = ms.BaselineImputer(torch.tensor([1.0, 2, 3]))
-    assert imputer.support == 1
-    assert torch.equal(impute(imputer, torch.zeros(1, 3), 1)[0, 0, 0], torch.tensor([1.0, 2, 3]))
-
-
-def test_an_array_is_copied() -> None:
-    array = reference().numpy()
-    imputer = ms.MarginalImputer(array)
-    array.fill(0)
-    assert torch.equal(imputer.reference, reference())
 
 
 def rows(count: int, seed: int = 0) -> Tensor:
@@ -87,15 +68,6 @@ def test_baseline_values_are_the_model_on_spliced_rows() -> None:
     assert value.estimate(x, masks.expand(4, -1, -1)).variance.abs().max() < 1e-10
 
 
-def test_a_linear_model_is_explained_by_the_difference_from_the_baseline() -> None:
-    weight, point, x = rows(1, seed=2)[0], rows(1, seed=1)[0], rows(4)
-    value = ms.imputed_value(
-        lambda x: (x @ weight)[:, None], ms.BaselineImputer(point), "identity", draws=1
-    )
-    phi = ms.exact_shapley(value, x).phi[..., 0]
-    torch.testing.assert_close(phi, weight * (x - point))
-
-
 def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> None:
     contrast, x = rows(5, seed=1), rows(4)
     value = ms.imputed_value(model, ms.ContrastiveImputer(contrast), "identity", draws=5)
@@ -111,14 +83,6 @@ def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> Non
     torch.testing.assert_close(total, model(x) - model(contrast).mean(0), rtol=1e-4, atol=1e-4)
 
 
-def test_a_single_row_is_a_baseline() -> None:
-    row, x = rows(1, seed=1), rows(4)
-    single = ms.imputed_value(model, ms.ContrastiveImputer(row), "identity", draws=1)
-    baseline = ms.imputed_value(model, ms.BaselineImputer(row[0]), "identity", draws=1)
-    masks = all_coalitions(3).expand(4, -1, -1)
-    assert torch.equal(single(x, masks), baseline(x, masks))
-
-
 def test_another_contrast_gives_another_explanation() -> None:
     x = rows(200)
     low, high = x[x[:, 0] < -1], x[x[:, 0] > 1]
@@ -130,51 +94,6 @@ def test_another_contrast_gives_another_explanation() -> None:
     ]
     # Against rows with a small x0 the same x0 adds more to the sum of exponentials.
     assert (phi[0] > phi[1]).all()
-
-
-def test_images_with_superpixels_and_arrays() -> None:
-    players = ms.Players(("left", "right"), torch.tensor([[[0, 1], [0, 1]]]))
-    x = np.zeros((1, 1, 2, 2), dtype=np.float32)
-    blank = ms.BaselineImputer(np.ones((1, 2, 2)), players)
-    some = ms.ContrastiveImputer(np.ones((2, 1, 2, 2)), players)
-    mask = torch.tensor([[[True, False]]])
-    for imputer in (blank, some):
-        keys = torch.zeros(1, 1, dtype=torch.int64)
-        completed = imputer.impute(torch.from_numpy(x), mask, range(2), keys).rows
-        assert completed.tolist() == [[[[[[0, 1], [0, 1]]], [[[0, 1], [0, 1]]]]]]
-
-
-def test_errors() -> None:
-    players = ms.Players.of_elements((3,))
-    with pytest.raises(ValueError, match="Expected at least one row in `reference`"):
-        ms.MarginalImputer(torch.zeros(0, 3))
-    with pytest.raises(ValueError, match=r"`reference` of shape \(rows, 2\) but got \(6, 3\)"):
-        ms.MarginalImputer(reference(), ms.Players.of_elements((2,)))
-    with pytest.raises(ValueError, match=r"`reference` of shape \(rows, \*event\) but got \(6,\)"):
-        ms.MarginalImputer(reference()[:, 0])
-    with pytest.raises(ValueError, match=r"`point` of shape \(3\), one row without .* \(6, 3\)"):
-        ms.BaselineImputer(reference(), players)
-    with pytest.raises(ValueError, match=r"Expected `point` of shape \(\*event\).* got \(\)"):
-        ms.BaselineImputer(torch.tensor(1.0))
-    with pytest.raises(ValueError, match="entries of `point` are NaN or infinite"):
-        ms.BaselineImputer(torch.tensor([0, torch.nan, 1]))
-    with pytest.raises(TypeError, match="Expected `point` to be a tensor, an array, a list"):
-        ms.BaselineImputer({"a": 0.0})  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="Expected at least one row in `rows` but got none"):
-        ms.ContrastiveImputer(rows(0))
-    with pytest.raises(ValueError, match=r"`rows` of shape \(rows, 3\) but got \(3,\)"):
-        ms.ContrastiveImputer(rows(1)[0], players)
-    with pytest.raises(TypeError, match="Expected `rows` to be a tensor, an array, a list"):
-        ms.ContrastiveImputer([["a"]], players)  # type: ignore[arg-type]
-
-
-def test_lists_are_rows() -> None:
-    players = ms.Players.of_elements((2,))
-    keys = torch.zeros(1, 1, dtype=torch.int64)
-    mask = torch.tensor([[[True, False]]])
-    for imputer in (ms.BaselineImputer([5.0, 6.0], players), ms.ContrastiveImputer([[5.0, 6.0]])):
-        completed = imputer.impute(torch.zeros(1, 2), mask, range(1), keys).rows
-        assert completed.flatten().tolist() == [0.0, 6.0]
 
 
 def test_padded_rows_are_completed_from_rows_that_are_long_enough() -> None:

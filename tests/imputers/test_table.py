@@ -10,7 +10,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from tests.examples import PeopleModel, of_people, people, people_model, vae_of_people
+from tests.examples import PeopleModel, of_people, people, vae_of_people
 
 KINDS: dict[str, Any] = {
     "marginal": lambda: of_people(ms.MarginalImputer),
@@ -46,45 +46,6 @@ def test_present_cells_are_the_frames_own_and_others_were_observed(kind: str) ->
         assert drawn.nunique(dropna=False) > 1
         if observed[name].isna().any():
             assert 0 < drawn.isna().mean() < 1
-
-
-def test_columns_that_are_collinear_are_no_news_of_a_table() -> None:
-    age = np.arange(30.0)
-    frame = pd.DataFrame({"age": age, "days": 365 * age})
-    imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(frame), frame)
-    assert imputer.provenance["ridge"] == 1e-6
-    with pytest.warns(UserWarning, match="covariance of `reference` is singular"):
-        ms.GaussianImputer(frame)
-
-
-@pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
-def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand() -> None:
-    frame, some, mask = people(), people(4, seed=1), all_coalitions(4).expand(4, -1, -1)
-    schema = ms.Schema.fit(frame)
-    x, players = schema.encode(frame), schema.players
-    by_hand: dict[type[ms.Imputer], ms.Imputer] = {
-        ms.MarginalImputer: ms.MarginalImputer(x, players),
-        ms.EmpiricalImputer: ms.EmpiricalImputer(x, players),
-    }
-    for kind, expected in by_hand.items():
-        imputer = of_people(kind)
-        assert imputer.codebook is not None
-        model = ms.Model(PeopleModel(imputer.codebook), ["yes", "no"], "probabilities")
-        value = ms.imputed_value(model, imputer, draws=7)
-        hand = ms.imputed_value(_Decoded(schema), expected, draws=7)
-        torch.testing.assert_close(
-            value(some, mask), hand(schema.encode(some), mask), rtol=0, atol=1e-6
-        )
-
-
-class _Decoded:
-    """The model of `people`, of rows that a schema has encoded."""
-
-    def __init__(self, schema: ms.Schema) -> None:
-        self.schema = schema
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return people_model(self.schema.decode(x))
 
 
 def many_towns() -> pd.DataFrame:
@@ -133,15 +94,6 @@ def test_categories_of_a_copula_occur_as_often_as_in_the_table() -> None:
         assert shares[0] == pytest.approx(shares[1], abs=0.06)
 
 
-def test_draws_that_are_rows_of_the_table_are_these_rows(towns: ms.Codebook) -> None:
-    frame = many_towns()
-    imputer = ms.table_imputer(ms.EmpiricalImputer, towns, frame, share=1.0)
-    x = towns.rows(frame[-1:])
-    nobody = torch.zeros(1, 1, 2, dtype=torch.bool)
-    rows = imputer.impute(x, nobody, range(len(frame)), torch.tensor([[0]])).rows[0, 0]
-    assert sorted(map(tuple, rows.tolist())) == sorted(map(tuple, towns.rows(frame).tolist()))
-
-
 @pytest.mark.parametrize("kind", [ms.GaussianImputer, ms.EmpiricalImputer])
 def test_samples_are_cells_of_the_table_and_serve_a_causal_order(kind: type[ms.Imputer]) -> None:
     imputer = of_people(kind)
@@ -161,17 +113,6 @@ def probabilities_of(codebook: ms.Codebook) -> ms.Model:
     return ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
 
 
-def test_kinds_that_copy_cells_work_on_codes_and_others_on_encoded_rows() -> None:
-    for kind in (ms.MarginalImputer, ms.ContrastiveImputer):
-        imputer = of_people(kind)
-        assert type(imputer) is kind
-        assert torch.equal(imputer.reference, imputer.codebook.rows(people()))
-    gaussian = of_people(ms.GaussianImputer, regularisation=0.1)
-    assert isinstance(gaussian, ms.TableImputer)
-    assert (gaussian.name, gaussian.provenance) == ("gaussian", {"ridge": 0.1})
-    assert gaussian.row_elements == gaussian.codebook.encode(gaussian.reference).shape[1]
-
-
 def test_groups_of_columns_are_players() -> None:
     codebook = ms.Codebook.fit(people(), {"person": ["age", "member"]})
     for kind in (ms.MarginalImputer, ms.GaussianImputer, ms.EmpiricalImputer):
@@ -185,23 +126,3 @@ def test_groups_of_columns_are_players() -> None:
         both = value.grouped({"rest": ["income", "town"]})
         assert both.players.names == ("rest", "person")
         assert ms.exact_shapley(both, people(2, 1)).efficiency_gap < 1e-5
-
-
-@pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
-def test_errors() -> None:
-    codebook, frame = ms.Codebook.fit(people()), people()
-    x = codebook.encode(codebook.rows(frame))
-    inner = ms.EmpiricalImputer(x[:9], codebook.elements, regularisation=0.1)
-    with pytest.raises(ValueError, match=r"made of the 60 rows .* but it has 9 rows"):
-        ms.TableImputer(codebook, inner, frame)
-    with pytest.raises(ValueError, match="income"):
-        ms.table_imputer(ms.GaussianImputer, codebook, frame.drop(columns="income"))
-    imputer = ms.table_imputer(ms.GaussianImputer, codebook, frame)
-    assert isinstance(imputer, ms.TableImputer)
-    value = ms.imputed_value(probabilities_of(codebook), imputer)
-    with pytest.raises(
-        ValueError, match="codes, whole numbers below 2 in column 'member', but row 1"
-    ):
-        value(np.array([[0, 0, 0, 1], [0, 0, 0, 2]]), np.ones((2, 1, 4), dtype=bool))
-    with pytest.raises(ValueError, match="put together by hand"):
-        imputer.save("nowhere.ckpt")

@@ -61,15 +61,6 @@ def test_rows_are_those_made_by_hand(kind: str) -> None:
 
 
 @every
-def test_nested_coalitions_and_neighbours_are_completed_as_single_ones(kind: str) -> None:
-    imputer, keys = make(kind), torch.zeros(3, 1, dtype=torch.int64)
-    mask = all_coalitions(4)[[0, 2, 6, 7, 15]].expand(3, 1, -1, -1)
-    parts = list(imputer.impute_nested(TEXTS, mask, range(1), keys, 2))
-    single = imputer.impute(TEXTS, mask[:, 0], range(1), keys.expand(-1, 5))
-    assert torch.equal(torch.cat([part.rows for part in parts], 1), single.rows)
-
-
-@every
 def test_texts_of_one_length_and_of_one_token(kind: str) -> None:
     x, keys = torch.tensor([[5.0, 6, 7]]), torch.zeros(1, 8, dtype=torch.int64)
     rows = make(kind, FIXED).impute(x, all_coalitions(3)[None], range(1), keys).rows[0, :, 0]
@@ -149,15 +140,3 @@ def test_explanations_record_the_token() -> None:
         value = ms.imputed_value(Words(), imputer)
         rows = TEXTS[:1, : imputer.players.event[0]]
         assert ms.exact_shapley(value, rows).made_by[name] == token
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match="`token` to be a whole number of at least 0 but got -1"):
-        ms.MaskTokenImputer(-1, PADDED)
-    with pytest.raises(ValueError, match=r"`players` of token ids, .* but got .*\(2, 3\)"):
-        ms.MaskTokenImputer(1, ms.Players.of_elements((2, 3)))
-    for kind in (ms.PaddingImputer, ms.DeletionImputer):
-        with pytest.raises(TypeError, match=r"`padding` .*give the id of the padding token"):
-            kind(FIXED)
-        with pytest.raises(ValueError, match="`players` of token ids"):
-            kind(ms.Players.of_elements((2, 3)), padding=0)

@@ -8,7 +8,6 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.oracles import GaussianMixture
 
@@ -45,18 +44,6 @@ def test_the_empty_coalition_has_the_weights() -> None:
     x = torch.full((2, 3), 1e30)
     torch.testing.assert_close(law.posterior(x, nobody), law.weights.expand(2, 1, -1))
     assert law.log_density(x, nobody).abs().max() < 1e-12
-
-
-def test_densities_integrate_to_the_marginal() -> None:
-    """p(x_S) is the integral of p(x) over an absent element, by the trapezoidal rule."""
-    law = GaussianMixture.random(3, seed=5)
-    grid = torch.linspace(-30, 30, 20_001)
-    x = law.sample(1).x.repeat(len(grid), 1)
-    x[:, 1] = grid
-    whole = law.log_density(x, torch.ones(len(x), 1, 3, dtype=torch.bool))[:, 0].exp()
-    total = torch.trapezoid(whole, grid.double())
-    part = law.log_density(x[:1], torch.tensor([[[True, False, True]]]))[0, 0].exp()
-    assert total.item() == pytest.approx(part.item(), rel=1e-6)
 
 
 @pytest.mark.parametrize("present", [(), (0,), (1, 2), (0, 1, 3)])
@@ -112,37 +99,6 @@ def test_labels_are_of_their_rows() -> None:
     assert stats.chi2.sf(float((gap.square() / variance).sum()), 10) > FALSE_ALARM
 
 
-def test_draws_do_not_depend_on_the_batch() -> None:
-    law = GaussianMixture.random(4)
-    x, keys = law.sample(6).x, torch.arange(30).view(6, 5)
-    mask = torch.rand(6, 5, 4, generator=torch.Generator().manual_seed(0)) < 0.5
-    every = law.draw(x, mask, range(8), keys)
-    part = law.draw(x[2:4], mask[2:4, 1:3], range(3, 6), keys[2:4, 1:3])
-    torch.testing.assert_close(every.x[2:4, 1:3, 3:6], part.x)
-    assert torch.equal(every.y[2:4, 1:3, 3:6], part.y)
-
-
-def test_one_component_is_what_the_gaussian_imputer_estimates() -> None:
-    law = GaussianMixture.random(4, 1, seed=3)
-    imputer = ms.GaussianImputer(law.sample(200_000).x)
-    x = law.sample(3, seed=1).x
-    mask = torch.tensor([True, False, True, False]).expand(3, 1, -1)
-    keys = torch.arange(3)[:, None]
-    theirs = imputer.impute(x, mask, range(4000), keys).rows
-    ours = law.draw(x, mask, range(4000), keys).x
-    scale = ours.std(2).clamp(min=1e-6)
-    assert ((theirs.mean(2) - ours.mean(2)) / scale).abs().max() < 5 * (2 / 4000) ** 0.5 + 0.02
-    assert (theirs.std(2) - ours.std(2)).abs().max() < 0.1
-
-
-def test_a_random_mixture_is_decided_by_its_seed() -> None:
-    first, again, other = (GaussianMixture.random(3, seed=s) for s in (1, 1, 2))
-    assert torch.equal(first.means, again.means)
-    assert torch.equal(first.covariances, again.covariances)
-    assert not torch.equal(first.weights, other.weights)
-    assert first.sample(5).x.equal(again.sample(5).x)
-
-
 @pytest.mark.parametrize(
     ("weights", "means", "covariances", "message"),
     [
@@ -163,25 +119,6 @@ def test_wrong_mixtures_raise_errors(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         GaussianMixture(weights, means, covariances)
-
-
-def test_wrong_names_and_numbers_raise_errors() -> None:
-    law = GaussianMixture.random(2)
-    given = (law.weights, law.means, law.covariances)
-    with pytest.raises(ValueError, match="3 names in `classes` but got 1"):
-        GaussianMixture(*given, classes=["one"])
-    with pytest.raises(ValueError, match="Expected 2 names"):
-        GaussianMixture(*given, names=["one"])
-    with pytest.raises(ValueError, match="`rows` to be a whole number of at least 1"):
-        law.sample(0)
-    with pytest.raises(ValueError, match="Expected `seed` "):
-        law.sample(2, seed=-1)
-    with pytest.raises(ValueError, match="`draws` to be a whole number of at least 1"):
-        law.complete(torch.zeros(1, 2), torch.ones(1, 1, 2, dtype=torch.bool), draws=0)
-    with pytest.raises(ValueError, match="`mask` with 2 players"):
-        law.complete(torch.zeros(1, 2), torch.ones(1, 1, 3, dtype=torch.bool), draws=1)
-    with pytest.raises(NotImplementedError, match="GaussianMixture has no rows of finitely many"):
-        law.probability(torch.zeros(1, 2))
 
 
 def test_rows_go_to_a_frame_and_back() -> None:

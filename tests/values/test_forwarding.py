@@ -57,21 +57,6 @@ def test_what_was_measured_is_recorded_of_a_selection_and_of_groups() -> None:
     assert value.provenance["quality"] == {"mse": 0.5}
 
 
-def test_batches_follow_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network on another device is asked in other batches."""
-    x = torch.zeros(2, 3)
-    game = ms.as_value_function(lambda x, mask: x[:, None] * mask, x, outputs=["a", "b", "c"])
-    some = game.select(["a"], x)
-    assert some.batch_size is None
-
-    def to(device: str) -> ms.ValueFunction:
-        game.batch_size = 7
-        return game
-
-    monkeypatch.setattr(game, "to", to)
-    assert some.to("cpu").batch_size == 7
-
-
 @pytest.mark.parametrize(
     "wrap",
     [

@@ -1,13 +1,10 @@
 """Coarser players: the game of groups is the game of their members together."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.values.wrapped import as_value_function
 from tests.examples import Padded
 
 X = torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 1.0]])
@@ -91,22 +88,6 @@ def test_padding_is_never_revealed() -> None:
     assert not any(bool(mask[..., 2].any()) for mask in proper)
 
 
-@pytest.mark.parametrize(
-    ("groups", "count", "message"),
-    [
-        ({"a": ["x0", "x9"]}, None, r"players in `groups` among .* but got \['x9'\]"),
-        ({"a": ["x0"], "b": ["x0"]}, None, r"distinct players in `groups` but got \['x0'\]"),
-        ({"a": []}, None, r"\['a'\] are empty"),
-        ([0, 2, 2, 0], None, "without a gap"),
-        ([0, 1], None, "one for each of 4 players"),
-        (lambda x: torch.zeros(len(x), 4).long(), 0, "`count` .* at least 1 but got 0"),
-    ],
-)
-def test_groups_that_cannot_be(groups: object, count: int | None, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        value().grouped(groups, count)
-
-
 def test_labels_of_rows_are_checked() -> None:
     for labels, message in (
         (torch.tensor([0, 2, 2, 0]), "without a gap"),
@@ -118,38 +99,11 @@ def test_labels_of_rows_are_checked() -> None:
             ms.exact_shapley(grouped, X)
 
 
-@pytest.mark.parametrize(
-    ("groups", "count", "message"),
-    [
-        (3, None, "dictionary of names"),
-        ({"a": "x0"}, None, r"players in group 'a' as a list but got 'x0'; .* is \['x0'\]"),
-        ({"a": 3}, None, r"players in group 'a' as a list but got 3"),
-        (["x0", "x1", "x1", "x0"], None, r"`groups` to be a tensor, an array .* but got \['x0'"),
-        (len, None, r"`count` .* but got None .*needs it: the most groups"),
-        (len, "3", r"`count` .* but got '3' .*needs it: the most groups"),
-    ],
-)
-@pytest.mark.usefixtures("any_type")
-def test_groups_of_another_type(groups: object, count: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        value().grouped(groups, count)
-
-
 def test_groups_of_groups_are_groups() -> None:
     twice = value().grouped([0, 0, 1, 2]).grouped({"rest": ["group 1", "group 2"]})
     mask = torch.tensor([[[True, False], [False, True]]]).expand(2, -1, -1)
     apart = torch.tensor([[[0, 0, 1, 1], [1, 1, 0, 0]]]).expand(2, -1, -1) > 0
     assert torch.equal(twice(X, mask), value()(X, apart))
-
-
-def test_players_are_never_split() -> None:
-    players = ms.Players("ab", [0, 0, 1, 1])
-    pairs = ms.as_value_function(lambda x, mask: product(x, players.expand(mask)), X, players)
-    with pytest.raises(ValueError, match="may not split the players that it groups"):
-        pairs.grouped([0, 1, 1, 1])
-    split = pairs.grouped(lambda x: torch.tensor([0, 1, 1, 1]).expand(len(x), 4), 2)
-    with pytest.raises(ValueError, match="may not split the players that it groups"):
-        ms.exact_shapley(split, X)
 
 
 def test_rows_with_players_of_their_own_are_not_grouped_by_row_again() -> None:
@@ -170,13 +124,6 @@ def test_a_function_that_works_in_place_changes_nothing_of_the_callers() -> None
     found = ms.exact_shapley(greedy, rows)
     assert torch.equal(rows, X)
     torch.testing.assert_close(found.phi[..., 0], X)
-
-
-@pytest.mark.parametrize("groups", [[0, 0, 1], torch.tensor([0, 0, 1]), {"a": ["x0", "x1"]}])
-def test_a_count_is_for_callables_only(groups: object) -> None:
-    value = as_value_function(lambda x, mask: x[:, None] * mask, torch.ones(1, 3))
-    with pytest.raises(ValueError, match=r"`count` for a callable only but got 3 .*; leave"):
-        value.grouped(groups, count=3)
 
 
 def test_words_are_groups_of_the_tokens_that_each_row_has() -> None:

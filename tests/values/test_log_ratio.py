@@ -41,25 +41,6 @@ def test_it_is_another_game_than_the_mean_of_log_ratios() -> None:
     assert of_mean.compositions().sum(-1).allclose(torch.ones(5, 3))
 
 
-def test_what_draws_leave_open_is_not_known() -> None:
-    value = ms.LogRatioOfMean(on_probabilities(draws=4))
-    assert value.sampled
-    mask = torch.tensor([[[True, False, False]]])
-    assert bool(value.estimate(rows(1), mask).variance.isnan().all())
-    exact = ms.LogRatioOfMean(on_probabilities())
-    assert not exact.sampled
-    assert bool((exact.estimate(rows(1), mask).variance == 0).all())
-
-
-def test_a_surrogate_of_probabilities_serves() -> None:
-    quick = {"hidden": [16], "max_epochs": 1, "trainer": {"accelerator": "cpu"}}
-    surrogate = ms.fit_surrogate(softmax, rows(200), **quick)
-    explanation = ms.permutation_shapley(ms.LogRatioOfMean(surrogate), rows(3), permutations=8)
-    assert explanation.space == ms.ILR()
-    assert explanation.efficiency_gap < 1e-5
-    assert bool(explanation.norm_errors().isfinite().all())
-
-
 @pytest.mark.parametrize("output", ["ilr", "identity"])
 def test_only_probabilities_have_log_ratios(output: str) -> None:
     value = ms.imputed_value(softmax, ms.MarginalImputer(rows()), output, draws=4)

@@ -122,24 +122,6 @@ def test_an_offset_of_the_model_moves_the_base_alone(name: str) -> None:
     assert again.debiased == pytest.approx(error.debiased, rel=1e-5)
 
 
-ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
-    "auto": ms.auto_shapley,
-    "permutation": ms.permutation_shapley,
-    "adaptive": ms.adaptive_shapley,
-    "kernel": ms.kernel_shapley,
-    "odd": ms.odd_shapley,
-}
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_an_offset_moves_no_estimate(name: str) -> None:
-    expected, found = (
-        ESTIMATORS[name](VALUES["gaussian"](at), ROWS, evaluations=200, seed=1).phi
-        for at in (0.0, OFFSET)
-    )
-    assert_alike(found, expected)
-
-
 @pytest.mark.slow
 def test_an_offset_moves_no_amortised_value_and_is_saved(tmp_path: Path) -> None:
     mask, found = torch.eye(4, dtype=torch.bool).expand(3, -1, -1), []

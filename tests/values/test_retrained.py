@@ -3,7 +3,6 @@
 import itertools
 import math
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,9 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
 import manifold_shap as ms
@@ -101,40 +98,6 @@ def test_each_coalition_is_fitted_once_and_when_it_is_needed() -> None:
     }
 
 
-def test_chunks_and_the_order_of_calls_do_not_matter() -> None:
-    forest = RandomForestClassifier(n_estimators=3, random_state=0)
-    value, other = (retrained_value(forest, X, Y) for _ in range(2))
-    values = value(rows(), masks())
-    by_coalition = [other(rows(), part) for part in masks().split(3, dim=1)[::-1]]
-    assert torch.equal(torch.cat(by_coalition[::-1], dim=1), values)
-    shuffled = masks()[:, torch.tensor([5, 3, 5, 0])]
-    assert torch.equal(value(rows(), shuffled), values[:, [5, 3, 5, 0]])
-
-
-def test_the_given_estimator_and_rows_are_left_alone() -> None:
-    estimator, x = GaussianNB(), rows()
-    value = retrained_value(estimator, X, Y)
-    value(x, masks())
-    assert not hasattr(estimator, "classes_")
-    assert torch.equal(x, rows())
-    assert torch.equal(X, torch.from_numpy(FEATURES).float())
-
-
-def test_images_with_superpixels() -> None:
-    players = ms.Players(("top", "right", "left"), torch.tensor([[[0, 0], [2, 1]]]))
-    value = retrained_value(GaussianNB(), X.reshape(-1, 1, 2, 2), Y, players=players)
-    values = value(rows().reshape(-1, 1, 2, 2), all_coalitions(3).expand(5, -1, -1))
-    torch.testing.assert_close(values[:, 1], hand(X[:, :2], rows()[:, :2]), check_dtype=False)
-    torch.testing.assert_close(values[:, 6], hand(X[:, 2:], rows()[:, 2:]), check_dtype=False)
-    torch.testing.assert_close(values[:, 7], hand(X, rows()), check_dtype=False)
-
-
-def hand(train: Tensor, x: Tensor) -> Tensor:
-    """Probabilities of a naive Bayes classifier fitted to these columns."""
-    fitted = GaussianNB().fit(train.numpy(), LABELS)
-    return torch.from_numpy(fitted.predict_proba(x.numpy())).log().float().exp()
-
-
 def test_a_fit_may_use_gradients_and_return_a_module() -> None:
     def fit(x: Tensor, y: Tensor) -> torch.nn.Module:
         """Least squares by one Newton step, its gradient by autograd."""
@@ -157,25 +120,6 @@ def test_a_fit_may_use_gradients_and_return_a_module() -> None:
     torch.testing.assert_close(learned(x, mask), expected(x, mask), rtol=0, atol=1e-4)
 
 
-def test_regression_is_in_the_units_of_the_target() -> None:
-    features, target = X[:, :3], X[:, 3]
-    value = retrained_value(LinearRegression(), features, target, output="identity")
-    values = value(rows()[:, :3], all_coalitions(3).expand(5, -1, -1))
-    torch.testing.assert_close(values[:, 0], target.mean().expand(5, 1))
-    for k, mask in enumerate(all_coalitions(3)[1:], start=1):
-        design = torch.cat((features[:, mask], torch.ones(150, 1)), 1)
-        weight = torch.linalg.lstsq(design, target[:, None]).solution
-        expected = torch.cat((rows()[:, :3][:, mask], torch.ones(5, 1)), 1) @ weight
-        torch.testing.assert_close(values[:, k], expected, rtol=0, atol=1e-4)
-
-
-def test_the_metric_is_against_the_model_of_all_features() -> None:
-    value = retrained_value(GaussianNB(), X, Y)
-    assert ms.mean_squared_error(value, rows(), masks()[:, -1:]).mse == 0
-    error = (value(rows(), masks()) - hand(X, rows())[:, None]).square().mean()
-    assert ms.mean_squared_error(value, rows(), masks()).mse == pytest.approx(error.item())
-
-
 def test_classes_that_no_training_row_has() -> None:
     def fit(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
         return lambda rows: torch.tensor([[0.2, 0.3, 0.4, 0.1]]).expand(len(rows), -1)
@@ -184,14 +128,6 @@ def test_classes_that_no_training_row_has() -> None:
     torch.testing.assert_close(value.expectation, torch.tensor([0.5, 0.5, 0, 0]))
     names = np.array(["setosa", "versicolor", "virginica"])[LABELS]
     assert retrained_value(GaussianNB(), X, names).outputs == ("setosa", "versicolor", "virginica")
-
-
-def test_exact_zeros_are_warned_of_once() -> None:
-    with pytest.warns(UserWarning, match="300 of 450 probabilities of the model are exactly zero"):
-        value = retrained_value(DecisionTreeClassifier(random_state=0), X, Y, output="ilr")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert value(rows(), masks()).isfinite().all()
 
 
 @pytest.mark.skipif(
@@ -284,19 +220,3 @@ def test_errors_of_a_fit_to_some_coalition(fit: Callable, message: str) -> None:
     mask = torch.tensor([[[True, fit is not other_classes, False, False]]])
     with pytest.raises(ValueError, match=message):
         value(rows()[:1], mask)
-
-
-def test_targets_of_a_regression_must_be_finite() -> None:
-    target = X[:, 0].clone()
-    target[3] = torch.nan
-
-    def constant(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
-        return lambda rows: torch.zeros(len(rows), 1)
-
-    with pytest.raises(ValueError, match="Expected finite targets but `y_train` has NaN"):
-        retrained_value(constant, X, target, output="identity")
-
-
-def test_players_that_differ_by_row_have_no_columns() -> None:
-    with pytest.raises(ValueError, match="same elements of every row for models of single"):
-        retrained_value(GaussianNB(), X, Y, players=ms.Players.of_rows((4,), 2))

@@ -51,11 +51,6 @@ def test_far_is_further_than_the_range_is_wide(x: float, far: int) -> None:
         assert outside(seen, torch.tensor([[x]])).get("rows_far_outside", 0) == far
 
 
-def test_a_few_rows_have_no_range() -> None:
-    assert Seen.of(X[:99]) is None
-    assert outside(None, 1000 * X) == {}
-
-
 @pytest.mark.filterwarnings("ignore:.*far outside:UserWarning")
 def test_a_store_counts_the_rows_of_all_blocks(tmp_path: Path) -> None:
     value = ms.imputed_value(model, ms.MarginalImputer(X), draws=4)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -16,7 +15,7 @@ from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers import Completions
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.spaces import SPACES
-from manifold_shap.values import imputed, model_for, reference_outputs
+from manifold_shap.values import imputed, model_for
 
 KINDS = ("surrogate", "marginal")
 MASKS = all_coalitions(4)
@@ -135,18 +134,6 @@ def test_collapsed_codes_are_warned_of_once() -> None:
         value(x, masks(6))
 
 
-@pytest.mark.parametrize("batch_size", [10])
-def test_single_codes_of_large_coalitions_are_not_a_collapse(batch_size: int) -> None:
-    # As a bank: the more is known, the fewer codes fit. Calls of any size hold but some sizes.
-    value = ms.imputed_value(lambda x: x, Codes(rows(30), [30, 4, 1, 1, 1]), "identity", 7)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ms.exact_shapley(value, rows(40), evaluations=28, batch_size=7 * batch_size)
-        ms.permutation_shapley(value, rows(40), batch_size=7 * batch_size, permutations=4)
-        ms.mean_squared_error(value, rows(40), masks(40), batch_size=7 * batch_size)
-        value(rows(1), masks(1)[:, 13:15])
-
-
 class Collapsed(Weighted):
     """Draw number 0 counts for nearly all, or as the rest where few players are present."""
 
@@ -185,11 +172,6 @@ def test_one_matching_donor_is_no_collapse() -> None:
     torch.testing.assert_close(effective, torch.ones(5, 2))
 
 
-def test_draws_are_capped_at_the_population_but_what_was_asked_for_is_kept() -> None:
-    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(rows(9)), "identity", draws=50)
-    assert (value.draws, value.requested) == (9, 50)
-
-
 @pytest.mark.parametrize("make", [Weighted, ms.MarginalImputer, ms.GaussianImputer])
 def test_more_draws_than_memory_holds_are_made_in_parts(
     make: Callable[..., ms.Imputer], monkeypatch: pytest.MonkeyPatch
@@ -212,15 +194,6 @@ def test_more_draws_than_memory_holds_are_made_in_parts(
     assert max(elements for _, elements in asked) <= 5 * 3 * 16 * 4
 
 
-def test_players_of_several_elements() -> None:
-    players = ms.Players(("a", "b"), torch.tensor([0, 1, 0, 1]))
-    imputer = ms.MarginalImputer(rows(9), players)
-    value = ms.imputed_value(lambda x: x, imputer, "identity", draws=9)
-    x, mask = rows(1), torch.tensor([[[True, False]]])
-    expected = torch.where(torch.tensor([True, False, True, False]), x, imputer.reference.mean(0))
-    torch.testing.assert_close(value(x, mask)[:, 0], expected)
-
-
 def test_zeros_are_warned_of_once() -> None:
     def forest(x: Tensor) -> Tensor:
         return torch.nn.functional.one_hot((x[:, 0] > 0).long(), 3).float()
@@ -231,18 +204,6 @@ def test_zeros_are_warned_of_once() -> None:
         warnings.simplefilter("error")
         assert value(rows(), masks()).isfinite().all()
         ms.imputed_value(forest, ms.MarginalImputer(rows(9)), "probability")
-
-
-def test_a_space_keeps_its_replacement_of_zeros() -> None:
-    def forest(x: Tensor) -> Tensor:
-        return torch.nn.functional.one_hot((x[:, 0] > 0).long(), 2).float()
-
-    space, imputer = ms.as_space("log_odds", zero_replacement=0.2), ms.MarginalImputer(rows(9))
-    with pytest.warns(UserWarning, match="1.0e-01"):
-        value = ms.imputed_value(forest, imputer, space)
-    assert value.space is space
-    expected = torch.full((9,), 9.0).log()
-    torch.testing.assert_close(value.prediction(rows(9)).abs().flatten(), expected)
 
 
 def test_a_regressor_is_explained_by_its_values() -> None:
@@ -264,14 +225,6 @@ class Holed:
 
 
 @every_space
-def test_no_row_of_the_reference_may_give_nan(space: str) -> None:
-    reference = rows(9_001)
-    reference[9_000, 0] = 7
-    with pytest.raises(ValueError, match=r"entries of `model\(x\)` .* row 9000, element 0 \(nan"):
-        ms.imputed_value(Holed(), ms.MarginalImputer(reference), space)
-
-
-@every_space
 def test_no_explained_row_may_give_nan(space: str) -> None:
     value, x = ms.imputed_value(Holed(), ms.MarginalImputer(rows(9)), space), rows()
     x[1, 0] = 7
@@ -283,43 +236,6 @@ def test_no_explained_row_may_give_nan(space: str) -> None:
     for call in calls:
         with pytest.raises(ValueError, match=r"Expected finite numbers .* the first in row 1"):
             call()
-
-
-def test_exact_zeros_are_finite_probabilities() -> None:
-    value = ms.imputed_value(
-        lambda x: torch.tensor([[1.0, 0.0]]).expand(len(x), 2), ms.MarginalImputer(rows(9))
-    )
-    assert value.prediction(rows(1)).tolist() == [[1, 0]]
-
-
-def test_only_surrogates_with_a_checkpoint_are_saved(make_value: MakeValue, tmp_path: Path) -> None:
-    value = make_value("surrogate")
-    assert isinstance(value, ms.SurrogateValue)
-    with pytest.raises(ValueError, match="Expected what was trained, or loaded from a file"):
-        value.save(tmp_path / "empty.ckpt")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_errors_of_construction() -> None:
-    imputer = ms.MarginalImputer(rows(9))
-    with pytest.raises(
-        ValueError, match="Expected `draws` to be a whole number of at least 1 but got 0"
-    ):
-        ms.imputed_value(lambda x: x, imputer, "identity", draws=0)
-    with pytest.raises(TypeError, match="Expected `draws` to be a whole number"):
-        ms.imputed_value(lambda x: x, imputer, "identity", draws=True)
-    for wrong in (rows(9), lambda x: x):
-        with pytest.raises(TypeError, match=r"to be an imputer but got .*ms.MarginalImputer\(x\)"):
-            ms.imputed_value(lambda x: x, wrong)
-    with pytest.raises(TypeError, match=r"to be an imputer but got function"):
-        ms.imputed_value(imputer, lambda x: x)
-    with pytest.raises(ValueError, match="Expected `output` to be one of"):
-        ms.imputed_value(lambda x: x, imputer, "logits")
-    with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 4"):
-        ms.imputed_value(lambda x: x, imputer, "log_odds")
-    model = ms.as_model(lambda x: x, rows())
-    with pytest.raises(ValueError, match="Expected at least one reference row but got none"):
-        reference_outputs(model, ms.as_space("probability"), rows(0))
 
 
 class DrawsOfTheirOwn(ms.GroupedValue):
@@ -356,18 +272,6 @@ def test_common_random_numbers_along_an_order_save_variance(
     assert saved > 1.5
 
 
-def test_draws_of_different_orders_are_independent() -> None:
-    many, x = sampled_game(draws=100)
-    exact = ms.exact_shapley(many, x).phi
-    one, _ = sampled_game(draws=1)
-    squares = []
-    for seed in range(5):
-        estimated = ms.permutation_shapley(one, x, permutations=1000, seed=seed)
-        squares.append(((estimated.phi - exact) / estimated.standard_error).square())
-    # Errors as large as their standard errors say.
-    assert 0.6 < torch.stack(squares).mean() < 1.5
-
-
 def test_products_in_half_precision_are_close_and_said(make_value: MakeValue) -> None:
     value = make_value("surrogate", "ilr")
     assert isinstance(value, ms.SurrogateValue)
@@ -382,25 +286,6 @@ def test_products_in_half_precision_are_close_and_said(make_value: MakeValue) ->
     assert found.made_by["precision"] == "bf16-mixed"
     assert value.precision == "32-true"
     assert "precision" not in exact.made_by
-
-
-def test_precisions_that_there_are(make_value: MakeValue) -> None:
-    value = make_value("surrogate", "ilr")
-    assert isinstance(value, ms.SurrogateValue)
-    with pytest.raises(ValueError, match=r"`precision` to be one of \('32-true', .* got 'half'"):
-        value.in_precision("half")
-    with pytest.raises(ValueError, match=r"CUDA device for precision='16-mixed' .* on cpu"):
-        value.in_precision("16-mixed")
-
-
-@pytest.mark.parametrize("supported", [True, False])
-def test_the_hardware_decides_on_the_precision(
-    make_value: MakeValue, monkeypatch: pytest.MonkeyPatch, supported: bool
-) -> None:
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        monkeypatch.setattr(torch.cpu, name, lambda: supported)
-    value = make_value("surrogate").in_precision("auto")
-    assert value.precision == ("bf16-mixed" if supported else "32-true")
 
 
 def test_an_imputed_value_may_know_the_table_of_its_rows() -> None:

@@ -109,22 +109,15 @@ def adaptive_shapley(
         check_one_budget("samples", samples, evaluations)
         samples = check_whole("evaluations", evaluations, 2) // 2
     least = check_whole("least", least, 2, fix="a variance takes two contributions")
-    first = players * least
-    if samples is None:
-        each = SAMPLES_PER_PLAYER if target_error is None else MAX_SAMPLES_PER_PLAYER
-        most = max(first, players * each)
-    elif (most := check_whole("samples", samples)) < first:
-        raise ValueError(
-            f"Expected `samples` of at least {first}, {least} (`least`) for each of {players} "
-            f"players, but got {samples}; give more, or a smaller `least`."
-        )
+    each = SAMPLES_PER_PLAYER if target_error is None else MAX_SAMPLES_PER_PLAYER
+    usual, first = players * max(least, each), players * least
+    fix = f"`least` is {least} for each of {players} players"
+    most = check_whole("samples", usual if samples is None else samples, first, fix=fix)
     made_by = {"estimator": "adaptive", "least": least, "seed": seed, **order.provenance}
     if players == 1:  # Its contribution is known.
         return game.explanation(game.total.double()[:, None], {**made_by, "samples": 0})
     sampler = _Contributions(game, order.component, target_error, seed, least)
-    for rows, numbers, bar in sampler.rounds(_rounds(players, first, most), most):
-        sampler.take(rows, numbers, bar)
-    sampler.warn()
+    sampler.run(_rounds(players, first, most), most)
     return sampler.explanation(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
 
 
@@ -158,7 +151,7 @@ class _Contributions(Sampler):
         owner = self._owners(rows, numbers)
         step = self.game.rows_per_batch(2 * owner.shape[1])
         for some, own in zip(rows.split(step), owner.split(step), strict=True):
-            where = some.to(self.game.device)
+            where = some.to(own.device)
             # A sample's number among all of its player, whose new ones stand together.
             number = torch.arange(own.shape[1], device=own.device) - torch.searchsorted(own, own)
             number += self.moments.counts[where].gather(1, own)
@@ -201,18 +194,15 @@ class _Contributions(Sampler):
         arrival = _random.uniform(_random.fold(keys, _ARRIVALS), (players,)) + self._component
         own = owner[..., None]
         before = arrival < arrival.gather(-1, own)
-        joined = before.scatter(-1, own, True)
-        size = before.sum(-1, keepdim=True)
-        empty, full = size == 0, size == players - 1
-        # The empty and the grand coalition are known: the other coalition stands in for them.
-        proper = (torch.where(empty, joined, before), torch.where(full, before, joined))
-        mask = torch.stack(proper, dim=2).flatten(1, 2)
-        twice = keys.repeat_interleave(2, 1)
-        values = game.evaluate(rows, lambda start, stop: mask[:, start:stop], len(twice[0]), twice)
-        without, together = values.unflatten(1, (-1, 2)).unbind(2)
+        mask = torch.stack((before, before.scatter(-1, own, True)), dim=2).flatten(1, 2)
+        empty, full = ~mask.any(-1, keepdim=True), mask.all(-1, keepdim=True)
+        # The empty and the grand coalition are known: others, by one player, stand in for them.
+        first = torch.arange(players, device=mask.device) == 0
+        proper, twice = mask ^ ((empty | full) & first), keys.repeat_interleave(2, 1)
+        values = game.evaluate(rows, lambda a, b: proper[:, a:b], mask.shape[1], twice)
         base, prediction = (end[:, None] for end in game.ends(rows))
-        known = torch.where(empty, base, without), torch.where(full, prediction, together)
-        return torch.stack(known, dim=2)
+        values = torch.where(empty, base, torch.where(full, prediction, values))
+        return values.unflatten(1, (-1, 2))
 
 
 def adjust(

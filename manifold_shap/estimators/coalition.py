@@ -131,9 +131,7 @@ def coalition_shapley(
     pairs = (coalitions or (DEFAULT_COALITIONS if target_error is None else MAX_COALITIONS)) // 2
     starts = range(0, pairs, _PAIRS_PER_ROUND)
     rounds = [range(start, min(start + _PAIRS_PER_ROUND, pairs)) for start in starts]
-    for rows, numbers, bar in sampler.rounds(rounds, pairs):
-        sampler.take(rows, numbers, bar)
-    sampler.warn()
+    sampler.run(rounds, pairs)
     return sampler.explanation({"estimator": "coalition", "seed": seed})
 
 

@@ -147,13 +147,10 @@ def permutation_shapley(
     if every <= worthwhile:
         return sampler.enumerated(*order.all_orders())
     limit = int(min(most, every)) // sampler.per_step
-    for rows, numbers, bar in sampler.rounds(_rounds(limit, target_error), limit):
-        sampler.take(rows, numbers, bar)
-    if (
-        len(sampler.above) and every <= most
-    ):  # At the cost of this sample, all orders give exact values.
+    sampler.run(_rounds(limit, target_error), limit, warns=every > most)
+    if len(sampler.above) and every <= most:
+        # At the cost of this sample, all orders give exact values.
         return sampler.enumerated(*order.all_orders())
-    sampler.warn()
     made_by = {"estimator": "permutation", "seed": seed, **order.provenance}
     if orders is not None:
         made_by["orders"] = getattr(orders, "__name__", type(orders).__name__)

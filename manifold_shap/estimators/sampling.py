@@ -1,7 +1,7 @@
 """Samples rows in rounds, until each meets a target error or its budget is spent."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -49,18 +49,19 @@ class Sampler(ABC):
     ) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
         """Shapley values of rows, and the covariance of each player's outputs or its diagonal."""
 
-    def rounds(self, numbers: Iterable[range], most: int) -> Iterator[tuple[Tensor, range, tqdm]]:
-        """What to `take`, round by round; in the end `above` are rows that miss the target error.
+    def run(self, rounds: Iterable[range], most: int, warns: bool = True) -> None:
+        """Take samples round by round; in the end `above` are rows that miss the target error.
 
         Args:
-            numbers: of the steps of each round. They must not depend on `batch_size`, or the
+            rounds: numbers of the steps of each round. They must not depend on `batch_size`, or the
                 samples would.
             most: steps in all.
+            warns: whether to warn of rows that miss the target error.
         """
         self.above = torch.arange(len(self.game.x))
         with self.game.bar(len(self.above) * most, self.unit, "step") as bar:
-            for some in numbers:
-                yield self.above, some, bar
+            for some in rounds:
+                self.take(self.above, some, bar)
                 self.taken = some.stop
                 if self.target_error is not None:
                     self.above, needed = self._missing(self.above, self.target_error)
@@ -69,10 +70,7 @@ class Sampler(ABC):
                     break
         if self.target_error is None:
             self.above = self.above[:0]
-
-    def warn(self) -> None:
-        """Warn of rows that miss the target error."""
-        if len(self.above):
+        if len(self.above) and warns:
             warn(
                 f"{len(self.above)} of {len(self.game.x)} rows are above "
                 f"target_error={self.target_error} after {self.per_step * self.taken} {self.unit}; "

@@ -31,23 +31,23 @@ def uneven(x: Tensor, mask: Tensor) -> Tensor:
     return torch.stack((won, won / 4), dim=-1)
 
 
-def owners(value: Recorded) -> Tensor:
-    """Whose contribution each pair of coalitions of the only row gives."""
+def samples(value: Recorded) -> tuple[Tensor, Tensor]:
+    """Of the only row: whose contribution each pair of coalitions gives, and the contribution."""
     before, joined = torch.cat(value.masks, 1)[0].unflatten(0, (-1, 2)).unbind(1)
-    # A pair that stands in for an end: one player is in, or out.
-    alone = before.sum(-1, keepdim=True) == 1
-    stands_in = (before == joined).all(-1, keepdim=True)
-    new = torch.where(stands_in, torch.where(alone, before, ~before), before ^ joined)
+    # Others stand in for nobody and for everybody.
+    before = before & (joined.sum(-1, keepdim=True) > 1)
+    joined = joined | (before.sum(-1, keepdim=True) == joined.shape[1] - 1)
+    new = before ^ joined
     assert (new.sum(-1) == 1).all()
-    return new.int().argmax(-1)
+    x = uniform(1, joined.shape[1])
+    return new.int().argmax(-1), (value.game(x, joined[None]) - value.game(x, before[None]))[0]
 
 
 def test_each_sample_goes_to_the_player_where_it_helps_most() -> None:
     """Algorithm 2 of Noé et al. (2024), one by one, with the variances of the round before."""
     value, least = Recorded(uneven, 7), 10
     ADAPTIVE(value, uniform(1, 7), samples=7 * least + 7, least=least)
-    before, joined = values_of(value)
-    who, contributions = owners(value), joined - before
+    who, contributions = samples(value)
     # The round after the first samples has as many as there are players.
     counts, more = [least] * 7, [0] * 7
     traces = [
@@ -59,17 +59,6 @@ def test_each_sample_goes_to_the_player_where_it_helps_most() -> None:
         counts[gains.index(max(gains))] += 1
         more[gains.index(max(gains))] += 1
     assert who[7 * least :].bincount(minlength=7).tolist() == more
-
-
-def values_of(value: Recorded) -> tuple[Tensor, Tensor]:
-    """v without and with the new player, of each sample of the only row."""
-    before, joined = torch.cat(value.masks, 1)[0].unflatten(0, (-1, 2)).unbind(1)
-    same = (before == joined).all(-1, keepdim=True)
-    alone = before.sum(-1, keepdim=True) == 1
-    before = before & ~(same & alone)
-    joined = joined | (same & ~alone)
-    x = uniform(1, 7)
-    return value.game(x, before[None])[0], value.game(x, joined[None])[0]
 
 
 @given(st.integers(1, 5), st.integers(1, 4), seeds)
@@ -129,12 +118,12 @@ def test_an_ordering_gives_asymmetric_values(ordering: list[list[str]]) -> None:
 
 
 def test_samples_go_where_contributions_vary() -> None:
-    value, samples = Recorded(uneven, 7), 7 * 400
-    phi = ADAPTIVE(value, uniform(1, 7), samples=samples, least=10).phi
-    counts = owners(value).bincount(minlength=7)
-    assert counts.sum() == samples
+    value, many = Recorded(uneven, 7), 7 * 400
+    phi = ADAPTIVE(value, uniform(1, 7), samples=many, least=10).phi
+    counts = samples(value)[0].bincount(minlength=7)
+    assert counts.sum() == many
     # Standard deviations are as 1 : 3 : 9.
-    optimum = (samples - counts[6]) * SCALES.repeat_interleave(2) / (2 * SCALES.sum())
+    optimum = (many - counts[6]) * SCALES.repeat_interleave(2) / (2 * SCALES.sum())
     torch.testing.assert_close(counts[:6].float(), optimum, rtol=0.15, atol=0)
     assert counts[6] == 10
     assert (phi[:, 6] == 0).all()

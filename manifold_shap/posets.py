@@ -226,7 +226,9 @@ class Sequential(Orders):
     def log_weights(self, orders: Int64[Tensor, "some players"]) -> Float[Tensor, " some"]:
         before, hooks = self._before.to(orders.device), self._hooks.to(orders.device)
         waits = before.sum(0).expand(len(orders), -1).clone()
-        total = super().log_weights(orders)
+        # Those of a forest are one, and others not so far from it that they were infinite.
+        players = torch.arange(1, self.size + 1, dtype=torch.float64, device=orders.device)
+        total = super().log_weights(orders) + (hooks / players).log().sum()
         for player in orders.unbind(1):
             free = ((waits == 0) * hooks).sum(-1)
             total = total + (free / hooks[player]).log()

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from manifold_shap._messages import check_choice
 from manifold_shap.estimators.coalition import affordable, coalition_shapley, linearization
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
@@ -103,7 +102,6 @@ def auto_shapley(
             estimator refuses.
         TypeError: an `ordering` that `Ordering` refuses, `evaluations` that are no whole number.
     """
-    check_choice("cost", value.cost, COSTS)
     game = Evaluator(value, value.rows(x)[:1], batch_size)
     order = Ordering.of(ordering, game.players)
     players = len(game.players)

@@ -216,7 +216,12 @@ class Evaluator:
             unknown = self.sampled and len(self.players) > 1
             variance = torch.full_like(phi, torch.nan if unknown else 0.0)
         if self.evaluations and bool(variance.isnan().all()):
-            self._warn_without_errors(made_by["estimator"])
+            warn(
+                f"Standard errors are unknown (NaN): {self.evaluations // len(self.x)} evaluations "
+                f"of a row of {len(self.players)} players leave nothing to compare. Give more "
+                "`evaluations` or, where all coalitions were taken, `exact_shapley` several times "
+                "as many; means over many rows, such as global values, need none."
+            )
         # A variance of zero may come out negative by rounding.
         there = self.x.to(self.value.device)
         found = Explanation(
@@ -243,19 +248,6 @@ class Evaluator:
             },
         )
         return with_constants(found)
-
-    def _warn_without_errors(self, estimator: str) -> None:
-        players, used = len(self.players), self.evaluations // len(self.x)
-        # Two pairs of orders, of others as many evaluations; or each of all coalitions twice.
-        least = (6 if estimator == "odd" else 4) * (players - 1)
-        all_taken = estimator == "exact" or (players < 63 and used >= 2**players - 2)
-        enough = 2 * used if all_taken else max(least, used + 2)
-        by = " of `exact_shapley`, which takes each coalition several times," if all_taken else ""
-        warn(
-            f"Standard errors are unknown (NaN): {used} evaluations of a row of {players} players "
-            f"leave nothing to compare. evaluations={enough}{by} would tell them; means over many "
-            "rows, such as global values, need none."
-        )
 
     def _anchor(self, anchor: Callable[[Tensor], Tensor]) -> Float[Tensor, "instances outputs"]:
         def value(x: Tensor, nothing: Tensor, keys: Tensor) -> Tensor:

@@ -116,7 +116,6 @@ class WeightedMoments:
         crossed: also accumulate covariances between outputs.
 
     Attributes:
-        mean: `[rows, players, outputs]`.
         spread: largest v seen on each row less the smallest, `[rows, outputs]`.
     """
 
@@ -124,61 +123,52 @@ class WeightedMoments:
         self, shape: tuple[int, int, int], device: torch.device, crossed: bool = False
     ) -> None:
         rows, _, outputs = shape
-        self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
-        self.spread = self.mean.new_zeros(rows, outputs)
-        self._top = self.mean.new_full((rows,), -torch.inf)  # The largest log-weight so far.
-        self._count, self._weight, self._square = self.mean.new_zeros(3, rows)
-        self._first = torch.zeros_like(self.mean)  # Σ W² c
-        self._second = self.mean.new_zeros(*shape, *((outputs,) if crossed else ()))  # Σ W² c²
+        self._weighted = torch.zeros(shape, dtype=torch.float64, device=device)  # Σ W c
+        self.spread = self._weighted.new_zeros(rows, outputs)
+        self._count, self._weight, self._square = self._weighted.new_zeros(3, rows)
+        self._first = torch.zeros_like(self._weighted)  # Σ W² c
+        self._second = self._first.new_zeros(*shape, *((outputs,) if crossed else ()))  # Σ W² c²
         self._pattern = "bs,bspo,bspq->bpoq" if crossed else "bs,bspo,bspo->bpo"
+
+    @property
+    def mean(self) -> Float[Tensor, "rows players outputs"]:
+        """Of the samples so far, by their weights."""
+        return self._weighted / _over(self._weight, self._weighted)
 
     def add(
         self,
         rows: Tensor,
         contributions: Float[Tensor, "rows samples players outputs"],
-        log_weights: Float[Tensor, "rows samples"],
+        weights: Float[Tensor, "rows samples"],
         spread: Float[Tensor, "rows outputs"],
     ) -> None:
         """Add samples of all players with their weights, and the range of v on each row."""
-        where, sample = rows.to(self.mean.device), contributions.double()
-        top = self._top[where].maximum(log_weights.amax(1))
-        # Nothing has been seen but orders of weight zero: any scale will do.
-        top = torch.where(top.isfinite(), top, 0.0)
-        old = (self._top[where] - top).exp()
-        new = (log_weights - top[:, None]).exp()
-        mean = self.mean[where] * _over(old * self._weight[where], self.mean)
-        self._weight[where] = old * self._weight[where] + new.sum(1)
-        mean = mean + torch.einsum("bs,bspo->bpo", new, sample)
-        self.mean[where] = mean / _over(self._weight[where], mean).clamp(min=_SMALLEST)
-        old, new = old.square(), new.square()
-        self._square[where] = old * self._square[where] + new.sum(1)
-        first = torch.einsum("bs,bspo->bpo", new, sample)
-        self._first[where] = _over(old, first) * self._first[where] + first
-        second = torch.einsum(self._pattern, new, sample, sample)
-        self._second[where] = _over(old, second) * self._second[where] + second
-        self._count[where] += log_weights.shape[1]
-        self._top[where] = top
+        where, sample, squares = rows.to(self.spread.device), contributions.double(), weights**2
+        self._count[where] += weights.shape[1]
+        self._weight[where] += weights.sum(1)
+        self._square[where] += squares.sum(1)
+        self._weighted[where] += torch.einsum("bs,bspo->bpo", weights, sample)
+        self._first[where] += torch.einsum("bs,bspo->bpo", squares, sample)
+        self._second[where] += torch.einsum(self._pattern, squares, sample, sample)
         self.spread[where] = self.spread[where].maximum(spread.double())
 
     def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
         """Covariances of the means, or their diagonal; NaN where there are fewer than two."""
-        where = rows.to(self.mean.device)
+        where = rows.to(self.spread.device)
         mean, first, second = self.mean[where], self._first[where], self._second[where]
         if second.ndim == 4:
             both = first[..., :, None] * mean[..., None, :]
-            squares = second - both - both.mT
-            squares = squares + _over(self._square[where], squares) * (
-                mean[..., :, None] * mean[..., None, :]
-            )
+            cross, square = both + both.mT, mean[..., :, None] * mean[..., None, :]
         else:
-            squares = second - 2 * first * mean + _over(self._square[where], mean) * mean.square()
+            cross, square = 2 * first * mean, mean.square()
+        squares = second - cross + _over(self._square[where], square) * square
         count = self._count[where]
         scale = count / (count - 1) / self._weight[where].square()
         return torch.where(_over(count, squares) > 1, squares * _over(scale, squares), torch.nan)
 
     def effective(self) -> Float[Tensor, " rows"]:
         """Effective sample size (Σ W)² / Σ W² of each row."""
-        return self._weight.square() / self._square.clamp(min=_SMALLEST)
+        return self._weight.square() / self._square
 
 
 class StratifiedMoments:

@@ -11,7 +11,7 @@ of permutations. With a law of orders of one's own, w(π), values are Σ_π w(π
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -198,7 +198,7 @@ class _Orders(Sampler):
             if logs is None:
                 self.plain.add(some, samples.mean(2), spread)
             else:
-                self._add_weighted(some, samples, logs.to(game.device), spread)
+                self._add_weighted(some, samples, logs.to(game.device).exp(), spread)
             bar.update(len(some) * count)
 
     def _drawn(self, rows: int, count: int) -> Int64[Tensor, "rows count halves players"]:
@@ -225,13 +225,14 @@ class _Orders(Sampler):
         by_player = values.diff(dim=2).gather(2, rank)
         return by_player, values.amax((1, 2)) - values.amin((1, 2))
 
-    def _add_weighted(self, rows: Tensor, samples: Tensor, logs: Tensor, spread: Tensor) -> None:
+    def _add_weighted(self, rows: Tensor, samples: Tensor, own: Tensor, spread: Tensor) -> None:
         """Add pairs, each by the weights of its halves: their mean, and the sum of both."""
         if self.weighted is None:
             self.weighted = WeightedMoments(self.game.shape, self.game.device, self.game.crossed)
             self.spread = self.weighted.spread
-        share = logs.softmax(-1).nan_to_num(nan=0.5)[..., None, None]
-        self.weighted.add(rows, (share * samples).sum(2), logs.logsumexp(-1), spread)
+        both = own.sum(-1, keepdim=True)
+        share = (own / both)[..., None, None]
+        self.weighted.add(rows, (share * samples).sum(2), both[..., 0], spread)
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         moments, where = self.weighted or self.plain, rows.to(self.game.device)
@@ -243,25 +244,15 @@ class _Orders(Sampler):
         return moments.mean[where], variance
 
     def freedom(self, made_by: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:
-        """What is recorded, with effective orders where they are weighted; degrees of freedom.
-
-        Raises:
-            ValueError: all orders that were drawn have weight zero.
-        """
+        """What is recorded, with effective orders where they are weighted; degrees of freedom."""
         if self.weighted is None:
             return made_by, self.plain.counts.amin(1).cpu() - 1.0
         effective = self.weighted.effective().cpu()
         least = float(2 * effective.min())
-        if least == 0:
-            raise ValueError(
-                "Expected `weights` that are not zero for some of the orders drawn but all are; "
-                "restrict the orders by `relations`, or give a table of those that count."
-            )
         if least < _FEW_EFFECTIVE:
             warn(
                 f"{2 * self.taken} weighted orders are worth only {least:.1f} for some row; errors "
-                "may be larger than they are reported. Give more `permutations`, or weights that "
-                "differ less."
+                "may be larger than they are reported. Give more `permutations`."
             )
         return {**made_by, "effective_permutations": least}, (effective - 1).clamp(min=1)
 
@@ -297,16 +288,15 @@ def _checked_orders(
     given: Any, game: Evaluator
 ) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
     """Listed orders by numbers, and their probabilities; without players that do not play."""
-    if isinstance(given, str) or not isinstance(given, Sequence | Mapping):
+    if isinstance(given, str) or not isinstance(given, Sequence):
         raise TypeError(
             "Expected `orders` to be a list of orders with weights, as in [(['a', 'b'], 0.7), "
             f"(['b', 'a'], 0.3)], or a function that draws orders, but got {given!r}."
         )
-    pairs = [*(given.items() if isinstance(given, Mapping) else given)]
     every = game.value.players
     number = {name: k for k, name in enumerate(game.players.names)}
     constants = constant_players(every, game.value.schema)
-    for names, _ in pairs:
+    for names, _ in given:
         check_known(names, (*every.names, *constants), "players in an order of `orders`")
         check_distinct(names, "players in an order of `orders`")
         if left_out := [name for name in number if name not in names]:
@@ -314,11 +304,11 @@ def _checked_orders(
                 f"Expected every order of `orders` to name all players but {list(names)} leaves "
                 f"out {shown(left_out)}."
             )
-    weights = torch.tensor([float(weight) for _, weight in pairs], dtype=torch.float64)
+    weights = torch.tensor([float(weight) for _, weight in given], dtype=torch.float64)
     if not bool((weights.isfinite() & (weights >= 0)).all() and weights.sum() > 0):
         raise ValueError(
             "Expected weights of `orders` that are finite, not negative and not all zero but got "
             f"{shown(weights.tolist(), 3)}."
         )
-    orders = [[number[name] for name in names if name in number] for names, _ in pairs]
+    orders = [[number[name] for name in names if name in number] for names, _ in given]
     return torch.tensor(orders), weights / weights.sum()

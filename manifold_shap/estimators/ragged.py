@@ -1,7 +1,6 @@
 """Lets estimators explain rows that have players of their own, those of equal count together."""
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import nan
@@ -13,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from manifold_shap._arrays import row_labels
-from manifold_shap._checks import check_known, check_number, check_seed, check_whole
+from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.players import Players
@@ -36,13 +35,10 @@ def by_player_count(
     signature, and gets a value function that has no others.
     """
 
-    known = tuple(inspect.signature(estimator).parameters)[2:]
-
     @functools.wraps(estimator)
     def explain(
         value: Any, x: Any, *args: Settings.args, **settings: Settings.kwargs
     ) -> Explanation:
-        check_known(settings, known, f"settings of `{estimator.__name__}`")
         checked: Any = check_settings(settings)
         value = as_value_function(value, x).select(checked.pop("outputs", None), x)
         constants = constant_players(value.players, value.schema)

@@ -1,7 +1,5 @@
 """Confidence intervals: Student's t where few samples tell the standard error."""
 
-import re
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -93,20 +91,12 @@ def test_exact_values_have_no_width_and_unknown_errors_no_interval() -> None:
         (ms.permutation_shapley, 9, 16),
         (ms.kernel_shapley, 9, 18),
         (ms.odd_shapley, 9, 18),
-        (ms.kernel_shapley, 4, 14),
+        (ms.exact_shapley, 4, 14),
     ],
 )
-def test_an_enough_of_evaluations_is_named_where_errors_are_unknown(
+def test_unknown_errors_are_said(
     estimator: Callable[..., Any], players: int, evaluations: int
 ) -> None:
-    drawn = evaluations == 2**players - 2
-    value, x = Drawn(players) if drawn else table(players, 1), torch.ones(2, players)
-    with pytest.warns(UserWarning, match=r"unknown \(NaN\): .* evaluations=\d+") as caught:
-        estimator(value, x, evaluations=evaluations, progress=False)
-    enough = int(re.search(r"evaluations=(\d+)", str(caught[0].message))[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = ms.exact_shapley if drawn else estimator
-        found = again(value, x, evaluations=enough, progress=False)
-    assert bool(found.standard_error.isfinite().all())
-    assert found.made_by["evaluations"] <= 2 * enough
+    with pytest.warns(UserWarning, match=rf"unknown \(NaN\): {evaluations} evaluations of"):
+        found = estimator(Drawn(players), torch.ones(2, players), evaluations=evaluations)
+    assert bool(found.standard_error.isnan().any())

@@ -169,14 +169,8 @@ class ValueFunction(Exportable, ABC):
         players 0, 1, ... up to the largest one named here.
 
         Raises:
-            TypeError: players differ from row to row, and this is not overridden.
+            ValueError: players differ from row to row, and this is not overridden.
         """
-        if self.players.by_row and self.players.padding is None:
-            raise TypeError(
-                f"Expected {type(self).__name__} to define `owners(x)`, the player that owns each "
-                "element of each row, since its players differ from row to row; give "
-                "`Players(names, index)` if they do not."
-            )
         return self.players.owners(x)
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
@@ -185,7 +179,7 @@ class ValueFunction(Exportable, ABC):
         By default that is unknown (NaN) of a sampled value function.
         """
         proper = is_proper(mask)
-        # A coalition that is asked for anyway stands in where the value is known.
+        # Any proper one stands in for empty and full ones, whose values are known.
         values = self.values(x, torch.where(proper[..., None], mask, mask[proper][0]), keys)
         draws = values.new_full(values.shape[:2], self.draws)
         variance = torch.full_like(values, torch.nan if self.sampled else 0.0)
@@ -337,7 +331,7 @@ class ValueFunction(Exportable, ABC):
         """
         from manifold_shap.values.selected import selected
 
-        return selected(self, outputs, [x])
+        return selected(self, outputs, x)
 
     def _coalitions_per_call(self, x: Tensor, batch_size: int | None) -> int | None:
         return None if batch_size is None else max(1, batch_size // (len(x) * self.draws))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
@@ -53,8 +52,7 @@ class GroupedValue(ForwardingValue):
     Raises:
         TypeError: `groups` is none of these, or, for a callable, `count` no whole number.
         ValueError: an unknown player, one that is in two groups, a group named like a constant
-            column, labels that skip a number or that split a player; a `count` that is too small,
-            or given without a callable.
+            column, labels that skip a number or that split a player; a `count` that is too small.
     """
 
     def __init__(
@@ -64,11 +62,6 @@ class GroupedValue(ForwardingValue):
         count: int | None = None,
     ) -> None:
         self._labels: Callable[[Tensor], Any] | None = None
-        if count is not None and (isinstance(groups, Tensor) or not callable(groups)):
-            raise ValueError(
-                f"Expected `count` for a callable only but got {count} for {type(groups).__name__} "
-                "`groups`, whose names or labels say how many there are; leave `count` out."
-            )
         if isinstance(groups, Mapping):
             constants = constant_players(value.players, value.schema)
             names, member = members_by_name(groups, value.players, constants)
@@ -77,13 +70,8 @@ class GroupedValue(ForwardingValue):
             names, member = _of_rows(value.players, count), torch.zeros(0, dtype=torch.int64)
         elif isinstance(groups, Players):
             names, member = list(groups.names), _by_label(groups.index, value.players)[1]
-        elif isinstance(groups, (Tensor, np.ndarray, list, tuple)):
-            names, member = _by_label(as_labels("groups", groups), value.players)
         else:
-            raise TypeError(
-                "Expected `groups` to be a dictionary of names, a label map, `Players` or a "
-                f"callable from rows to label maps but got {type(groups).__name__}."
-            )
+            names, member = _by_label(as_labels("groups", groups), value.players)
         players = (
             value.players.grouped(names, member)
             if self._labels is None

@@ -164,9 +164,8 @@ def retrained_value(
             the rows are, models see these encoded.
 
     Raises:
-        TypeError: `fit` is neither an estimator nor a callable.
-        ValueError: too many players, or players that differ from row to row; rows and targets of
-            different lengths; a model that gives no distribution over the classes of `y_train`.
+        ValueError: too many players, or players that differ from row to row; a model that gives no
+            distribution over the classes of `y_train`.
 
     >>> from sklearn.naive_bayes import GaussianNB
     >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
@@ -187,16 +186,6 @@ def retrained_value(
     x = check_rows(x_train, players, "x_train")
     # A copy: of a tensor that was made in inference mode no loss has a gradient.
     y_train = y_train.clone() if isinstance(y_train, Tensor) else np.asarray(y_train)
-    if len(y_train) != len(x):
-        raise ValueError(
-            f"Expected one entry of `y_train` per row of `x_train` but got {len(y_train)} for "
-            f"{len(x)} rows."
-        )
-    if isinstance(fit, type) or not (callable(fit) or hasattr(fit, "fit")):
-        raise TypeError(
-            "Expected `fit` to be a scikit-learn estimator or a callable fit(x, y) -> model but "
-            f"got {fit!r}; pass an instance, such as `RandomForestClassifier(random_state=0)`."
-        )
     space, columns = as_space(output), encoded(x, schema).flatten(1)
     fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
@@ -236,10 +225,6 @@ def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
     """The mean of the targets: the prediction of a regression without features."""
     targets = torch.as_tensor(y, dtype=torch.float64)
     mean = targets.reshape(len(targets), -1).mean(0).cpu()
-    if not bool(mean.isfinite().all()):
-        raise ValueError(
-            "Expected finite targets but `y_train` has NaN or infinite ones; drop them."
-        )
     if len(mean) != len(model.classes):
         raise ValueError(
             f"Expected `y_train` of {len(model.classes)} numbers per row, one per output of the "

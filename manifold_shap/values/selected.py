@@ -106,44 +106,26 @@ class SelectedValue(ForwardingValue):
         return values[..., self.chosen.to(values.device)]
 
 
-def largest_outputs(value: ValueFunction, parts: Iterable[Any], count: Any) -> list[str]:
-    """Names of the outputs with the largest predictions, as means over rows, the largest first.
-
-    Args:
-        value: a value function.
-        parts: the rows, some at a time.
-        count: how many outputs.
-
-    Raises:
-        ValueError: there are not as many.
-    """
-    count = check_whole("outputs", count, most=len(value.outputs))
-    total = torch.zeros(len(value.outputs), dtype=torch.float64)
-    with torch.no_grad():
-        for part in parts:
-            for some in value.rows(part).split(_ROWS):
-                total += value.prediction(some.to(value.device)).double().sum(0).cpu()
-    # Of equal predictions the first, whatever the machine.
-    return [value.outputs[k] for k in total.argsort(descending=True, stable=True)[:count].tolist()]
-
-
-def selected(value: ValueFunction, outputs: Outputs, parts: Iterable[Any]) -> ValueFunction:
-    """A value function of the outputs that are asked for: all of them, where none are.
+def selected(value: ValueFunction, outputs: Outputs, x: Any) -> ValueFunction:
+    """A value function of the outputs that are asked for, see `ValueFunction.select`.
 
     Args:
         value: of all outputs.
         outputs: see `ValueFunction.select`.
-        parts: the rows, some at a time; a number of outputs is chosen by them.
+        x: rows, by which a number of outputs is chosen.
     """
     if outputs is None:
         return value
     if isinstance(outputs, Integral):
-        chosen: list[Any] = [*largest_outputs(value, parts, outputs)]
-    elif isinstance(outputs, str) or not isinstance(outputs, Iterable):
-        chosen = [outputs]
-    else:
-        chosen = [*outputs]
-    return SelectedValue(value, chosen)
+        count = check_whole("outputs", outputs, most=len(value.outputs))
+        with torch.no_grad():
+            rows = value.rows(x).to(value.device).split(_ROWS)
+            total = sum(value.prediction(some).double().sum(0).cpu() for some in rows)
+        # Of equal predictions the first, whatever the machine.
+        order = torch.as_tensor(total).argsort(descending=True, stable=True)[:count]
+        return SelectedValue(value, [value.outputs[k] for k in order.tolist()])
+    listed = isinstance(outputs, Iterable) and not isinstance(outputs, str)
+    return SelectedValue(value, [*outputs] if listed else [outputs])
 
 
 def output_position(name: str, output: Any, outputs: tuple[str, ...]) -> int:

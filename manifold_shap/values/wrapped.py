@@ -155,24 +155,21 @@ def as_value_function(
 
 def check_takes_coalitions(value: Any) -> None:
     """Raise TypeError unless it can be called with rows and a mask: a model takes rows alone."""
-    what, reason = type(value).__name__, "cannot be called"
+    reason = ""
     # Of a module that is no network, such as an imputer, `forward` is the one of every module.
-    is_none = isinstance(value, nn.Module) and type(value).forward is nn.Module.forward
-    if callable(value) and not is_none:
-        what = f"{value!r:.100}"
+    if not callable(value) or getattr(type(value), "forward", None) is nn.Module.forward:
+        reason = f"{type(value).__name__} cannot be called"
+    else:
         try:
-            known = inspect.signature(value.forward if isinstance(value, nn.Module) else value)
-        except ValueError:  # Of something built in.
-            return
-        try:
-            known.bind(None, None)
+            inspect.signature(getattr(value, "forward", value)).bind(None, None)
         except TypeError as error:
-            reason = f"does not take these: {error}"
-        else:
-            return
-    raise TypeError(
-        "Expected a value function, or a callable from rows and a mask to values, but "
-        f"{what} {reason}; of a model, `ms.imputed_value(model, imputer)` and "
-        "`ms.fit_surrogate(model, x)` make one; that of an explainer is `explainer.value`. It "
-        "comes first, then the rows."
-    )
+            reason = f"{value!r:.100} does not take these: {error}"
+        except ValueError:  # Of something built in.
+            pass
+    if reason:
+        raise TypeError(
+            "Expected a value function, or a callable from rows and a mask to values, but "
+            f"{reason}; of a model, `ms.imputed_value(model, imputer)` and "
+            "`ms.fit_surrogate(model, x)` make one; that of an explainer is `explainer.value`. It "
+            "comes first, then the rows."
+        )

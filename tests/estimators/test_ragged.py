@@ -37,26 +37,6 @@ def test_an_ordering_may_name_players_that_some_rows_lack(estimator) -> None:
         torch.testing.assert_close(found.phi[row, :count], expected, atol=1e-4, rtol=1e-4)
 
 
-def test_players_by_row_need_owners() -> None:
-    class Forgotten(ms.ValueFunction):
-        def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-            return mask.sum(-1, keepdim=True).float()
-
-        def prediction(self, x: Tensor) -> Tensor:
-            return x.new_ones(len(x), 1)
-
-        def base(self, x: Tensor) -> Tensor:
-            return x.new_zeros(len(x), 1)
-
-    value, x = Forgotten(ms.Players.of_rows((2,), 2), ["sum"]), torch.ones(3, 2)
-    for call in (
-        lambda: ms.exact_shapley(value, x),
-        lambda: value(x, torch.ones(3, 1, 2, dtype=torch.bool)),
-    ):
-        with pytest.raises(TypeError, match=r"Expected Forgotten to define `owners\(x\)`"):
-            call()
-
-
 @pytest.mark.parametrize(
     ("estimator", "within"),
     [

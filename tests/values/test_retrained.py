@@ -13,7 +13,6 @@ import torch
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.svm import LinearSVC
 from torch import Tensor
 
 import manifold_shap as ms
@@ -180,30 +179,23 @@ def fewer_classes(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind", "message"),
+    ("settings", "message"),
     [
-        ({"fit": GaussianNB}, TypeError, r"Expected `fit` to be .* pass an instance"),
-        ({"fit": "forest"}, TypeError, "Expected `fit` to be .* got 'forest'"),
-        ({"fit": LinearSVC()}, TypeError, "LinearSVC has `predict` only"),
-        ({"y_train": Y[:9]}, ValueError, "one entry of `y_train` per row .* got 9 for 150 rows"),
-        ({"max_models": 15}, ValueError, r"2\^4 = 16 coalitions .* `max_models` is 15"),
-        ({"x_train": X.repeat(1, 4)}, ValueError, r"2\^16 = 65,536 .* `max_models` is 4,096"),
-        ({"x_train": X / 0}, ValueError, "entries of `x_train` are NaN or infinite"),
-        ({"output": "logits"}, ValueError, "Expected `output` to be one of"),
-        ({"output": "identity"}, ValueError, "for GaussianNB but got 'values'"),
+        ({"max_models": 15}, r"2\^4 = 16 coalitions .* `max_models` is 15"),
+        ({"output": "identity"}, "for GaussianNB but got 'values'"),
         (
             {"fit": lambda x, y: lambda rows: rows[:, :3], "output": "identity"},
-            ValueError,
             "`y_train` of 3 numbers per row, one per output",
         ),
-        ({"fit": fewer_classes}, ValueError, r"to hold the 4 classes .* with 3 distinct entries"),
+        (
+            {"fit": fewer_classes, "y_train": Y.float() + 0.5},
+            r"to hold the 4 classes .* with 3 distinct entries",
+        ),
     ],
 )
-def test_errors(settings: dict[str, Any], kind: type[Exception], message: str) -> None:
+def test_errors(settings: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"fit": GaussianNB(), "x_train": X, "y_train": Y}
-    if settings.get("fit") is fewer_classes:
-        settings["y_train"] = Y.float() + 0.5
-    with pytest.raises(kind, match=message):
+    with pytest.raises(ValueError, match=message):
         retrained_value(**{**arguments, **settings})
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random
-from manifold_shap.oracles.base import check_possible, check_states
+from manifold_shap.oracles.base import check_possible
 
 
 class Enumerated(ms.oracles.ConditionalLaw):
@@ -31,7 +31,6 @@ class Enumerated(ms.oracles.ConditionalLaw):
 
     def given(self, x: Tensor, mask: Tensor) -> Tensor:
         """P(x', y, x_S), `[batch, m, states, classes]`: zero wherever x' differs from x_S."""
-        check_states(x, mask.any(1), self.sizes, self.names)
         whole = self.joint.expand(*mask.shape[:2], *self.joint.shape)
         for k, size in enumerate(self.sizes):
             agrees = torch.arange(size, device=x.device) == x[:, k, None, None]

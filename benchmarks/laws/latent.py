@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
+from benchmarks.laws.variables import check_states
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_known, check_rows, check_seed
@@ -25,7 +26,6 @@ from manifold_shap.oracles.base import (
     Posterior,
     Rows,
     check_possible,
-    check_states,
 )
 from manifold_shap.players import Players
 

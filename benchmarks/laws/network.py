@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.laws.bif import read_bif
 from benchmarks.laws.elimination import Elimination, Factor
-from benchmarks.laws.variables import Variable, check_network
+from benchmarks.laws.variables import Variable, check_network, check_states
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_known, check_rows
@@ -24,7 +24,6 @@ from manifold_shap.oracles.base import (
     Posterior,
     Rows,
     check_possible,
-    check_states,
 )
 from manifold_shap.players import Players
 

@@ -5,10 +5,12 @@ from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct
 from manifold_shap._messages import closest, shown
+from manifold_shap.oracles.base import Rows
 
 # By how much the sum of a distribution may be off 1: public files round their numbers.
 _ROUNDING = 1e-4
@@ -102,3 +104,25 @@ def _checked(variable: Variable, above: Sequence[int]) -> Tensor:
             f"{table[place].tolist()}, which sum to {total[place].item():g}{where}."
         )
     return table / total
+
+
+def check_states(
+    x: Rows,
+    present: Bool[Tensor, "batch elements"],
+    sizes: Sequence[int],
+    names: Sequence[str],
+) -> None:
+    """Present elements hold numbers of states, 0 to one below their `sizes`.
+
+    Raises:
+        ValueError: one does not.
+    """
+    most = torch.tensor(sizes, device=x.device)
+    wrong = present & ((x < 0) | (x >= most) | (x != x.floor()))
+    if bool(wrong.any()):
+        row, column = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"Expected a state of {names[column]!r} as a whole number from 0 to "
+            f"{sizes[column] - 1} but got {x[row, column].item():g} in row {row}; "
+            "`rows(frame)` makes numbers of the names of states."
+        )

@@ -23,7 +23,7 @@ from benchmarks.report import Found, Table, records
 from benchmarks.support.precision import relative_error
 from benchmarks.support.readers import train_reader
 from benchmarks.timing import timed
-from manifold_shap.imputers.tokens import DeletionImputer, MaskTokenImputer, PaddingImputer
+from manifold_shap.imputers import DeletionImputer, MaskTokenImputer, PaddingImputer
 from manifold_shap.text import Vocabulary
 
 TITLE = "Film reviews"

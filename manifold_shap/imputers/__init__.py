@@ -5,9 +5,15 @@ from manifold_shap.imputers.blur import BlurImputer
 from manifold_shap.imputers.causal import CausalImputer
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
-from manifold_shap.imputers.marginal import BaselineImputer, ContrastiveImputer, MarginalImputer
+from manifold_shap.imputers.marginal import (
+    BaselineImputer,
+    ContrastiveImputer,
+    DeletionImputer,
+    MarginalImputer,
+    MaskTokenImputer,
+    PaddingImputer,
+)
 from manifold_shap.imputers.table import TableImputer, table_imputer
-from manifold_shap.imputers.tokens import DeletionImputer, MaskTokenImputer, PaddingImputer
 
 __all__ = [
     "BaselineImputer",

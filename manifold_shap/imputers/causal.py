@@ -205,21 +205,15 @@ def _checked_confounding(confounding: Any, ordering: Ordering) -> tuple[bool, ..
     components = len(ordering.steps)
     if confounding is None:
         return (False,) * components
-    if ordering.component is None:
-        raise ValueError(
-            "Expected no `confounding` beside a causal graph, whose players are drawn one by one "
-            f"given their causes, but got {confounding!r}; put players that share hidden causes "
-            "into one component of a list."
-        )
     listed = isinstance(confounding, Sequence)
     if not listed or not all(isinstance(flag, bool) for flag in confounding):
         raise TypeError(
             "Expected `confounding` to be a list of True and False, one per component of the "
             f"ordering, but got {confounding!r}."
         )
-    if len(confounding) != components:
+    if len(confounding) != components or ordering.component is None:
         raise ValueError(
             f"Expected `confounding` with one flag for each of the {components} components of "
-            f"the ordering but got {len(confounding)}: {list(confounding)}."
+            f"the ordering, and none beside a graph, but got {len(confounding)}: {confounding}."
         )
     return tuple(confounding)

@@ -65,7 +65,6 @@ class _NormalImputer(Imputer):
         buffers = {"mean": mean, "scale": scale, "correlation": correlation, "root": root}
         for name, tensor in buffers.items():
             self.register_buffer(name, tensor, persistent=False)
-        self._drawn: tuple[range, Tensor, Tensor] | None = None
 
     @abstractmethod
     def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
@@ -128,15 +127,7 @@ class _NormalImputer(Imputer):
     ) -> tuple[Float[Tensor, "keys elements draws"], Int64[Tensor, " pairs"]]:
         """Normal numbers of the distinct keys, and the place of each key among these."""
         distinct, position = keys.flatten().unique(return_inverse=True)
-        # An estimator passes a row's coalitions in many calls that share one key.
-        if self._drawn is not None:
-            before, same_keys, numbers = self._drawn
-            same = before == draws and same_keys.device == distinct.device
-            if same and same_keys.equal(distinct):
-                return numbers, position
-        numbers = _random.normal(distinct, (len(self.mean),), draws).mT.contiguous()
-        self._drawn = draws, distinct, numbers
-        return numbers, position
+        return _random.normal(distinct, (len(self.mean),), draws).mT.contiguous(), position
 
     def _complete(
         self,

@@ -55,20 +55,13 @@ class TableImputer(Imputer):
         reference: the frame whose encoded rows are those of `inner`, or its codes.
 
     Raises:
-        TypeError, ValueError: `reference` is no frame like that of the codebook, or has other rows
-            or players than `inner`.
+        TypeError, ValueError: `reference` is no frame like that of the codebook.
     """
 
     codebook: "Codebook"
 
     def __init__(self, codebook: "Codebook", inner: Imputer, reference: Any) -> None:
         super().__init__(rows_of(reference, codebook), codebook.players)
-        if len(inner.reference) != len(self.reference) or inner.players.names != self.players.names:
-            raise ValueError(
-                f"Expected `inner` to be made of the {len(self.reference)} rows of `reference`, "
-                f"with its players, but it has {len(inner.reference)} rows and "
-                f"{len(inner.players)} players; `ms.table_imputer(kind, codebook, frame)` does so."
-            )
         self.codebook, self.inner, self.name = codebook, inner, inner.name
         self.proposals, self.support = inner.proposals, inner.support
         self.checkpoint: dict[str, Any] = {}

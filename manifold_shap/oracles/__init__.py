@@ -8,13 +8,12 @@ torch.Size([1000, 5])
 
 from manifold_shap.oracles.base import ConditionalLaw, Drawn
 from manifold_shap.oracles.gaussian import GaussianMixture
-from manifold_shap.oracles.imputer import OracleImputer
 from manifold_shap.oracles.shapley import (
     ShapleyDistance,
     distance_to_true_shapley,
     true_shapley,
 )
-from manifold_shap.oracles.value import PosteriorValue, TrueValue, true_value
+from manifold_shap.oracles.value import OracleImputer, PosteriorValue, TrueValue, true_value
 
 __all__ = [
     "ConditionalLaw",

@@ -205,30 +205,6 @@ class ConditionalLaw(nn.Module, ABC):
         return as_model(_OfFrames(predictor, self), x, names, returns, _FRAME_ROWS)
 
 
-def check_states(
-    x: Rows,
-    present: Bool[Tensor, "batch elements"],
-    sizes: Sequence[int],
-    names: Sequence[str],
-) -> None:
-    """Present elements hold numbers of states, 0 to one below their `sizes`.
-
-    >>> check_states(torch.tensor([[1.0, 7.0]]), torch.tensor([[True, False]]), (2, 3), ("a", "b"))
-
-    Raises:
-        ValueError: one does not.
-    """
-    most = torch.tensor(sizes, device=x.device)
-    wrong = present & ((x < 0) | (x >= most) | (x != x.floor()))
-    if bool(wrong.any()):
-        row, column = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"Expected a state of {names[column]!r} as a whole number from 0 to "
-            f"{sizes[column] - 1} but got {x[row, column].item():g} in row {row}; "
-            "`rows(frame)` makes numbers of the names of states."
-        )
-
-
 def check_possible(possible: Bool[Tensor, " pairs"]) -> None:
     """Every (row, coalition) pair has a probability, or a density, above zero.
 

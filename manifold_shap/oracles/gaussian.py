@@ -68,8 +68,6 @@ class GaussianMixture(ConditionalLaw):
             )
         super().__init__(Players.of_elements((elements,), names))
         self.classes = tuple(classes or map(str, range(count)))
-        if len(self.classes) != count:
-            raise ValueError(f"Expected {count} names in `classes` but got {len(self.classes)}.")
         if not bool((given[0] > 0).all() and given[0].isfinite().all()):
             raise ValueError(f"Expected positive `weights` but got {given[0].tolist()}.")
         roots, failed = torch.linalg.cholesky_ex(given[2])

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._checks import check_number, check_seed
 from manifold_shap._messages import shown
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
@@ -62,17 +62,10 @@ def true_shapley(
         batch_size, progress: as of `auto_shapley`.
 
     Raises:
-        TypeError: `truth` is no true value function.
         ValueError: `error` is not above 0, or cannot be had with so many evaluations, or not at all
             with so few rows for v(∅).
     """
-    if not isinstance(truth, TrueValue | PosteriorValue):
-        raise TypeError(
-            f"Expected `truth` to be a true value function but got {truth!r:.100}; "
-            "`ms.oracles.true_value(model, law)` makes one."
-        )
     error, seed = check_number("error", error, above=0), check_seed(seed)
-    check_whole("evaluations", evaluations)
     how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
     players = len(truth.players)
     if not truth.sampled and players <= MAX_PLAYERS:
@@ -163,13 +156,9 @@ def distance_to_true_shapley(
         output: name or position of one; by default all.
 
     Raises:
-        TypeError: one of them is no explanation.
         ValueError: they are of other rows, players or outputs; no such output; or the truth does
             not know its errors.
     """
-    for name, each in (("explanation", explanation), ("truth", truth)):
-        if not isinstance(each, Explanation):
-            raise TypeError(f"Expected `{name}` to be an explanation but got {each!r:.100}.")
     explanation = _comparable(explanation, truth)
     chosen = slice(None)
     if output is not None:
@@ -201,15 +190,10 @@ def _comparable(explanation: Explanation, truth: Explanation) -> Explanation:
     """The explanation with its players in the order of the truth's."""
     from manifold_shap.tables.features import in_order, other_rows
 
-    if explanation.phi.shape != truth.phi.shape:
-        shapes = [tuple(each.phi.shape) for each in (truth, explanation)]
-        raise ValueError(
-            f"Expected Shapley values of the truth's rows, players and outputs {shapes[0]} but got "
-            f"{shapes[1]}; explain the same `x` with both."
-        )
-    for name, of_truth, found in (
-        ("players", _names(truth), _names(explanation)),
-        ("outputs", truth.outputs, explanation.outputs),
+    both = (truth, explanation)
+    for name, (of_truth, found) in (
+        ("players", [tuple(sorted(each.players.names)) for each in both]),
+        ("outputs", [each.outputs for each in both]),
     ):
         if of_truth != found:
             raise ValueError(
@@ -217,13 +201,9 @@ def _comparable(explanation: Explanation, truth: Explanation) -> Explanation:
                 f"{shown(found, 5)}; give both value functions the same {name}."
             )
     explanation = in_order(explanation, truth.players.names)
-    if other_rows(explanation, truth):
+    if len(explanation.phi) != len(truth.phi) or other_rows(explanation, truth):
         raise ValueError(
             "Expected Shapley values of the truth's rows but the `x` of the two differ; explain "
             "the same `x` with both, in the same order."
         )
     return explanation
-
-
-def _names(explanation: Explanation) -> tuple[str, ...]:
-    return tuple(sorted(explanation.players.names))

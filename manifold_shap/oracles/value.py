@@ -15,8 +15,8 @@ from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_whole
+from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
 from manifold_shap.oracles.base import ConditionalLaw, check_possible
-from manifold_shap.oracles.imputer import OracleImputer, check_law
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.values import Estimate, ImputedValue, ModelValue, ValueFunction, imputed_value
 
@@ -28,6 +28,44 @@ _MOST_SUMS = 2**24
 _CHECKED_ROWS = 64
 # Completions for which the model is asked at a time.
 _AT_ONCE = 2**16
+
+
+class OracleImputer(Imputer):
+    """x'_{S̄} ~ p(x' | x_S) of a law that is known, by its exact draws.
+
+    Its reference rows are drawn from the law; v(∅) is the mean over them.
+
+    Attributes:
+        law: see `ConditionalLaw`.
+
+    Args:
+        law: see `ConditionalLaw`.
+        rows: how many reference rows.
+        seed: of these.
+
+    >>> from manifold_shap.oracles import GaussianMixture
+    >>> imputer = OracleImputer(GaussianMixture.random(3), rows=100)
+    >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
+    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows.shape
+    torch.Size([1, 1, 5, 3])
+
+    Raises:
+        TypeError, ValueError: `rows` is no whole number of at least 1, or `seed` no seed.
+    """
+
+    name = "oracle"
+
+    def __init__(self, law: ConditionalLaw, rows: int = 2**14, seed: int = 0) -> None:
+        super().__init__(law.sample(rows, seed).x, law.players)
+        self.law = law
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"law": self.law.name}
+
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+        """Complete each coalition by exact draws; see `Imputer.impute`."""
+        return Completions(self.law.draw(x, mask, draws, keys).x)
 
 
 class TrueValue(ModelValue):
@@ -205,7 +243,7 @@ def true_value(
         seed: of the draws.
 
     Raises:
-        TypeError: `law` is no law, or a number no whole one.
+        TypeError: a number is no whole one.
         ValueError: the model gives no distribution, or a number below 1.
     """
     check_whole("most", most)
@@ -227,15 +265,12 @@ class PosteriorValue(ValueFunction):
 
     Args:
         law: see `ConditionalLaw`.
-
-    Raises:
-        TypeError: `law` is no law.
     """
 
     name, cost = "posterior", "closed form"
 
     def __init__(self, law: ConditionalLaw) -> None:
-        self.law = check_law(law)
+        self.law = law
         super().__init__(law.players, law.classes, Probability(), law.classes)
 
     @property

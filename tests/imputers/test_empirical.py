@@ -13,8 +13,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.imputers import Imputer
-from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
-from manifold_shap.imputers.kernel import corrected_akaike
+from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer, corrected_akaike
 
 FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 PAIRED = ms.Players(("a", "b", "c"), torch.tensor([0, 1, 1, 2]))

@@ -107,24 +107,17 @@ def test_distances_are_without_the_errors_of_both() -> None:
     assert math.isnan(distance_to_true_shapley(unknown, known).value_error)
 
 
-@pytest.mark.usefixtures("any_type")
 def test_wrong_arguments_raise_errors() -> None:
     law = weather()
     truth = true_value(Linear(4, 3), law, draws=2, most=1, rows=1000)
     x = law.sample(2).x
-    with pytest.raises(TypeError, match="`truth` to be a true value function but got 3"):
-        true_shapley(3, x, error=0.1)
-    with pytest.raises(ValueError, match=r"`error` .* 0"):
-        true_shapley(truth, x, error=0.0)
     with pytest.raises(ValueError, match=r"40 evaluations per row left .* more `evaluations`"):
         true_shapley(truth, x, error=0.005, evaluations=40)
     right = true_shapley(truth, x, error=0.1)
-    with pytest.raises(TypeError, match="`truth` to be an explanation but got 3"):
-        distance_to_true_shapley(right, 3)
-    with pytest.raises(ValueError, match=r"\(2, 4, 3\) but got \(1, 4, 3\)"):
-        distance_to_true_shapley(right[:1], right)
     with pytest.raises(ValueError, match=r"the truth's rows but the `x` of the two differ"):
         distance_to_true_shapley(right[[1, 0]], right)
+    with pytest.raises(ValueError, match=r"the truth's rows but the `x` of the two differ"):
+        distance_to_true_shapley(right[:1], right)
     with pytest.raises(
         ValueError, match=r"the truth's outputs, \['0', .* but got \['c', 'a', 'b'\]"
     ):
@@ -135,5 +128,3 @@ def test_wrong_arguments_raise_errors() -> None:
     unknown = replace(right, standard_error=torch.full_like(right.phi, torch.nan))
     with pytest.raises(ValueError, match="knows its own standard errors but some are NaN"):
         distance_to_true_shapley(right, unknown)
-    with pytest.raises(ValueError, match="`output`"):
-        distance_to_true_shapley(right, right, output="other")

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._arrays import read_numbers
-from manifold_shap._messages import brief, closest, shown, way_to_rows
+from manifold_shap._messages import closest, shown, way_to_rows
 
 if TYPE_CHECKING:
     from manifold_shap.players import Players
@@ -48,7 +48,7 @@ def check_whole(
         raise TypeError(f"{expected} but got {value!r:.100} ({type(value).__name__}){_end(fix)}")
     number = int(value)
     if number < least or (most is not None and number > most):
-        raise ValueError(f"{expected} but got {brief(number)}{_end(fix)}")
+        raise ValueError(f"{expected} but got {number}{_end(fix)}")
     return number
 
 
@@ -93,11 +93,10 @@ def check_number(
     expected = f"Expected `{name}` to be a finite number {span}".rstrip()
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{expected} but got {value!r:.100} ({type(value).__name__}){_end(fix)}")
-    is_huge = isinstance(value, int) and value.bit_length() > 1000  # For a float.
-    number = math.inf if is_huge else float(value)
+    number = float(value)
     inside = all(bound is None or holds(number, bound) for _, bound, holds in bounds)
     if not inside or not math.isfinite(number):
-        raise ValueError(f"{expected} but got {brief(value)}{_end(fix)}")
+        raise ValueError(f"{expected} but got {value}{_end(fix)}")
     return number
 
 
@@ -177,13 +176,16 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
         columns: an order for the columns of a frame, where these are their names.
 
     Raises:
-        TypeError: `x` is something else, a table of other things than numbers, or a sparse, meta
-            or masked one.
+        TypeError: `x` is something else, a table of other things than numbers, or a masked array.
         ValueError: it holds a number that does not fit float32, or a frame has missing cells.
     """
     if not isinstance(x, Tensor | np.ndarray):
         x = read_numbers(x, name, columns)
-    _check_dense(x, f"`{name}`")
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"Expected `{name}` to be an array of numbers but got a masked array; fill its masked "
+            "entries by `.filled(...)`."
+        )
     if isinstance(x, Tensor) and not x.is_complex():
         result = x.detach().float()
         if result.is_inference() and not torch.is_inference_mode_enabled():
@@ -210,7 +212,6 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
 
 def check_returned(what: str, outputs: Any) -> Tensor:
     """What a function of the caller's returned, as a tensor; TypeError if it is no numbers."""
-    _check_dense(outputs, f"what {what} returns")
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         return torch.from_numpy(outputs.copy())
     if not isinstance(outputs, Tensor) or outputs.is_complex():
@@ -330,10 +331,9 @@ def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*ba
     tensor([[ True, False]])
 
     Raises:
-        TypeError: `mask` is no bool tensor or array, or a sparse, meta or masked one.
+        TypeError: `mask` is no bool tensor or array.
         ValueError: its last axis has another length.
     """
-    _check_dense(mask, f"`{name}`")
     if isinstance(mask, np.ndarray) and mask.dtype == bool:
         mask = torch.from_numpy(mask.copy())
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
@@ -395,18 +395,6 @@ def _check_fits(wide: Tensor, narrow: Tensor, name: str) -> None:
             f"{wide[tuple(beyond[0])].item():g} does not fit float32, the first of {len(beyond)} "
             f"at {beyond[0]}; correct it, or change the unit."
         )
-
-
-def _check_dense(x: Any, what: str) -> None:
-    odd = ""
-    if isinstance(x, np.ma.MaskedArray):
-        odd = "a masked array; fill its masked entries by `.filled(...)`"
-    elif isinstance(x, Tensor) and x.is_meta:
-        odd = "a tensor on the meta device, which holds no numbers; load its data first"
-    elif isinstance(x, Tensor) and (x.layout != torch.strided or x.is_nested):
-        odd = f"a tensor of layout {x.layout}; make it dense by `.to_dense()`"
-    if odd:
-        raise TypeError(f"Expected {what} to be a dense tensor or array but got {odd}.")
 
 
 def _end(fix: str) -> str:

@@ -41,16 +41,6 @@ def shown(values: Iterable[Any], most: int = 20) -> str:
     return f"{list(every[:most])}{rest}"
 
 
-def brief(number: Any) -> str:
-    """A number for a message: Python refuses to print whole ones of many thousand digits.
-
-    >>> brief(0.5), brief(2**200)
-    ('0.5', 'one of 201 bits')
-    """
-    is_long = isinstance(number, int) and number.bit_length() > 128
-    return f"one of {number.bit_length()} bits" if is_long else f"{number}"
-
-
 def named_outputs(outputs: Sequence[str]) -> str:
     """Outputs in a line about what has them.
 

@@ -168,9 +168,9 @@ class Mixture(CoalitionLaw):
         weights: positive; by default equal.
 
     Raises:
-        TypeError: `laws` are none, or a weight is no number.
-        ValueError: no law, laws of different numbers of players or of one name, or another number
-            of weights.
+        TypeError: a weight is no number.
+        ValueError: laws of different numbers of players or of one name, or another number of
+            weights.
     """
 
     name = "mixture"
@@ -178,11 +178,6 @@ class Mixture(CoalitionLaw):
     def __init__(
         self, laws: Sequence[CoalitionLaw], weights: Sequence[int | float] | None = None
     ) -> None:
-        listed = isinstance(laws, Sequence) and len(laws) > 0
-        if not listed or not all(isinstance(law, CoalitionLaw) for law in laws):
-            raise TypeError(
-                f"Expected `laws` to be a list of one `CoalitionLaw` or more but got {laws!r:.100}."
-            )
         self.laws = tuple(laws)
         self.players = self.laws[0].players
         if any(law.players != self.players for law in self.laws):
@@ -192,9 +187,9 @@ class Mixture(CoalitionLaw):
             )
         check_distinct([law.name for law in self.laws], "names of laws", "give each one weight")
         given = [1.0] * len(self.laws) if weights is None else weights
-        if not isinstance(given, Sequence) or len(given) != len(self.laws):
+        if len(given) != len(self.laws):
             raise ValueError(
-                f"Expected a weight for each of {len(self.laws)} laws but got {weights!r:.100}."
+                f"Expected a weight for each of {len(self.laws)} laws but got {weights}."
             )
         given = [check_number("weights", weight, above=0) for weight in given]
         self.weights = tuple(weight / sum(given) for weight in given)
@@ -268,8 +263,6 @@ def laws_for(
     Raises:
         TypeError, ValueError: `axes` that there are not, or `blocks` not between 0 and 1.
     """
-    if not isinstance(players, Players):
-        raise TypeError(f"Expected `players` to be a Players but got {players!r:.100}.")
     share = check_number("blocks", blocks, low=0, high=1)
     scattered = SizeUniform(len(players))
     told = axes is not None or len(players.event) > 1 or players.padding is not None

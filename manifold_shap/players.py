@@ -84,10 +84,6 @@ class Players:
         >>> Players.of_elements((2, 2)).names
         ('x0', 'x1', 'x2', 'x3')
         """
-        if isinstance(event, str) or not isinstance(event, Sequence):
-            raise TypeError(f"Expected `event` to be a shape, such as (4,), but got {event!r}.")
-        for size in event:
-            check_whole("event", size, 0, fix="it is the shape of one row")
         count = math.prod(event)
         names = [f"x{i}" for i in range(count)] if names is None else list(names)
         if len(names) != count:

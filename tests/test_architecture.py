@@ -33,7 +33,7 @@ LAYERS = (
     ),
     ("players",),
     ("coalitions",),
-    ("ordering", "posets", "relations", "laws", "segmentation", "text"),
+    ("ordering", "posets", "laws", "segmentation", "text"),
     ("simplex",),
     ("spaces",),
     ("models", "tables", "naive_bayes_models"),

@@ -14,7 +14,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.ordering import Ordering
 from manifold_shap.posets import Lattice, Sequential, closure, orders_of
-from tests.examples import Ragged
 from tests.test_ordering import FALSE_ALARM, PLAYERS, brute_force, generator, random_game, rows
 
 GRAPHS: list[dict[str, list[str]]] = [
@@ -181,17 +180,6 @@ def test_of_listed_orders_the_weighted_mean_is_exact() -> None:
     assert found.made_by["evaluations"] == len(x) * 4 * 4
 
 
-def test_listed_orders_of_rows_that_lack_players_are_of_the_others() -> None:
-    x = Ragged.some_rows()
-    names = Ragged().players.names
-    found = ms.permutation_shapley(Ragged(), x, orders=[(names[::-1], 1.0)])
-    for row, count in enumerate(found.counts.tolist()):
-        alone = ms.permutation_shapley(
-            Ragged(count), x[row : row + 1, : 2 * count], orders=[(names[:count][::-1], 1.0)]
-        )
-        torch.testing.assert_close(found.phi[row, :count], alone.phi[0], rtol=1e-4, atol=1e-4)
-
-
 def test_single_orders_that_a_function_draws_are_unbiased_with_honest_errors() -> None:
     count, game, x = 1_500, random_game(), rows(1)
     found = ms.permutation_shapley(game, x.expand(count, -1), orders=drawn, permutations=5)
@@ -319,20 +307,6 @@ def test_groups_by_name() -> None:
 def test_adaptive_sampling_takes_components_only(ordering: Any) -> None:
     with pytest.raises(ValueError, match="by components for `adaptive_shapley`"):
         ms.adaptive_shapley(random_game(), rows(), ordering=ordering)
-
-
-@every_graph
-def test_sampled_values_of_a_graph_are_unbiased_with_honest_errors(
-    graph: dict[str, list[str]],
-) -> None:
-    count, game, x = 1_500, random_game(), rows(1)
-    if len(allowed(graph)) <= 12:
-        return
-    found = ms.permutation_shapley(game, x.expand(count, -1), ordering=graph, permutations=8)
-    deviation = found.phi - brute_force(game, x, dict.fromkeys(allowed(graph), 1.0))
-    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / count**0.5 + 1e-6).all()
-    claimed = found.standard_error.square().mean(0)
-    torch.testing.assert_close(claimed, deviation.square().mean(0), rtol=0.2, atol=1e-9)
 
 
 def test_a_graph_by_its_edges_and_among_some() -> None:

@@ -151,21 +151,15 @@ def explained_by_row(x: torch.Tensor) -> object:
     return ms.exact_shapley(value.grouped(ms.label_maps(x, labels), 1), x)
 
 
-@pytest.mark.parametrize(
-    "row", [[0.0, 0.0, 5.0, 6.0], [0.0, 5.0, 6.0, 0.0], [5.0, 0.0, 0.0, 6.0], [0.0, 5.0, 0.0, 6.0]]
-)
+@pytest.mark.parametrize("row", [[0.0, 0.0, 5.0, 6.0], [5.0, 0.0, 0.0, 6.0]])
 @pytest.mark.parametrize(
     "door",
     [
         explained,
         explained_by_row,
         lambda x: ms.MarginalImputer(x, PADDED),
-        lambda x: ms.ContrastiveImputer(x, PADDED),
         lambda x: ms.fit_surrogate(total, x, output="identity", players=PADDED, **FEW),
         lambda x: ms.fit_surrogate(total, Items(x), output="identity", players=PADDED, **FEW),
-        lambda x: ms.fit_surrogate(
-            total, x[:3], x_validation=x, output="identity", players=PADDED, **FEW
-        ),
         lambda x: ms.fit_imputer(x, players=PADDED, **FEW),
         lambda x: ms.word_maps(x, [[0, 1, 2, 3]] * len(x)),
     ],
@@ -218,9 +212,6 @@ def fitted(x: Tensor, **options: object) -> object:
     [
         lambda: ms.Players.pixels((24, 24, 3)),
         lambda: ms.Players.patches((20, 32, 1), 4),
-        lambda: ms.Players.pixels((24, 200, 3)),
-        lambda: ms.Players.pixels((4, 4, 3)),
-        lambda: ms.Players.channels((24, 24, 3)),
         lambda: ms.Players.channels((5, 24, 24, 3)),
         lambda: ms.Players.channels((200, 3)),
         lambda: ms.Players.segments((200, 3), 20),
@@ -228,8 +219,6 @@ def fitted(x: Tensor, **options: object) -> object:
         lambda: ms.label_maps(PICTURE, torch.zeros(40, 12, 12).long()),
         lambda: ms.BlurImputer(PICTURE),
         lambda: fitted(PICTURE, network="conv"),
-        lambda: fitted(PICTURE, network="transformer", hidden=[32]),
-        lambda: fitted(LINES, network="conv"),
         lambda: fitted(LINES, network="transformer", hidden=[32]),
         lambda: ms.fit_imputer(PICTURE, network="conv", **FEW),
     ],

@@ -69,16 +69,6 @@ def test_intervals_cover_and_the_mean_of_many_runs_is_exact(space: str) -> None:
     assert found.efficiency_gap < 1e-4
 
 
-def test_linearization_is_worth_its_cost() -> None:
-    value, x = network(12, hidden=(32, 32), scale=1), uniform(100, 12)
-    exact = ms.exact_shapley(value, x)
-    found = ms.coalition_shapley(value, x, coalitions=256)
-    orders = ms.permutation_shapley(value, x, permutations=66)
-    assert found.made_by["evaluations"] <= orders.made_by["evaluations"]
-    squares = [(each.phi - exact.phi).square().mean() for each in (found, orders)]
-    assert squares[0] < 0.7 * squares[1]
-
-
 def test_coalitions_are_evaluated_in_full_where_that_pays() -> None:
     """Twice where linearized values are nearly exact, in every round where they are not."""
     x, evaluations = uniform(3, 12), {}

@@ -14,7 +14,6 @@ from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators import parting
 from manifold_shap.estimators.pairs import Pairs
 from tests.examples import Drawn, Game, Padded, Ragged, people, table, uniform
-from tests.laws import Enumerated
 
 
 def pair_by_pair(value: Game, x: Tensor, players: int) -> Tensor:
@@ -64,41 +63,6 @@ def test_first_order_terms() -> None:
     torch.testing.assert_close(main, shapley.phi - both / 2)
     total = main.sum(1) + both.sum(1) / 2
     torch.testing.assert_close(total, shapley.prediction - shapley.base)
-
-
-def test_sums_of_products() -> None:
-    """A product of k players gives each of its pairs 1 / (k - 1)."""
-
-    def game(x: Tensor, mask: Tensor) -> Tensor:
-        z = mask.double()
-        parts = (3 * z[..., 0], z[..., 0] * z[..., 1], -2 * z[..., 1:5].prod(-1))
-        return torch.stack(parts, -1)
-
-    found = ms.shapley_interactions(game, torch.zeros(1, 6)).values[0]
-    expected = torch.zeros(6, 6, 3, dtype=torch.float64)
-    expected[0, 0, 0], expected[0, 1, 1], expected[1, 0, 1] = 3, 1, 1
-    expected[0, 0, 1] = expected[1, 1, 1] = 0.5
-    expected[1:5, 1:5, 2] = -2 / 3
-    expected[range(1, 5), range(1, 5), 2] = -0.5
-    torch.testing.assert_close(found, expected)
-
-
-def test_signs_follow_the_effect_where_the_law_is_known() -> None:
-    """Noisy labels: redundancy and synergy hold on average, and in a row relative to its effect."""
-    certain = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
-    # A player that says the class and its copy; two players that differ in one class.
-    copies = torch.einsum("cf,fg->fgc", certain, torch.eye(2))
-    differ = torch.stack((certain, certain.flip(0)))
-    for joint, sign in ((copies, -1), (differ, 1)):
-        law = Enumerated(joint)
-        x, y = law.sample(1000, seed=0)
-        found = ms.shapley_interactions(ms.oracles.PosteriorValue(law), x)
-        pair, row = found.values[:, 0, 1], torch.arange(1000)
-        # 0.4 for nine rows of ten, -0.4 for the others; 0.008 is the standard error of the mean.
-        assert float(pair[row, y].mean()) == pytest.approx(sign * 0.32, abs=0.03)
-        effect = found.shapley.phi[:, 0].sign()
-        torch.testing.assert_close(pair * effect, torch.full_like(pair, sign * 0.4))
-        torch.testing.assert_close(pair.sum(-1), torch.zeros(1000, dtype=pair.dtype))
 
 
 @settings(max_examples=5, deadline=None)
@@ -281,19 +245,6 @@ def test_standard_errors_cover(players: int, evaluations: int, many_calls: None)
     )
     assert 0.92 < float((ratio.abs() < 1.96).double().mean()) < 0.99
     assert abs(float(ratio.mean())) < 0.15
-
-
-def test_estimates_have_no_bias_to_speak_of(many_calls: None) -> None:
-    """Against enumeration, of 10 players; standard errors say how far estimates are from it."""
-    game, x = table(10), torch.ones(1, 10)
-    truth = ms.shapley_interactions(game, x).values
-    found = [ms.shapley_interactions(game, x, evaluations=400, seed=seed) for seed in range(30)]
-    apart = torch.cat([pairs_only(each.values - truth) for each in found])
-    # Of order 1/evaluations, a tenth of a standard error here; the square over seeds adds 1/30.
-    bias = (apart.mean(0) / apart.std(0)).square().mean() - 1 / 30
-    assert float(bias) < 0.15**2
-    claimed = torch.cat([pairs_only(each.standard_error) for each in found]).square().mean()
-    assert 0.7 < float(apart.square().mean() / claimed) < 1.1
 
 
 def test_errors_of_draws_of_sampled_coalitions() -> None:

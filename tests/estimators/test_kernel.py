@@ -133,19 +133,6 @@ def test_intervals_cover_exact_values_as_often_as_they_say(
     assert 0.92 < torch.cat(covered).float().mean() < 0.98
 
 
-def test_pairs_leave_less_error_than_permutations_of_as_many_evaluations() -> None:
-    # A game whose contributions depend on who is there: the regression takes what pairs explain.
-    game, x = table(10, 50), uniform(1, 10)
-    exact = ms.exact_shapley(game, x).phi
-
-    def error(explanation: ms.Explanation) -> float:
-        return (explanation.phi - exact).square().mean().sqrt().item()
-
-    assert error(kernel_shapley(game, x, evaluations=9 * 24)) < 0.7 * error(
-        ms.permutation_shapley(game, x, permutations=24)
-    )
-
-
 @laws
 @pytest.mark.parametrize("sampled", [False, True])
 def test_weights_make_up_for_the_law(law: str, sampled: bool) -> None:

@@ -166,24 +166,6 @@ def test_a_tiny_bandwidth_matches_exactly() -> None:
     assert (wide - exact).abs().max() > 0.1
 
 
-def smooth_and_wiggly(rows: int) -> tuple[Tensor, Tensor, Tensor]:
-    reference = gaussian(rows)
-    standard = (reference - reference.mean(0)) / reference.std(0)
-    noise = 0.1 * torch.randn(rows, 1, generator=torch.Generator().manual_seed(2))
-    return reference, standard.sum(1, keepdim=True) + noise, (8 * standard).sin() + noise
-
-
-def test_aicc_widens_the_kernel_for_smooth_targets_and_few_rows() -> None:
-    reference, smooth, wiggly = smooth_and_wiggly(300)
-    of_smooth = EmpiricalImputer(reference, bandwidth="aicc", targets=smooth).bandwidth
-    of_wiggly = EmpiricalImputer(reference, bandwidth="aicc", targets=wiggly).bandwidth
-    few, target, _ = smooth_and_wiggly(30)
-    of_few = EmpiricalImputer(few, bandwidth="aicc", targets=target).bandwidth
-    assert of_smooth.shape == (5,)
-    assert (of_wiggly[1] < 0.5 * of_smooth[1]).all()
-    assert of_few[1:4].log().mean() > of_smooth[1:4].log().mean() + 0.3
-
-
 def test_aicc_predicts_better_than_a_poor_bandwidth() -> None:
     weight, x = torch.tensor([[1.0], [-2], [0.5], [1]]), gaussian(30, seed=1)
     expected = (conditional_means(x) @ weight.double()).float()

@@ -219,17 +219,6 @@ def test_collinear_columns_are_regularised_and_said_once(make: Make) -> None:
     assert (given[..., 3] - x[:, None, None, 3]).abs().max() < tolerance
 
 
-@every_imputer
-def test_fewer_rows_than_columns_are_regularised(make: Make) -> None:
-    reference = torch.randn(5, 12, generator=torch.Generator().manual_seed(0))
-    with pytest.warns(UserWarning, match="too few rows"):
-        imputer = make(reference)
-    mask = torch.rand(5, 20, 12, generator=torch.Generator().manual_seed(0)) < 0.5
-    drawn = imputer.impute(reference, mask, range(20), torch.zeros(5, 20, dtype=torch.int64)).rows
-    assert drawn.isfinite().all()
-    assert drawn.abs().max() < 10 * reference.abs().max()
-
-
 @settings(max_examples=15, deadline=None)
 @given(
     scale=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),

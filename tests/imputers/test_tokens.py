@@ -126,17 +126,3 @@ def test_words_of_several_tokens_are_removed_together(kind: str) -> None:
             "deletion": [[7, 0, 0, 0], [5, 6, 0, 0]],
         }[kind]
     )
-
-
-def test_explanations_record_the_token() -> None:
-    imputers = {
-        ("token", 8): ms.MaskTokenImputer(8, PADDED),
-        ("token", 9): ms.MaskTokenImputer(9, PADDED),
-        ("padding", 0): ms.PaddingImputer(PADDED),
-        ("padding", 7): ms.PaddingImputer(FIXED, padding=7),
-        ("padding", 6): ms.DeletionImputer(FIXED, padding=6),
-    }
-    for (name, token), imputer in imputers.items():
-        value = ms.imputed_value(Words(), imputer)
-        rows = TEXTS[:1, : imputer.players.event[0]]
-        assert ms.exact_shapley(value, rows).made_by[name] == token

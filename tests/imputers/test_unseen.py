@@ -104,16 +104,3 @@ def test_an_absent_category_is_one_that_was_seen(name: str) -> None:
     assert set(block.unique().tolist()) == {0.0, 1.0}
     if name not in ("bank", "encoder", "weighted"):  # A decoder gives every category its share.
         assert not drawn[..., PINK].any()
-
-
-@every
-@pytest.mark.filterwarnings("ignore:The weights of:UserWarning")
-def test_its_values_are_finite_and_efficient(make: Callable[[], ms.Imputer]) -> None:
-    weight = torch.randn(X.shape[1], 3, generator=torch.Generator().manual_seed(0))
-    value = ms.imputed_value(lambda rows: rows @ weight, make(), draws=16)
-    for explanation in (ms.exact_shapley(value, X), ms.permutation_shapley(value, X)):
-        assert explanation.phi.isfinite().all()
-        assert explanation.efficiency_gap < 1e-5
-    # The unseen category counts: with another one the values are others.
-    red = SCHEMA.encode(unseen().assign(colour="red"))
-    assert not torch.allclose(ms.exact_shapley(value, red).phi, explanation.phi)

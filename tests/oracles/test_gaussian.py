@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor
 
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.oracles import GaussianMixture
@@ -97,33 +96,3 @@ def test_labels_are_of_their_rows() -> None:
     gap = torch.zeros(10).double().index_add(0, group, y - p)
     variance = torch.zeros(10).double().index_add(0, group, p * (1 - p))
     assert stats.chi2.sf(float((gap.square() / variance).sum()), 10) > FALSE_ALARM
-
-
-@pytest.mark.parametrize(
-    ("weights", "means", "covariances", "message"),
-    [
-        (
-            [1.0],
-            [0.0],
-            [[1.0]],
-            r"`weights` \[components\].* but got shapes \[\(1,\), \(1,\), \(1, 1",
-        ),
-        ([1.0, 1.0], [[0.0]], [[[1.0]]], r"but got shapes \[\(2,\), \(1, 1\), \(1, 1, 1\)\]"),
-        ([0.0, 1.0], [[0.0]] * 2, [[[1.0]]] * 2, r"positive `weights` but got \[0.0, 1.0\]"),
-        ([1.0], [[0.0, 0.0]], [[[1.0, 2.0], [2.0, 1.0]]], "definite `covariances` but number 0"),
-        ([1.0], [[0.0, 0.0]], [[[1.0, 0.5], [0.2, 1.0]]], "symmetric, positive definite"),
-    ],
-)
-def test_wrong_mixtures_raise_errors(
-    weights: list[float], means: object, covariances: object, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        GaussianMixture(weights, means, covariances)
-
-
-def test_rows_go_to_a_frame_and_back() -> None:
-    law = GaussianMixture([1.0], [[0.0, 0.0]], [torch.eye(2)], names=["a", "b"])
-    x: Tensor = law.sample(5).x
-    frame = law.frame(x)
-    assert frame.columns.tolist() == ["a", "b"]
-    assert torch.equal(law.rows(frame[["b", "a"]]), x)

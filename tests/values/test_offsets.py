@@ -41,8 +41,8 @@ def imputed(imputer: ms.Imputer, offset: float) -> ms.ImputedValue:
     return ms.imputed_value(model(offset), imputer, "identity", draws=8)
 
 
-def vae(**own: Any) -> Any:
-    return ms.fit_imputer(X, latent=2, bank_size=64, temper=1.0, **FEW, **own)
+def vae() -> Any:
+    return ms.fit_imputer(X, latent=2, bank_size=64, temper=1.0, **FEW)
 
 
 def surrogate(offset: float, **own: Any) -> ms.SurrogateValue:
@@ -98,11 +98,8 @@ VALUES: dict[str, Callable[[float], Any]] = {
     "retrained": retrained,
     "callable": function,
     "marginal": lambda at: imputed(ms.MarginalImputer(X), at),
-    "gaussian": lambda at: imputed(ms.GaussianImputer(X), at),
-    "copula": lambda at: imputed(ms.CopulaImputer(X), at),
     "empirical": lambda at: imputed(ms.EmpiricalImputer(X), at),
     "vae": lambda at: imputed(vae(), at),
-    "weighted vae": lambda at: imputed(vae(posterior="encoder", importance=True), at),
 }
 
 

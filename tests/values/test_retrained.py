@@ -1,10 +1,7 @@
 """Values of models fitted again for each coalition, against fits by hand."""
 
 import itertools
-import math
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +14,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.data import Drug
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
 
-FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 MASKS = all_coalitions(4)
 FEATURES, LABELS = load_iris(return_X_y=True)
 X, Y = torch.from_numpy(FEATURES).float(), torch.from_numpy(LABELS)
@@ -127,46 +122,6 @@ def test_classes_that_no_training_row_has() -> None:
     torch.testing.assert_close(value.expectation, torch.tensor([0.5, 0.5, 0, 0]))
     names = np.array(["setosa", "versicolor", "virginica"])[LABELS]
     assert retrained_value(GaussianNB(), X, names).outputs == ("setosa", "versicolor", "virginica")
-
-
-@pytest.mark.skipif(
-    FOLDER is None or not Path(FOLDER, "drug").exists(),
-    reason="no 'drug' in a folder named by MANIFOLD_SHAP_DATA",
-)
-def test_global_values_are_the_sum_of_accuracies() -> None:
-    # Eq. (10) of Frye et al., with five of the drugs.
-    data = Drug(name="drug")
-    data.setup()
-    train, test, n = data.x_train[:, :5], data.x_test[:, :5], 5
-    value = retrained_value(GaussianNB(), train, data.y_train)
-    accuracy: dict[frozenset[int], float] = {}
-    for size in range(n + 1):
-        for members in itertools.combinations(range(n), size):
-            accuracy[frozenset(members)] = sampled_accuracy(data, train, test, list(members))
-    expected = [
-        sum(
-            math.factorial(len(s)) * math.factorial(n - len(s) - 1) / math.factorial(n)
-            * (accuracy[s | {i}] - accuracy[s])
-            for s in accuracy
-            if i not in s
-        )
-        for i in range(n)
-    ]  # fmt: skip
-    phi = ms.exact_shapley(value, test).phi
-    of_true_class = phi[torch.arange(len(test)), :, data.y_test]
-    found = of_true_class.mean(0).float()
-    torch.testing.assert_close(found, torch.tensor(expected), rtol=0, atol=1e-6)
-    assert sum(expected) > 0.1
-
-
-def sampled_accuracy(data: Drug, train: Tensor, test: Tensor, members: list[int]) -> float:
-    """A(g_S): mean probability of the true class on the test rows."""
-    labels = data.y_train.numpy()
-    p = np.tile(np.bincount(labels) / len(labels), (len(test), 1))
-    if members:
-        fitted = GaussianNB().fit(train[:, members].numpy(), labels)
-        p = fitted.predict_proba(test[:, members].numpy())
-    return float(p[np.arange(len(test)), data.y_test.numpy()].mean())
 
 
 def other_classes(x: Tensor, y: Any) -> ms.Model:

@@ -33,14 +33,6 @@ def masks(count: int = 3) -> Tensor:
 
 
 @every_space
-def test_base_is_the_mean_output_over_the_reference(make_value: MakeValue, space: str) -> None:
-    value = make_value("marginal", space)
-    assert isinstance(value, ms.ImputedValue)
-    outputs = value.prediction(value.imputer.reference)
-    torch.testing.assert_close(value.base(rows()), outputs.mean(0).expand(3, -1))
-
-
-@every_space
 def test_imputed_value_is_the_mean_over_spliced_rows(make_value: MakeValue, space: str) -> None:
     value, x = make_value("marginal", space), rows()
     assert isinstance(value, ms.ImputedValue)
@@ -192,18 +184,6 @@ def test_more_draws_than_memory_holds_are_made_in_parts(
         torch.testing.assert_close(part, expected)
     assert [count for count, _ in asked] == [5, 5, 5, 5, 3]
     assert max(elements for _, elements in asked) <= 5 * 3 * 16 * 4
-
-
-def test_zeros_are_warned_of_once() -> None:
-    def forest(x: Tensor) -> Tensor:
-        return torch.nn.functional.one_hot((x[:, 0] > 0).long(), 3).float()
-
-    with pytest.warns(UserWarning, match="18 of 27 probabilities of the model are exactly zero"):
-        value = ms.imputed_value(forest, ms.MarginalImputer(rows(9)), "ilr")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert value(rows(), masks()).isfinite().all()
-        ms.imputed_value(forest, ms.MarginalImputer(rows(9)), "probability")
 
 
 def test_a_regressor_is_explained_by_its_values() -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -106,21 +105,6 @@ def around_a_network(x: Tensor, mask: Tensor) -> Tensor:
 def test_a_callable_whose_rows_depend_on_each_other_is_named(value: Any) -> None:
     with pytest.warns(UserWarning, match="value function .*depend on the other rows of the call"):
         ms.exact_shapley(value, ROWS)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        Masked(),
-        lambda *arguments: Masked()(*arguments),
-        lambda x, mask: (x.numpy()[:, None] * mask.numpy()).sum(-1, keepdims=True),
-    ],
-    ids=["module", "any", "numpy"],
-)
-def test_what_takes_coalitions_is_a_value_function(value: Any) -> None:
-    found = ms.exact_shapley(value, ROWS.numpy())
-    assert torch.allclose(found.phi[..., 0], ROWS)
-    assert value(ROWS, torch.from_numpy(np.ones((12, 1, 3), bool))).shape == (12, 1, 1)
 
 
 def test_a_module_is_asked_in_evaluation_mode() -> None:

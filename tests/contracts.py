@@ -715,15 +715,6 @@ class EstimatorContract:
         assert made_by["value_function"] == "callable"
         assert isinstance(made_by["estimator"], str)
 
-    def test_an_explanation_shares_no_memory(self, explain: Callable[..., ms.Explanation]) -> None:
-        x = uniform(3, 6)
-        table = random_table(6)
-        explanation = explain(Table(table), x)
-        explanation.base.zero_()
-        explanation.x.zero_()
-        assert torch.equal(x, uniform(3, 6))
-        assert torch.equal(table, random_table(6))
-
     def test_no_gradients_are_recorded(self, explain: Callable[..., ms.Explanation]) -> None:
         weight = torch.ones(6, 2, requires_grad=True)
         graphs = []

@@ -11,6 +11,7 @@ from scipy import stats
 from torch import Tensor
 
 from manifold_shap.coalitions import (
+    CoalitionLaw,
     LeverageScores,
     ShapleyKernel,
     SizeUniform,
@@ -70,12 +71,12 @@ def test_size_uniform_log_prob_is_accurate_for_784_players() -> None:
     torch.testing.assert_close(log_prob, expected, rtol=1e-6, atol=1e-5)
 
 
-def test_size_uniform_samples_its_law() -> None:
-    law = SizeUniform(4)
-    mask = law.sample((400, 100), generator())
+@pytest.mark.parametrize("law", [SizeUniform(4), ShapleyKernel(4), LeverageScores(4)])
+def test_samples_are_of_their_law_and_repeat_with_their_seed(law: CoalitionLaw) -> None:
+    mask = law.sample((400, 100), generator(3))
     assert mask.shape == (400, 100, 4)
-    assert mask.dtype == torch.bool
     assert_law(counts(mask), law.log_prob(all_coalitions(4)).exp())
+    assert torch.equal(law.sample((400, 100), generator(3)), mask)
 
 
 @pytest.mark.parametrize("n", [17, 60])
@@ -104,12 +105,6 @@ def test_shapley_kernel_is_the_law_of_kernelshap(n: int) -> None:
     torch.testing.assert_close(probability, weight / weight.sum())
 
 
-def test_shapley_kernel_samples_its_law() -> None:
-    mask = ShapleyKernel(4).sample((400, 100), generator(3))
-    assert mask.shape == (400, 100, 4)
-    assert_law(counts(mask), ShapleyKernel(4).log_prob(all_coalitions(4)).exp())
-
-
 @pytest.mark.parametrize("n", [2, 3, 6, 10])
 def test_leverage_scores_are_those_of_the_regression_of_kernelshap(n: int) -> None:
     masks = all_coalitions(n)
@@ -122,12 +117,6 @@ def test_leverage_scores_are_those_of_the_regression_of_kernelshap(n: int) -> No
     torch.testing.assert_close(probability, (scores / scores.sum()).float())
 
 
-def test_leverage_scores_sample_their_law() -> None:
-    mask = LeverageScores(4).sample((400, 100), generator(9))
-    assert mask.shape == (400, 100, 4)
-    assert_law(counts(mask), LeverageScores(4).log_prob(all_coalitions(4)).exp())
-
-
 def test_subsets_have_their_sizes_and_are_uniform_among_them() -> None:
     size = torch.tensor([0, 2, 5, 1]).repeat(10_000)
     mask = sample_subsets(size, 5, generator(10))
@@ -135,15 +124,6 @@ def test_subsets_have_their_sizes_and_are_uniform_among_them() -> None:
     for s in (1, 2):
         probability = (all_coalitions(5).sum(1) == s).double()
         assert_law(counts(mask[size == s]), probability)
-
-
-@pytest.mark.parametrize("law", [SizeUniform(6), ShapleyKernel(6), LeverageScores(6)])
-def test_sampling_repeats_with_its_seed(
-    law: SizeUniform | ShapleyKernel | LeverageScores,
-) -> None:
-    first, again, other = (law.sample((50,), generator(seed)) for seed in (0, 0, 1))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
 
 
 def test_orders_of_three_players_are_uniform() -> None:

@@ -55,15 +55,9 @@ def audit(
         progress: see `permutation_shapley`.
 
     Raises:
-        TypeError: `explanation` is none.
         ValueError: the value function has other players or outputs than the explanation, or gives
             its rows other predictions; a reference with a bias, or with unknown standard errors.
     """
-    if not isinstance(explanation, Explanation):
-        raise TypeError(
-            f"Expected an `Explanation` to audit but got {type(explanation).__name__}; give what "
-            "an estimator returned."
-        )
     count = min(check_whole("rows", rows), len(explanation.phi))
     few = explanation[chosen_rows(len(explanation.phi), count, check_seed(seed))]
     return audit_of(few, value, reference, seed, progress)
@@ -110,24 +104,8 @@ def check_explained(found: Any, name: str = "estimator") -> Explanation:
 
 
 def accepted(estimator: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Those of the settings that an estimator takes.
-
-    Raises:
-        TypeError: it is no function.
-        ValueError: a `partial` has given it settings that it does not take.
-    """
-    if not callable(estimator):
-        raise TypeError(
-            f"Expected an estimator, such as `ms.permutation_shapley`, but got {estimator!r:.100}."
-        )
-    try:
-        known = inspect.signature(estimator).parameters
-    except ValueError as error:
-        own = estimator.keywords if isinstance(estimator, partial) else {}
-        raise ValueError(
-            f"Expected settings that the estimator takes but got {sorted(own)}; "
-            "`help(ms.permutation_shapley)` and so on list them."
-        ) from error
+    """Those of the settings that an estimator takes."""
+    known = inspect.signature(estimator).parameters
     every = any(each.kind is each.VAR_KEYWORD for each in known.values())
     return {name: entry for name, entry in settings.items() if every or name in known}
 

@@ -276,48 +276,36 @@ class _Fit:
         """Of all players to the interactions of each game."""
         own = self.few.fit(y)[..., 0].abs()
         own = own / own.amax(1, keepdim=True).clamp(min=_SMALLEST) + _LEAST_COEFFICIENT
-        best = _Best(len(y), own)
+        best, involved = torch.zeros_like(own), torch.zeros_like(own)
+        least = own.new_full((len(y),), math.inf)
+
+        def is_better(games: Tensor, weights: Tensor) -> Tensor:
+            """Of which games relevances by these weights predict better; they are taken there."""
+            relevance = relevances(weights)
+            everything = torch.arange(len(self.some), device=y.device)
+            ridge = _Ridge(self.few, OddGames(relevance), everything)
+            losses, penalty = ridge.losses(y[games]).min(0)
+            coefficients = ridge.coefficients(y[games], _PENALTIES.to(y.device)[penalty])
+            found = ridge.games.involvement(ridge.z, coefficients)
+            better = losses[:, 0] < least[games]
+            where = games[better]
+            least[where], involved[where] = losses[better, 0], found[better]
+            best[where] = relevance.expand_as(found)[better]
+            return better
+
         every = torch.arange(len(y), device=y.device)
-        self._try(best, every, y, torch.ones_like(own[:1]))
-        self._try(best, every, y, own)
+        is_better(every, torch.ones_like(own[:1]))
+        is_better(every, own)
         for _ in range(_ROUNDS):
-            involved = best.involved / best.involved.amax(1, keepdim=True).clamp(min=_SMALLEST)
+            shares = involved / involved.amax(1, keepdim=True).clamp(min=_SMALLEST)
             better = torch.zeros(len(y), dtype=torch.bool, device=y.device)
             for power in _POWERS:
-                weights = (involved[every] + _LEAST_INVOLVEMENT) ** power
-                better[every] |= self._try(best, every, y[every], weights)
+                weights = (shares[every] + _LEAST_INVOLVEMENT) ** power
+                better[every] |= is_better(every, weights)
             every = better.nonzero()[:, 0]
             if len(every) == 0:
                 break
-        return best.relevance
-
-    def _try(self, best: "_Best", games: Tensor, y: Tensor, weights: Tensor) -> Tensor:
-        """Take the relevances of these weights for those of the games where they predict better."""
-        relevance = relevances(weights)
-        everything = torch.arange(len(self.some), device=y.device)
-        ridge = _Ridge(self.few, OddGames(relevance), everything)
-        losses, penalty = ridge.losses(y).min(0)
-        coefficients = ridge.coefficients(y, _PENALTIES.to(y.device)[penalty])
-        involved = ridge.games.involvement(ridge.z, coefficients)
-        return best.update(games, losses[:, 0], relevance.expand_as(involved), involved)
-
-
-class _Best:
-    """The relevances that predict best so far."""
-
-    def __init__(self, games: int, like: Float[Tensor, "games players"]) -> None:
-        self.loss = like.new_full((games,), math.inf)
-        self.relevance, self.involved = torch.zeros_like(like), torch.zeros_like(like)
-
-    def update(
-        self, games: Int64[Tensor, " some"], loss: Tensor, relevance: Tensor, involved: Tensor
-    ) -> Tensor:
-        """Which of the games got better."""
-        better = loss < self.loss[games]
-        where = games[better]
-        self.loss[where], self.involved[where] = loss[better], involved[better]
-        self.relevance[where] = relevance[better]
-        return better
+        return best
 
 
 class _Ridge:

@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions, sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.moments import StratifiedMoments, with_sum
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 from tests.examples import VALUES, uniform
-
-few = settings(deadline=None, max_examples=15)
-seeds = st.integers(0, 10_000)
 
 
 class Cheap(ms.SurrogateValue):
@@ -115,39 +109,6 @@ def test_covariances_of_log_ratios_rotate() -> None:
     exact = ms.exact_shapley(value, x).in_basis(turned.partition)
     z = z_scores(turned, exact)
     assert 0.92 < (z.abs() < 1.96).double().mean() < 0.98
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.booleans(), st.integers(1, 3), seeds)
-@few
-def test_moments_are_those_of_all_samples(
-    sizes: list[int], crossed: bool, outputs: int, seed: int
-) -> None:
-    draw = torch.Generator().manual_seed(seed)
-    weights = torch.tensor([0.25, 0.75])
-    parts = [torch.randn(3, size, 2, 2, 4, outputs, generator=draw).double() for size in sizes]
-    moments = StratifiedMoments((3, 4, outputs), weights, torch.device("cpu"), crossed)
-    for part in parts:
-        moments.add(torch.arange(3), part)
-    samples = torch.cat(parts, 1) * weights[:, None, None]
-    torch.testing.assert_close(moments.mean, samples.flatten(1, 2).sum(2).mean(1))
-    # Of a stratum with two samples, the variance of the mean is (a - b)²/4.
-    apart = samples[:, :, 0] - samples[:, :, 1]
-    products = torch.einsum("btsio,btsjq->bijoq", apart, apart) / (4 * samples.shape[1] ** 2)
-    own = products.diagonal(dim1=1, dim2=2).movedim(-1, 1)
-    for found, expected in ((moments.own(), own), (moments.summed(), products.sum(2))):
-        wanted = expected if crossed else expected.diagonal(dim1=2, dim2=3)
-        torch.testing.assert_close(found, wanted)
-
-
-def test_a_known_sum_is_kept_and_explains_what_varies_with_it() -> None:
-    draw = torch.Generator().manual_seed(0)
-    shared = torch.randn(1, 100, 2, 2, 1, 1, generator=draw)
-    samples = torch.randn(1, 100, 2, 2, 4, 1, generator=draw) * 0.1 + shared
-    moments = StratifiedMoments((1, 4, 1), torch.tensor([0.5, 0.5]), torch.device("cpu"))
-    moments.add(torch.arange(1), samples)
-    mean, variance = with_sum([moments], torch.zeros(1, 1))
-    assert mean.sum().abs() < 1e-12
-    assert (variance < 0.02 * moments.own()).all()
 
 
 def test_stratified_pairs_are_of_the_owen_law() -> None:

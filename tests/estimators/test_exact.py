@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch import Tensor
 
 import manifold_shap as ms
 from tests.examples import table, uniform
@@ -48,23 +47,3 @@ def test_errors_of_draws(ordering: list[list[str]] | None) -> None:
     low, high = found.interval()
     within = ((low <= mean) & (mean <= high)).float().mean()
     assert 0.94 < within < 0.98
-
-
-def test_a_base_in_single_precision_takes_none_from_the_prediction() -> None:
-    """As of a surrogate, whose base is stored, of a model in double precision."""
-
-    class Mixed(ms.ValueFunction):
-        def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-            return (x[:, None] * mask).sum(-1, keepdim=True)
-
-        def prediction(self, x: Tensor) -> Tensor:
-            return x.double().sum(-1, keepdim=True) / 3
-
-        def base(self, x: Tensor) -> Tensor:
-            return torch.zeros(len(x), 1)
-
-    x = torch.rand(4, 3, generator=torch.Generator().manual_seed(0))
-    explanation = ms.exact_shapley(Mixed(ms.Players.of_elements((3,)), ["sum"]), x)
-    assert torch.equal(explanation.prediction, x.double().sum(-1, keepdim=True) / 3)
-    total = (explanation.base + explanation.phi.sum(1)).flatten()
-    torch.testing.assert_close(total, x.double().sum(-1) / 3, rtol=0, atol=1e-14)

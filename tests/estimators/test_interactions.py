@@ -133,12 +133,6 @@ def test_bad_input() -> None:
         ValueError, match=r"`evaluations` of at least 6 for the interactions of 3 players"
     ):
         ms.shapley_interactions(game, x, evaluations=5)
-    with pytest.raises(ValueError, match="evaluations"):
-        ms.shapley_interactions(game, x, evaluations=0)
-    with pytest.raises(ValueError, match="seed"):
-        ms.shapley_interactions(game, x, seed=-1)
-    with pytest.raises(ValueError, match="nosuch"):
-        ms.shapley_interactions(game, x, outputs="nosuch")
 
 
 # -- of sampled coalitions ----------------------------------------------------------------------
@@ -263,22 +257,6 @@ def test_errors_of_draws_of_sampled_coalitions() -> None:
         ratio = (apart.square().mean(0) / claimed)[..., 0]
         assert 0.6 < float(ratio.diag().mean()) < 1.15
         assert 0.6 < float(ratio[~torch.eye(9, dtype=torch.bool)].mean()) < 1.15
-
-
-def test_shapley_values_beside_them() -> None:
-    game, _ = products(17, (1, 2))
-    x = torch.ones(1, 17, dtype=torch.float64)
-    found = ms.shapley_interactions(game, x)
-    expected = ms.kernel_shapley(game, x)
-    torch.testing.assert_close(found.shapley.phi, expected.phi)
-    first = found.values.diagonal(dim1=1, dim2=2).mT
-    torch.testing.assert_close(first, found.shapley.phi)
-    assert found.made_by["evaluations"] <= 4 * 17**2
-    game = table(9)
-    found = ms.shapley_interactions(game, uniform(2, 9), evaluations=400)
-    exact = ms.exact_shapley(game, uniform(2, 9)).phi
-    ratio = (found.shapley.phi - exact) / found.shapley.standard_error
-    assert ratio.abs().max() < 4
 
 
 def test_seeds_rows_and_batches() -> None:

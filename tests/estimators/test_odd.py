@@ -58,24 +58,6 @@ def test_shapley_values_of_sections_are_those_by_enumeration(players: int, seed:
     torch.testing.assert_close(games.shapley(z)[0].T, exact.phi[0], rtol=1e-9, atol=1e-9)
 
 
-@given(st.integers(3, 6), seeds)
-@few
-def test_involvement_is_the_energy_of_a_players_terms(players: int, seed: int) -> None:
-    z, games = signs(players), OddGames(random_relevance(players, seed))
-    coefficients = torch.randn(
-        2, len(z), 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
-    drawn = games.covariance(z, z) @ coefficients
-    expected = torch.zeros(2, players, dtype=torch.float64)
-    for size in range(3, players + 1, 2):
-        for some in itertools.combinations(range(players), size):
-            term = z[:, some].prod(1)
-            energy = torch.einsum("s,gso->go", term, drawn).div(len(z)).square().sum(1)
-            expected[:, some] += energy[:, None]
-    found = games.involvement(z, coefficients)
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
-
-
 # -- pairs -----------------------------------------------------------------------------------------
 
 

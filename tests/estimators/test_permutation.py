@@ -84,31 +84,6 @@ def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
     assert EXACT(value, uniform(3, 6)).covariance is None
 
 
-@pytest.mark.parametrize("batch_size", [7])
-@pytest.mark.parametrize("options", [None, {"permutations": 16, "target_error": 0.5}])
-@pytest.mark.parametrize("ordering", [None, [["x2"], ["x0", "x3", "x1"]]])
-@pytest.mark.filterwarnings("ignore:.* rows are above target_error")
-def test_batch_size_does_not_matter_to_few_draws(
-    make_value: Callable[..., ms.ValueFunction],
-    options: dict[str, float] | None,
-    ordering: list[list[str]] | None,
-    batch_size: int,
-) -> None:
-    # Other draws would show: three of them leave errors of a tenth.
-    value, x = make_value("marginal", draws=3), uniform(3, 4)
-
-    def explain(batch_size: int) -> ms.Explanation:
-        if options is None:
-            return EXACT(value, x, ordering=ordering, batch_size=batch_size)
-        return SAMPLED(value, x, ordering=ordering, batch_size=batch_size, **options)
-
-    whole, parts = explain(100_000), explain(batch_size)
-    torch.testing.assert_close(parts.phi, whole.phi, rtol=0, atol=1e-6)
-    torch.testing.assert_close(
-        parts.standard_error, whole.standard_error, rtol=0, atol=1e-6, equal_nan=True
-    )
-
-
 def test_every_row_and_pair_has_draws_of_its_own(
     make_value: Callable[..., ms.ValueFunction],
 ) -> None:

@@ -10,7 +10,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap import _random as noise
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.imputers.base import Completions
 from manifold_shap.imputers.causal import CausalImputer
 
 Names = Sequence[Sequence[str]]
@@ -20,27 +19,13 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-class Normal(ms.Imputer):
-    """p(x'|x_S) of N(0, Σ), with Σ given; the mean over its two reference rows is 0, too."""
-
-    name = "normal"
+class Normal(ms.oracles.OracleImputer):
+    """p(x'|x_S) of N(0, Σ), with Σ given."""
 
     def __init__(self, covariance: Tensor) -> None:
-        super().__init__(torch.stack((covariance[0], -covariance[0])))
+        mean = torch.zeros(1, len(covariance))
+        super().__init__(ms.oracles.GaussianMixture([1.0], mean, covariance[None]))
         self.covariance = covariance.double()
-
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
-        numbers = noise.normal(keys, x.shape[1:], draws)
-        rows = x[:, None, None].expand(numbers.shape).clone()
-        for present in mask.flatten(0, 1).unique(dim=0):
-            absent, where = ~present, (mask == present).all(-1)
-            slope, left = self.conditional(present, absent)
-            given = x[where.nonzero()[:, 0]][:, present] @ slope.T.float()
-            drawn = numbers[where][..., absent] @ torch.linalg.cholesky(left).T.float()
-            some = rows[where]
-            some[..., absent] = given[:, None] + drawn
-            rows[where] = some
-        return Completions(rows)
 
     def conditional(self, present: Tensor, absent: Tensor) -> tuple[Tensor, Tensor]:
         """Slope and covariance of the absent elements given the present ones."""
@@ -212,32 +197,6 @@ def test_draws_differ_between_keys_draws_and_components() -> None:
     same = causal.impute(torch.zeros(1, 3), nobody, range(50), torch.tensor([[1, 1]])).rows
     assert torch.equal(same[:, 0], same[:, 1])
     assert torch.equal(same[:, 1], drawn[:, 1])
-
-
-class Weighted(ms.MarginalImputer):
-    """Donors that count only where their first element is positive."""
-
-    proposals = 40
-
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
-        donors = super().impute(x, torch.zeros_like(mask), draws, keys).rows
-        log_weights = torch.where(donors[..., 0] > 0, 0.0, -1e4)
-        return Completions(self.splice(x, mask, donors), log_weights)
-
-
-def test_weights_pass_through_one_component_and_are_resampled_for_several() -> None:
-    imputer = Weighted(torch.randn(200, 3, generator=generator()))
-    x, masks, keys = keyed(imputer, 2)
-    one = CausalImputer(imputer, TOGETHER).impute(x, masks, range(6), keys)
-    expected = imputer.impute(x, masks, range(6), keys)
-    assert one.log_weights is not None
-    assert torch.equal(one.log_weights, expected.log_weights)
-    several = CausalImputer(imputer, [["x0"], ["x1", "x2"]]).impute(x, masks, range(6), keys)
-    assert several.log_weights is None
-    positive = imputer.reference[imputer.reference[:, 0] > 0]
-    for element in range(3):
-        drawn = several.rows[~masks[..., element]][..., element]
-        assert torch.isin(drawn, positive[:, element]).all()
 
 
 def test_it_stands_for_its_imputer() -> None:

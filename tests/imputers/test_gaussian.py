@@ -158,24 +158,6 @@ def test_copula_draws_have_the_marginal_distributions_of_the_reference() -> None
         torch.testing.assert_close(shares, counts / 4000, rtol=0, atol=0.02)
 
 
-def test_copula_interpolates_between_the_values_of_continuous_columns() -> None:
-    reference = torch.tensor([[0.0], [1], [4], [10]])
-    imputer = CopulaImputer(reference)
-    ranks = torch.tensor([[0.05], [1 / 8], [0.25], [3 / 8], [0.5], [7 / 8], [0.99]])
-    values = imputer.quantiles(torch.special.ndtri(ranks))
-    expected = torch.tensor([[0.0], [0], [0.5], [1], [2.5], [10], [10]])
-    torch.testing.assert_close(values, expected, rtol=0, atol=1e-5)
-    # The normal scores are the inverse on the observed values, tied ones at their mean rank.
-    torch.testing.assert_close(
-        imputer.quantiles(imputer.normal_scores(reference)).float(), reference
-    )
-    tied = CopulaImputer(torch.tensor([[0.0], [0], [1], [5]]))
-    share = torch.special.ndtr(tied.normal_scores(torch.tensor([[-9.0], [0], [0.5], [1], [9]])))
-    torch.testing.assert_close(
-        share[:, 0].float(), torch.tensor([1 / 8, 1 / 4, 1 / 2, 5 / 8, 7 / 8])
-    )
-
-
 @every_imputer
 def test_players_of_several_elements_and_images(make: Make) -> None:
     """A player's elements are given or drawn together, as if each was a player in step."""

@@ -48,35 +48,6 @@ def test_present_cells_are_the_frames_own_and_others_were_observed(kind: str) ->
             assert 0 < drawn.isna().mean() < 1
 
 
-def many_towns() -> pd.DataFrame:
-    """Two thirds of the rows in 104 towns that are rare, of which a share one category."""
-    rare = [f"town {k:03}" for k in range(104) for _ in range(1 + k % 2)]
-    towns = ["Oslo"] * 40 + ["Rome"] * 40 + rare
-    age = np.random.default_rng(0).permutation(len(towns))
-    return pd.DataFrame({"town": towns, "age": age})
-
-
-@pytest.fixture(scope="module")
-def towns() -> ms.Codebook:
-    with pytest.warns(UserWarning, match="categories"):
-        return ms.Codebook.fit(many_towns())
-
-
-def test_rare_categories_are_drawn_reproducibly_by_their_shares(towns: ms.Codebook) -> None:
-    imputer = ms.table_imputer(ms.CopulaImputer, towns, many_towns())
-    x, mask = towns.rows(many_towns()[:1]), torch.tensor([[[False, True]]])
-    key = torch.tensor([[3]])
-    rows = imputer.impute(x, mask, range(3000), key).rows
-    torch.testing.assert_close(imputer.impute(x, mask, range(7, 9), key).rows, rows[:, :, 7:9])
-    drawn = towns.frame(rows[0, 0])["town"]
-    kept = set(towns.schema.columns[0].categories)
-    other = drawn[~drawn.isin(kept)]
-    rare = many_towns()["town"][~many_towns()["town"].isin(kept)]
-    assert len(other) > 20
-    assert set(other) <= set(rare)
-    assert other.nunique() > 1
-
-
 def test_categories_of_a_copula_occur_as_often_as_in_the_table() -> None:
     towns = np.array(["Bern", "Oslo", "Rome", None], dtype=object)
     frame = people(400).assign(

@@ -48,12 +48,9 @@ def vae(**settings: object) -> ms.VAEImputer:
 
 MAKERS: dict[str, Callable[[], ms.Imputer]] = {
     "marginal": lambda: ms.MarginalImputer(REFERENCE, PLAYERS),
-    "baseline": lambda: ms.BaselineImputer(REFERENCE[0], PLAYERS),
-    "contrastive": lambda: ms.ContrastiveImputer(REFERENCE[:10], PLAYERS),
     "gaussian": lambda: ms.GaussianImputer(REFERENCE, PLAYERS),
     "copula": lambda: ms.CopulaImputer(REFERENCE, PLAYERS),
     "empirical": lambda: ms.EmpiricalImputer(REFERENCE, PLAYERS),
-    "aicc": lambda: ms.EmpiricalImputer(REFERENCE, PLAYERS, bandwidth="aicc"),
     "exact match": lambda: ms.ExactMatchImputer(REFERENCE, PLAYERS),
     "bank": lambda: vae(posterior="bank"),
     "encoder": lambda: vae(posterior="encoder"),

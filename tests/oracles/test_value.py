@@ -6,7 +6,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.oracles import GaussianMixture, OracleImputer, PosteriorValue, true_value
+from manifold_shap.oracles import OracleImputer, PosteriorValue, true_value
 from tests.examples import Linear, mixture
 from tests.laws import Enumerated, garden, weather
 
@@ -71,24 +71,6 @@ def test_the_posterior_is_the_true_value_of_the_best_model(law: Enumerated) -> N
     torch.testing.assert_close(phi, ms.exact_shapley(value, x).phi, rtol=0, atol=1e-12)
 
 
-def test_a_linear_model_of_a_normal_vector_is_known_in_closed_form() -> None:
-    law = GaussianMixture.random(4, 1, seed=2)
-    weight = torch.tensor([1.0, -0.5, 0.7, 0.4])
-    value = true_value(lambda x: (x @ weight)[:, None], law, "identity", draws=4000)
-    x, mask = law.sample(3).x, all_coalitions(4)[1:-1].expand(3, -1, -1)
-    keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
-    estimate = value.estimate(x, mask, keys)
-    mean, covariance = law.means[0], law.covariances[0]
-    for row in range(3):
-        for k, present in enumerate(mask[row]):
-            gain = covariance[:, present] @ torch.linalg.inv(covariance[present][:, present])
-            centre = mean + gain @ (x[row].double() - mean)[present]
-            error = estimate.variance[row, k].sqrt()
-            assert (estimate.values[row, k] - centre @ weight.double()).abs() < 5 * error
-    exact = (mean @ weight.double()).item()
-    assert abs(value.expectation.item() - exact) < 5 * value.base_error.item()
-
-
 def test_distances_to_the_truth_are_without_the_errors_of_draws() -> None:
     """A value function of exact draws is at a distance of zero, whatever their number."""
     law = mixture()
@@ -101,24 +83,6 @@ def test_distances_to_the_truth_are_without_the_errors_of_draws() -> None:
     assert abs(score.debiased) < 4 * error
     assert score.mse > 10 * error
     assert ms.distance_to_truth(truth, truth, x, mask).mse > 10 * error
-
-
-def test_a_biased_value_function_is_at_the_distance_of_its_bias() -> None:
-    law = weather()
-    truth = true_value(Linear(4, 3), law)
-
-    def off(x: Tensor, mask: Tensor) -> Tensor:
-        proper = (mask.any(-1) & ~mask.all(-1))[..., None]
-        return truth(x, mask) + 0.1 * proper
-
-    x, mask = law.sample(50).x, ms.shapley_pairs(50, 4, least=500)
-    value = ms.as_value_function(off, x, truth.players, truth.outputs)
-    score = ms.distance_to_truth(value, truth, x, mask)
-    share = mask.any(-1).double().mean().item()
-    assert score.mse == pytest.approx(0.01 * share, rel=1e-6)
-    assert score.debiased == score.mse
-    assert score.by_size.mse[0] == pytest.approx(0, abs=1e-12)
-    assert score.by_size.mse[2] == pytest.approx(0.01, rel=1e-6)
 
 
 def test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know() -> None:

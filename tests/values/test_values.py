@@ -16,6 +16,8 @@ from manifold_shap.imputers import Completions
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.spaces import SPACES
 from manifold_shap.values import imputed, model_for
+from tests.examples import imputed as made
+from tests.examples import normal
 
 KINDS = ("surrogate", "marginal")
 MASKS = all_coalitions(4)
@@ -208,14 +210,8 @@ class Holed:
 def test_no_explained_row_may_give_nan(space: str) -> None:
     value, x = ms.imputed_value(Holed(), ms.MarginalImputer(rows(9)), space), rows()
     x[1, 0] = 7
-    calls = (
-        lambda: value.prediction(x),
-        lambda: value(x, masks()),
-        lambda: ms.permutation_shapley(value, x),
-    )
-    for call in calls:
-        with pytest.raises(ValueError, match=r"Expected finite numbers .* the first in row 1"):
-            call()
+    with pytest.raises(ValueError, match=r"Expected finite numbers .* the first in row 1"):
+        value(x, masks())
 
 
 class DrawsOfTheirOwn(ms.GroupedValue):
@@ -226,22 +222,9 @@ class DrawsOfTheirOwn(ms.GroupedValue):
         return super().values(x, mask, noise.fold(keys, codes))
 
 
-def sampled_game(
-    draws: int, make: Callable[..., ms.Imputer] = ms.MarginalImputer
-) -> tuple[ms.ImputedValue, Tensor]:
-    """A curved model of seven players with 100 reference rows, and two rows to explain."""
-    generator = torch.Generator().manual_seed(0)
-    donors = torch.randn(102, 7, generator=generator)
-    weight = torch.randn(7, 3, generator=generator)
-    return ms.imputed_value(lambda x: x @ weight, make(donors[2:]), draws=draws), donors[:2]
-
-
 @pytest.mark.parametrize("make", [ms.MarginalImputer, ms.GaussianImputer])
-@pytest.mark.parametrize("draws", [8])
-def test_common_random_numbers_along_an_order_save_variance(
-    draws: int, make: Callable[..., ms.Imputer]
-) -> None:
-    value, x = sampled_game(draws, make)
+def test_common_random_numbers_along_an_order_save_variance(make: type[ms.Imputer]) -> None:
+    value, x, *_ = made(make(normal(100, 7)), draws=8)
     shared, own = (
         ms.permutation_shapley(game, x, permutations=2000)
         for game in (value, DrawsOfTheirOwn(value, torch.arange(7)))
@@ -353,7 +336,3 @@ def test_a_callable_of_another_space_is_named() -> None:
         ms.as_value_function(plain, rows(), output="probability")
     with pytest.raises(ValueError, match=r"`outputs` to name the 3 classes .* \('a', 'b'\)"):
         ms.as_value_function(plain, rows(), outputs=["a", "b"], output="ilr")
-    with pytest.raises(ValueError, match=r"`outputs` to name the 2 outputs"):
-        ms.as_value_function(plain, rows(), outputs=["a"])
-    with pytest.raises(ValueError, match="`output` to be one of"):
-        ms.as_value_function(plain, rows(), output="odds")

@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad
+from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._arrays import row_labels
@@ -30,7 +31,12 @@ from manifold_shap._messages import check_choice
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.exact import MAX_PLAYERS, enumerated_sums
-from manifold_shap.estimators.kernel import MOST_NUMBERS, of_players, players_by_name
+from manifold_shap.estimators.kernel import (
+    MOST_NUMBERS,
+    of_players,
+    players_by_name,
+    values_of_pairs,
+)
 from manifold_shap.estimators.pairs import draw_pairs
 from manifold_shap.estimators.parting import MOST_PLAYERS, Parting, equal_shares
 from manifold_shap.estimators.ragged import joined_rows, rows_by_count
@@ -328,29 +334,17 @@ class SampledPairs:
         instances, _, outputs = self.game.shape
         count = len(self._evaluated.mask)
         step = MOST_NUMBERS // (count * outputs ** (2 if self.game.crossed else 1))
-        with self.game.bar(instances, "interactions", "row") as bar:
-            found = []
-            for rows in torch.arange(instances).split(max(1, step)):
-                found.append(self._of_rows(rows))
-                bar.update(len(rows))
+        with self.game.bar(instances * count, "interactions", "pair") as bar:
+            every = torch.arange(instances).split(max(1, step))
+            found = [self._of_rows(rows, bar) for rows in every]
         return Terms(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
-    def _of_rows(self, rows: Tensor) -> Terms:
-        count, alone = 2 * len(self._evaluated.mask), self._repeats * len(self.game.players)
-        step = self.game.rows_per_batch(count)
-        keys = self._keys[rows].repeat_interleave(2, 1)
-        name = self._named[rows].argsort(1)
-        found = []
-        for some, own, names in zip(
-            *(each.split(step) for each in (rows, keys, name)), strict=True
-        ):
-
-            def coalitions(start: int, stop: int, names: Tensor = names) -> Tensor:
-                return self._evaluated.coalitions(start, stop).T[names.to(self.game.device)].mT
-
-            found.append(self.game.evaluate(some, coalitions, count, own).double())
-        values = torch.cat(found)
-        first, second = values[:, 0::2], values[:, 1::2]
+    def _of_rows(self, rows: Tensor, bar: tqdm) -> Terms:
+        alone, named = self._repeats * len(self.game.players), self._named[rows]
+        first, second = values_of_pairs(
+            self.game, self._evaluated, rows, named, self._keys[rows], bar
+        )
+        name = named.argsort(1)
         base, prediction = (end.double()[:, None] for end in self.game.ends(rows))
         change, losses = (first - second) / 2, base + prediction - first - second
         noise = self._noise(change, losses, alone)

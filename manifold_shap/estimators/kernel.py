@@ -159,11 +159,14 @@ def explained(
     else:  # Values are exact for draws that are the same for all coalitions.
         keys = game.keys()[:, None].expand(-1, count)
     named = players_by_name(game, seed)
+    share = pairs.mask.sum(1).double() / players - 0.5
     step = max(1, MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))
     found = []
     with game.bar(instances * count, "coalitions", "pair") as bar:
         for rows in torch.arange(instances).split(step):
-            y = _targets(game, pairs, rows, named[rows], keys[rows], bar)
+            first, second = values_of_pairs(game, pairs, rows, named[rows], keys[rows], bar)
+            change = game.total[rows.to(game.device)].double()
+            y = (first - second) / 2 - share[:, None] * change[:, None]
             if start is not None:
                 renamed = of_players(start[rows.to(start.device)], named[rows])
                 y = y - torch.einsum("pn,bno->bpo", pairs.mask.double(), renamed)
@@ -193,19 +196,19 @@ def of_players(
     return numbers.gather(1, which[(..., *[None] * (numbers.ndim - 2))].expand_as(numbers))
 
 
-def _targets(
+def values_of_pairs(
     game: Evaluator,
     pairs: Pairs,
     rows: Tensor,
     named: Int64[Tensor, "rows players"],
     keys: Int64[Tensor, "rows pairs"],
     bar: tqdm,
-) -> Float[Tensor, "rows pairs outputs"]:
-    """y: half the difference of a coalition and its complement, minus that of equal shares."""
+) -> tuple[Float[Tensor, "rows pairs outputs"], Float[Tensor, "rows pairs outputs"]]:
+    """Values of the coalitions of pairs, the players renamed for each row, and of complements."""
     count = len(pairs.mask)
     # As many rows at a time as fit one batch: a row's own work is done once for its coalitions.
     step = game.rows_per_batch(2 * count)
-    halves = []
+    found = []
     for some, names, own in zip(*(each.split(step) for each in (rows, named, keys)), strict=True):
         name = names.argsort(1).to(game.device)
 
@@ -214,9 +217,7 @@ def _targets(
 
         # A coalition and its complement share their draws.
         twice = own.repeat_interleave(2, 1)
-        values = game.evaluate(some, coalitions, 2 * count, twice).double()
-        halves.append((values[:, 0::2] - values[:, 1::2]) / 2)
+        found.append(game.evaluate(some, coalitions, 2 * count, twice).double())
         bar.update(len(some) * count)
-    share = pairs.mask.sum(1).double() / len(game.players) - 0.5
-    change = game.total[rows.to(game.device)].double()
-    return torch.cat(halves) - share[:, None] * change[:, None]
+    values = torch.cat(found)
+    return values[:, 0::2], values[:, 1::2]

@@ -124,8 +124,9 @@ def selected(value: ValueFunction, outputs: Outputs, x: Any) -> ValueFunction:
         # Of equal predictions the first, whatever the machine.
         order = torch.as_tensor(total).argsort(descending=True, stable=True)[:count]
         return SelectedValue(value, [value.outputs[k] for k in order.tolist()])
-    listed = isinstance(outputs, Iterable) and not isinstance(outputs, str)
-    return SelectedValue(value, [*outputs] if listed else [outputs])
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        return SelectedValue(value, [outputs])
+    return SelectedValue(value, [*outputs])
 
 
 def output_position(name: str, output: Any, outputs: tuple[str, ...]) -> int:

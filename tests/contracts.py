@@ -559,15 +559,6 @@ class EstimatorContract:
         torch.testing.assert_close(explanation.prediction, 11 * x.sum(1, keepdim=True))
         torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-3, atol=1e-3)
 
-    def test_anchors_are_evaluated_once(self, explain: Callable[..., ms.Explanation]) -> None:
-        game = Watched(Table(random_table(6)))
-        value = game.wrapped(uniform(5, 6))
-        explain(value, uniform(5, 6))
-        ends = game.sizes[(game.sizes == 0) | (game.sizes == 6)]
-        # A row more may tell how many outputs there are.
-        assert sorted({0, 6}) == sorted(set(ends.tolist()))
-        assert len(ends) <= 2 * 5 + 2 * 2
-
     def test_evaluations_are_counted_and_bounded(
         self, estimator: Estimator, explain: Callable[..., ms.Explanation]
     ) -> None:

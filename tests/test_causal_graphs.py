@@ -106,12 +106,6 @@ def test_weights_make_sequential_orders_uniform(graph: dict[str, list[str]]) -> 
     assert ((share - 1).abs() <= 5.5 * error + 1e-9).all()
 
 
-def test_sequential_orders_of_a_forest_have_equal_weights() -> None:
-    before = closure(edges_of(9, [(0, 1), (0, 2), (2, 3), (4, 5), (4, 6), (6, 7)]))
-    weights = Sequential(before).log_weights(Sequential(before).draw(50, generator())[:, 0])
-    torch.testing.assert_close(weights, weights[:1].expand(50))
-
-
 def edges_of(size: int, edges: list[tuple[int, int]]) -> Tensor:
     direct = torch.zeros(size, size, dtype=torch.bool)
     for cause, effect in edges:

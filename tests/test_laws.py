@@ -168,15 +168,6 @@ def test_the_share_of_blocks_is_chosen() -> None:
         ms.laws_for(players, blocks=-1)
 
 
-def test_positions_are_the_middles_of_what_players_own() -> None:
-    assert ms.Blocks.of(ms.Players.segments((2, 5), 2)).positions.tolist() == [[0.5], [2.5], [4.0]]
-    series = ms.Players.of_elements((2, 3))
-    assert ms.Blocks.of(series).positions.tolist() == [[0.0], [1.0], [2.0]] * 2
-    # Places that are no grid do not make more cells than memory holds.
-    scattered = ms.Blocks(torch.rand(300, 2, generator=generator()))
-    assert int(scattered.cells((50,), generator()).max()) <= 17 * 17
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -19,46 +18,6 @@ def test_elements_of_one_player_enter_together() -> None:
     mask = torch.tensor([[[True, False], [False, True], [True, True]]])
     expected = [[[True, False], [False, False]], [[False, True], [True, True]], [[True, True]] * 2]
     assert players.expand(mask).tolist() == [expected]
-
-
-def test_names_are_strings_whatever_they_were_given_as() -> None:
-    names = np.array(["a", "b"])
-    assert all(type(name) is str for name in Players(names, [0, 1]).names)
-    assert Players((0, 1), [0, 1]).names == ("0", "1")
-
-
-def test_an_index_may_be_a_list_or_an_array() -> None:
-    for index in ([0, 0, 1], np.array([0, 0, 1]), torch.tensor([0, 0, 1], dtype=torch.int32)):
-        assert Players(["a", "b"], index).index.tolist() == [0, 0, 1]
-        assert Players(["a", "b"], index).index.dtype == torch.int64
-
-
-def test_players_of_rows_own_what_a_value_function_says() -> None:
-    players = Players.of_rows((2, 3), 4)
-    assert players.by_row
-    assert (len(players), players.event) == (4, (2, 3))
-    assert players.first(2).names == players.names[:2]
-    assert not Players.of_elements((2, 3)).by_row
-
-
-SERIES = torch.tensor(
-    [
-        [[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0]],
-        [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0, 0.0]],
-        [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]],
-    ]
-)
-
-
-def test_trailing_positions_at_which_all_channels_are_padding_belong_to_nobody() -> None:
-    players = Players.segments((2, 5), 2, padding=0)
-    assert players.by_row
-    assert players.lengths(SERIES).tolist() == [5, 3, 1]
-    rows = [[0, 0, 1, 1, 2], [0, 0, 1, -1, -1], [0, -1, -1, -1, -1]]
-    assert players.owners(SERIES).tolist() == [[row, row] for row in rows]
-    plain = Players.segments((2, 5), 2)
-    assert not plain.by_row
-    assert plain.owners(SERIES).tolist() == [[rows[0]] * 2] * 3
 
 
 @given(
@@ -88,18 +47,6 @@ def test_a_row_has_the_first_players_and_they_own_all_before_its_padding(
         assert torch.equal(players.expand(mask)[inside], mask[owners[row][inside]])
 
 
-def test_masks_over_the_first_players_leave_the_others_out() -> None:
-    players = Players.segments((5,), 2, padding=-1.5)
-    assert players.padding == -1.5
-    mask = torch.tensor([[True, False, True], [False, True, False]])
-    whole = [[True, True, False, False, True], [False, False, True, True, False]]
-    assert players.expand(mask).tolist() == whole
-    few = [[True, True, False, False, False], [False, False, True, True, False]]
-    assert players.expand(mask[:, :2]).tolist() == few
-    assert players.first(2).expand(mask[:, :2]).tolist() == few
-    assert (len(players.first(2)), players.first(2).by_row) == (2, True)
-
-
 def test_which_elements_players_of_rows_own_is_not_known_to_them() -> None:
     players = Players.of_rows((3,), 2)
     for call in (
@@ -120,17 +67,6 @@ def test_players_of_padded_rows_begin_one_after_another() -> None:
     assert tokens.grouped(["odd", "even"], torch.tensor([0, 1, 0, 1])).padding == 0
     with pytest.raises(ValueError, match="but 'last' begins before 'first'"):
         tokens.grouped(["first", "last"], torch.tensor([1, 1, 0, 0]))
-
-
-class Items(torch.utils.data.Dataset):
-    def __init__(self, x: torch.Tensor) -> None:
-        self.x = x
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def __getitem__(self, number: int) -> torch.Tensor:
-        return self.x[number]
 
 
 PADDED = ms.Players.tokens(4, padding=0)
@@ -159,7 +95,6 @@ def explained_by_row(x: torch.Tensor) -> object:
         explained_by_row,
         lambda x: ms.MarginalImputer(x, PADDED),
         lambda x: ms.fit_surrogate(total, x, output="identity", players=PADDED, **FEW),
-        lambda x: ms.fit_surrogate(total, Items(x), output="identity", players=PADDED, **FEW),
         lambda x: ms.fit_imputer(x, players=PADDED, **FEW),
         lambda x: ms.word_maps(x, [[0, 1, 2, 3]] * len(x)),
     ],
@@ -228,18 +163,10 @@ def test_channels_that_come_last_are_refused(door: Callable[[], object]) -> None
         door()
 
 
-@pytest.mark.parametrize(("network", "hidden"), [("conv", [4]), ("transformer", [32])])
-@pytest.mark.parametrize(
-    "players", [None, ms.Players.pixels((12, 12)), ms.Players.patches((12, 12), 4)]
-)
-def test_pictures_without_channels_are_no_series(
-    players: ms.Players | None, network: str, hidden: list[int]
-) -> None:
+@pytest.mark.parametrize("players", [None, ms.Players.patches((12, 12), 4)])
+def test_pictures_without_channels_are_no_series(players: ms.Players | None) -> None:
     with pytest.raises(ValueError, match=r"pictures without; give .* `x\[:, None\]`"):
-        fitted(PICTURE[..., 0], players=players, network=network, hidden=hidden)
-    patches = ms.Players.patches((9, 12), 3)
-    with pytest.raises(ValueError, match="pictures without"):
-        fitted(PICTURE[:, :9, :, 0], players=patches, network=network, hidden=hidden)
+        fitted(PICTURE[..., 0], players=players, network="conv", hidden=[4])
 
 
 @pytest.mark.parametrize(

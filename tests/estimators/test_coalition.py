@@ -63,18 +63,6 @@ def test_intervals_cover_and_the_mean_of_many_runs_is_exact(space: str) -> None:
     assert found.efficiency_gap < 1e-4
 
 
-def test_coalitions_are_evaluated_in_full_where_that_pays() -> None:
-    """Twice where linearized values are nearly exact, in every round where they are not."""
-    x, evaluations = uniform(3, 12), {}
-    for scale in (0.01, 30.0):
-        value = network(12, hidden=(32, 32), scale=scale)
-        found = ms.coalition_shapley(value, x, coalitions=1024)
-        evaluations[scale] = found.made_by["evaluations"] / len(x)
-    least, most = (1024 + rounds * 16 * 14 for rounds in (2, 8))
-    assert evaluations[0.01] < least + 4
-    assert most - 4 < evaluations[30.0] < most + 4
-
-
 def test_budgets_and_targets_are_kept() -> None:
     value, x = network(), uniform(4, 6)
     assert ms.coalition_shapley(value, x).made_by["coalitions"] == 512

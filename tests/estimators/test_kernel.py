@@ -191,13 +191,6 @@ def test_errors_are_of_the_draws_too() -> None:
     assert (claimed < 1.6 * actual).all()
 
 
-def test_draws_that_all_coalitions_share_leave_an_unknown_error() -> None:
-    value = Recorded(table(3), 3, sampled=True)
-    explanation = kernel_shapley(value, uniform(3, 3))
-    assert explanation.standard_error.isnan().all()
-    assert (torch.cat(value.keys, 1) == value.keys[0][:, :1]).all()
-
-
 def test_a_fit_that_hangs_on_single_pairs_has_no_known_error() -> None:
     # Ten coalitions of five players: five pairs for four unknowns, of which one is needed.
     found = []

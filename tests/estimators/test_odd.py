@@ -119,19 +119,3 @@ def test_few_interactions_of_many_players_are_found() -> None:
     plain = ms.kernel_shapley(value, x, evaluations=600).phi[..., 0]
     found, plain = ((each - exact).norm(dim=1).median() for each in (found, plain))
     assert found < 0.05 * plain
-
-
-def test_rows_and_outputs_do_not_depend_on_each_other() -> None:
-    value, x = sparse(12)[0], torch.zeros(3, 12, dtype=torch.float64)
-    several = ms.odd_shapley(value, x, evaluations=120)
-    alone = ms.odd_shapley(value, x[:1], evaluations=120)
-    torch.testing.assert_close(several.phi[:1], alone.phi, rtol=1e-9, atol=1e-9)
-
-    def both(x: Tensor, mask: Tensor) -> Tensor:
-        first = value(x, mask)
-        return torch.cat((mask.double()[..., :4].prod(-1, keepdim=True) * first, first), -1)
-
-    two = ms.odd_shapley(both, x, evaluations=120)
-    torch.testing.assert_close(two.phi[..., 1:], several.phi, rtol=1e-9, atol=1e-9)
-    error = two.standard_error[..., 1:]
-    torch.testing.assert_close(error, several.standard_error, rtol=1e-6, atol=1e-9)

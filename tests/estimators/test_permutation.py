@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import sample_orders
@@ -156,23 +155,3 @@ def test_target_error_that_cannot_be_met_is_warned_of() -> None:
     with pytest.warns(UserWarning, match=r"3 of 3 rows are above target_error=1e-06 after 16"):
         explanation = SAMPLED(game, x, target_error=1e-6, permutations=16)
     assert explanation.made_by["permutations"] == 16
-
-
-def test_target_error_of_a_constant_game_is_met_at_once() -> None:
-    game = Table(torch.full((2**7, 1), 0.3))
-    explanation = SAMPLED(game, uniform(3, 7), target_error=0.01)
-    assert (explanation.phi == 0).all()
-    assert explanation.made_by["permutations"] <= 16
-
-
-def test_memory_of_masks_is_that_of_a_chunk() -> None:
-    largest = []
-
-    def size(x: Tensor, mask: Tensor) -> Tensor:
-        largest.append(mask.untyped_storage().nbytes() / mask.shape[0] / mask.shape[2])
-        return mask.sum(-1, keepdim=True)
-
-    # One order of 300 players is 299 coalitions; chunks of 10 straddle its end.
-    explanation = SAMPLED(size, uniform(2, 300), permutations=4, batch_size=10)
-    assert max(largest) <= 10
-    assert torch.equal(explanation.phi, torch.ones(2, 300, 1))

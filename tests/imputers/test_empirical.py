@@ -2,7 +2,6 @@
 
 import math
 import os
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -114,17 +113,6 @@ def test_equal_weights_come_in_an_order_that_the_key_decides(kind: type[Imputer]
     assert (nobody[0] - table).abs().sum() > 0
 
 
-def test_draws_beyond_the_donors_count_nothing() -> None:
-    imputer, x = EmpiricalImputer(gaussian(10), bandwidth=0.5), gaussian(2, seed=1)
-    weight = torch.ones(4, 1)
-    torch.testing.assert_close(
-        values(imputer, x, weight, 25), values(imputer, x, weight, 10), rtol=1e-5, atol=1e-5
-    )
-    more = every(imputer, x, range(10, 13))
-    assert more.rows.shape == (2, 16, 3, 4)
-    assert (more.log_weights == -torch.inf).all()
-
-
 def test_samples_follow_the_weights() -> None:
     imputer, x = EmpiricalImputer(gaussian(30), bandwidth=0.5), gaussian(1, seed=1)
     mask, key = torch.tensor([[[True, False, False, False]]]), torch.zeros(1, 1, dtype=torch.int64)
@@ -194,26 +182,6 @@ def test_aicc_is_the_criterion_of_hurvich_et_al(bandwidth: float) -> None:
         residual = y - smoother @ y
         expected = np.log((residual**2).mean()) + 1 + 2 * (trace + 1) / (12 - trace - 2)
         assert mine[k].item() == pytest.approx(expected if trace < 10 else math.inf, rel=1e-4)
-
-
-def test_a_constant_column_changes_no_weight() -> None:
-    reference, x = gaussian(50), gaussian(3, seed=1)
-    wider = torch.cat((reference, torch.full((50, 1), 0.1)), 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        imputer = EmpiricalImputer(wider, bandwidth=0.5)
-    assert imputer.provenance["ridge"] == 0
-    # A value that no reference row has is as far from all of them.
-    beside = torch.cat((x, torch.tensor([[0.1], [7.0], [-1e6]])), 1)
-    found = every(imputer, beside, range(50))
-    expected = every(EmpiricalImputer(reference, bandwidth=0.5), x, range(50))
-    absent = found.log_weights[:, :16], found.rows[:, :16, ..., :4]
-    torch.testing.assert_close(absent[0], expected.log_weights, rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(absent[1], expected.rows)
-    assert (found.rows[:, :16, ..., 4] == torch.tensor(0.1)).all()
-    beside[:, 4] = 0.1
-    usual = every(imputer, beside, range(50)).log_weights
-    torch.testing.assert_close(found.log_weights, usual, rtol=1e-6, atol=1e-6)
 
 
 def test_rows_that_agree_are_equally_likely() -> None:

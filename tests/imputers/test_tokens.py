@@ -60,18 +60,6 @@ def test_rows_are_those_made_by_hand(kind: str) -> None:
     assert torch.equal(first.rows, expected[:1])
 
 
-@every
-def test_texts_of_one_length_and_of_one_token(kind: str) -> None:
-    x, keys = torch.tensor([[5.0, 6, 7]]), torch.zeros(1, 8, dtype=torch.int64)
-    rows = make(kind, FIXED).impute(x, all_coalitions(3)[None], range(1), keys).rows[0, :, 0]
-    assert torch.equal(rows[-1], x[0])
-    assert torch.equal(rows[0], torch.full((3,), 99.0 if kind == "mask_token" else 0.0))
-    single = make(kind, ms.Players.tokens(1))
-    one, keys = torch.tensor([[5.0]]), torch.zeros(1, 2, dtype=torch.int64)
-    rows = single.impute(one, torch.tensor([[[True], [False]]]), range(1), keys).rows
-    assert rows.flatten().tolist() == [5.0, 99.0 if kind == "mask_token" else 0.0]
-
-
 class Words(nn.Module):
     """Mean of embeddings of the tokens that are no padding; order counts a little."""
 

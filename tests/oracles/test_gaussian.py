@@ -37,14 +37,6 @@ def test_densities_and_posteriors_are_those_of_scipy(count: int) -> None:
             torch.testing.assert_close(posterior[row, k], expected, rtol=1e-10, atol=1e-12)
 
 
-def test_the_empty_coalition_has_the_weights() -> None:
-    law = GaussianMixture.random(3, seed=2)
-    nobody = torch.zeros(2, 1, 3, dtype=torch.bool)
-    x = torch.full((2, 3), 1e30)
-    torch.testing.assert_close(law.posterior(x, nobody), law.weights.expand(2, 1, -1))
-    assert law.log_density(x, nobody).abs().max() < 1e-12
-
-
 @pytest.mark.parametrize("present", [(), (0,), (1, 2), (0, 1, 3)])
 def test_draws_have_the_conditional_distribution(present: tuple[int, ...]) -> None:
     """Projections of draws against the mixture of conditional normals, by Kolmogorov-Smirnov."""

@@ -100,15 +100,6 @@ def test_an_imputer_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any], k
     agree(value, ms.imputed_value(by_hand, kind(rows, PLAYERS), draws=16), games)
 
 
-def test_a_vae_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any]) -> None:
-    (frames, codes), (by_hand, rows) = games
-    settings = {**FEW, "temper": 0.5, "bank_size": 200}
-    imputer = ms.fit_imputer(codes, schema=frames.codebook, **settings)
-    other = ms.fit_imputer(rows, schema=ms.Schema.fit(TABLE), players=PLAYERS, **settings)
-    value = ms.imputed_value(frames, imputer, draws=16)
-    agree(value, ms.imputed_value(by_hand, other, draws=16), games)
-
-
 def test_a_surrogate_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any]) -> None:
     (frames, codes), (by_hand, rows) = games
     value = ms.fit_surrogate(frames, codes, schema=frames.codebook, **FEW)

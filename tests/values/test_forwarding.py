@@ -47,16 +47,6 @@ def test_attributes_are_those_of_the_value_function_within(name: str) -> None:
             assert vars(outer)[name] is known
 
 
-def test_what_was_measured_is_recorded_of_a_selection_and_of_groups() -> None:
-    value = described()
-    some = value.select([value.outputs[0]])
-    assert some.provenance == {"outputs_of": len(value.outputs), **value.provenance}
-    assert value.grouped({"two": ["x0", "x1"]}).provenance["quality"] == {"mse": 0.5}
-    some.quality = {"mse": 0.25}
-    assert some.provenance["quality"] == {"mse": 0.25}
-    assert value.provenance["quality"] == {"mse": 0.5}
-
-
 @pytest.mark.parametrize(
     "wrap",
     [

@@ -33,13 +33,6 @@ def _by_hand() -> Tensor:
     return ms.exact_shapley(product, merged).phi
 
 
-def test_label_maps_of_images_group_pixels() -> None:
-    images = X.reshape(2, 2, 2)
-    flat = ms.as_value_function(lambda x, mask: product(x.flatten(1), mask), images)
-    grouped = flat.grouped(torch.tensor([[0, 1], [2, 0]]))
-    torch.testing.assert_close(ms.exact_shapley(grouped, images).phi, _by_hand())
-
-
 def test_coarser_players_group_finer_ones_and_name_the_groups() -> None:
     images, patches = X.reshape(1, 2, 4), ms.Players.patches((2, 4), 2)
 

@@ -155,7 +155,7 @@ class Ordering:
 
     def of_players(self, players: Players, constants: Collection[str] = ()) -> "Ordering":
         """The same order by name, of players that may stand in another order."""
-        return Ordering(self.names, players, constants)
+        return type(self)(self.names, players, constants)
 
     def among(self, players: Players) -> "Ordering":
         """The same order among some of the players.
@@ -172,7 +172,7 @@ class Ordering:
             }
             return Ordering({name: causes for name, causes in before.items() if causes}, players)
         some = [[name for name in names if name in players.names] for names in self.names]
-        return Ordering([names for names in some if names], players)
+        return type(self)([names for names in some if names], players)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -328,13 +328,6 @@ class _Groups(Ordering):
         # Groups follow each other in any order: they are no components.
         self._group, self.component = self.component, None
         self._own = [(self._group == k).nonzero()[:, 0] for k in range(int(self._group.max()) + 1)]
-
-    def of_players(self, players: Players, constants: Collection[str] = ()) -> "Ordering":
-        return _Groups(self.names, players, constants)
-
-    def among(self, players: Players) -> "Ordering":
-        some = [[name for name in names if name in players.names] for names in self.names]
-        return _Groups([names for names in some if names], players)
 
     def __len__(self) -> int:
         return 1

@@ -236,12 +236,11 @@ class Sequential(Orders):
         return total
 
 
-def orders_of(before: Bool[Tensor, "size size"], most: int = MOST_IDEALS) -> Orders:
+def orders_of(before: Bool[Tensor, "size size"]) -> Orders:
     """The linear extensions of a partial order, taken apart as far as it goes.
 
     Args:
         before: entry [i, j] is whether i precedes j, transitively closed.
-        most: how many ideals a component that cannot be taken apart may have to be counted.
     """
     related = before | before.T
     if not related.any():
@@ -250,9 +249,9 @@ def orders_of(before: Bool[Tensor, "size size"], most: int = MOST_IDEALS) -> Ord
         members = _connected(apart)
         if len(members) > 1:
             members.sort(key=lambda own: int(before[:, own].sum(0).min()))
-            return kind([orders_of(before[own][:, own], most) for own in members], members)
+            return kind([orders_of(before[own][:, own]) for own in members], members)
     try:
-        return Lattice(before, most)
+        return Lattice(before)
     except OverflowError:
         return Sequential(before)
 

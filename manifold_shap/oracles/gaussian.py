@@ -101,12 +101,7 @@ class GaussianMixture(ConditionalLaw):
     def posterior(self, x: Rows, mask: Mask) -> Posterior:
         """P(component | x_S), exactly."""
         _, which, factors = self._factors(mask)
-        return self._log_posterior(x, mask, which, factors).softmax(-1)
-
-    def log_density(self, x: Rows, mask: Mask) -> Float64[Tensor, "batch m"]:
-        """log p(x_S), exactly; 0 for the empty coalition."""
-        _, which, factors = self._factors(mask)
-        return self._log_posterior(x, mask, which, factors).logsumexp(-1)
+        return self._posterior(x, mask, which, factors)
 
     def draw(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Drawn:
         """Exact draws: the component first, then its conditional; see `ConditionalLaw.draw`.
@@ -114,7 +109,7 @@ class GaussianMixture(ConditionalLaw):
         Of component k, x' = x⁰ + Σ_{·S} Σ_SS⁻¹ (x_S - x⁰_S) with x⁰ ~ N(μ, Σ) (Matheron's rule).
         """
         present, which, factors = self._factors(mask)
-        upper = self._log_posterior(x, mask, which, factors).softmax(-1).cumsum(-1)
+        upper = self._posterior(x, mask, which, factors).cumsum(-1)
         uniform = _random.uniform(keys, (1 + x.shape[1],), draws)
         share = uniform[..., :1].double() * upper[:, :, None, -1:]
         label = (upper[:, :, None] < share).sum(-1)
@@ -145,21 +140,21 @@ class GaussianMixture(ConditionalLaw):
         present, which = distinct_coalitions(mask.flatten(0, 1))
         return present, which, factorised(self.covariances[:, None], present)
 
-    def _log_posterior(
+    def _posterior(
         self,
         x: Rows,
         mask: Mask,
         which: Int64[Tensor, " pairs"],
         factors: Float64[Tensor, "components coalitions elements elements"],
     ) -> Float64[Tensor, "batch m components"]:
-        """log π_k N(x_S; μ_kS, Σ_kSS)."""
+        """π_k N(x_S; μ_kS, Σ_kSS), divided by their sum."""
         deviation = torch.where(mask[:, :, None], x[:, None, None].double() - self.means, 0)
         deviation = deviation.flatten(0, 1).movedim(1, 0)[..., None]
         white = torch.linalg.solve_triangular(factors[:, which], deviation, upper=False)
         scale = factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)[:, which]
         size = mask.flatten(0, 1).sum(-1).double() * (math.log(2 * math.pi) / 2)
         log_p = -white.square().sum((-2, -1)) / 2 - scale - size + self.weights.log()[:, None]
-        return log_p.mT.unflatten(0, mask.shape[:2])
+        return log_p.mT.softmax(-1).unflatten(0, mask.shape[:2])
 
 
 def _numbers(given: Any) -> Tensor:

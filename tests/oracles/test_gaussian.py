@@ -20,11 +20,11 @@ def components(law: GaussianMixture) -> list[tuple[float, np.ndarray, np.ndarray
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_densities_and_posteriors_are_those_of_scipy(count: int) -> None:
+def test_posteriors_are_those_of_scipy(count: int) -> None:
     law = GaussianMixture.random(5, count, seed=4)
     x = law.sample(4).x
     mask = all_coalitions(5)[1:].expand(4, -1, -1)
-    density, posterior = law.log_density(x, mask), law.posterior(x, mask)
+    posterior = law.posterior(x, mask)
     for row in range(4):
         for k, present in enumerate(mask[row].numpy()):
             seen = x[row].double().numpy()[present]
@@ -32,7 +32,6 @@ def test_densities_and_posteriors_are_those_of_scipy(count: int) -> None:
                 w * stats.multivariate_normal(m[present], c[np.ix_(present, present)]).pdf(seen)
                 for w, m, c in components(law)
             ]
-            assert density[row, k].exp().item() == pytest.approx(sum(each), rel=1e-10)
             expected = torch.tensor(each).double() / sum(each)
             torch.testing.assert_close(posterior[row, k], expected, rtol=1e-10, atol=1e-12)
 

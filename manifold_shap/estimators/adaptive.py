@@ -143,7 +143,6 @@ class _Contributions(Sampler):
         super().__init__(game, target_error)
         self.least = least
         self.moments = Moments(game.shape, game.device, game.crossed)
-        self.spread = self.moments.spread
         self._component = component.double().to(game.device)
         self._keys = game.keys(seed).to(game.device)
 
@@ -157,8 +156,8 @@ class _Contributions(Sampler):
             number += self.moments.counts[where].gather(1, own)
             keys = _random.fold(_random.fold(self._keys[where, None], own), number)
             values = self._values(some, own, keys)
-            spread = values.amax((1, 2)) - values.amin((1, 2))
-            self.moments.add_single(some, own, values[:, :, 1] - values[:, :, 0], spread)
+            self.see(some, values)
+            self.moments.add_single(some, own, values[:, :, 1] - values[:, :, 0])
             bar.update(own.numel())
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:

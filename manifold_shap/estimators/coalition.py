@@ -172,7 +172,7 @@ class _Coalitions(Sampler):
         self.near = near
         self.keys = game.keys(seed)
         self.generator = torch.Generator().manual_seed(seed)
-        self.spread = game.total.abs()
+        self.spread = game.total.abs().double()
         self.moments = [
             StratifiedMoments(game.shape, stratum_weights(strata), game.device, game.crossed)
             for strata in (_STRATA, _EXACT_STRATA)
@@ -185,8 +185,7 @@ class _Coalitions(Sampler):
             self._add(0, some, _of_players(self.game.around(some, mask, keys, self.near), mask))
         for some, mask, keys in self._drawn(1, rows, numbers[:_EXACT_PAIRS], due):
             values = self.game.around(some, mask, keys)
-            where, seen = some.to(values.device), values.amax((1, 2)) - values.amin((1, 2))
-            self.spread[where] = self.spread[where].maximum(seen)
+            self.see(some, values)
             linearized = self.game.around(some, mask, keys, self.near)
             self._add(1, some, _of_players(values, mask) - _of_players(linearized, mask))
         bar.update(len(rows) * len(numbers))

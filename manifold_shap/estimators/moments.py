@@ -25,7 +25,6 @@ class Moments:
     Attributes:
         mean: `[rows, players, outputs]`.
         counts: contributions so far, `[rows, players]`.
-        spread: largest v seen on each row less the smallest, `[rows, outputs]`.
     """
 
     def __init__(
@@ -34,7 +33,6 @@ class Moments:
         rows, players, outputs = shape
         self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
         self.counts = torch.zeros(rows, players, dtype=torch.int64, device=device)
-        self.spread = self.mean.new_zeros(rows, outputs)
         self._crossed = crossed
         self._squares = self.mean.new_zeros(*shape, *((outputs,) if crossed else ()))
 
@@ -42,9 +40,8 @@ class Moments:
         self,
         rows: Tensor,
         contributions: Float[Tensor, "rows samples players outputs"],
-        spread: Float[Tensor, "rows outputs"],
     ) -> None:
-        """Add equally many contributions of all players, and the range of v on each row."""
+        """Add equally many contributions of all players."""
         mean = contributions.mean(1, dtype=torch.float64)
         apart = contributions - mean[:, None]
         if self._crossed:
@@ -52,20 +49,19 @@ class Moments:
         else:
             within = apart.square().sum(1)
         new = torch.full_like(self.counts[:1], contributions.shape[1])
-        self._merge(rows, new, mean, within, spread)
+        self._merge(rows, new, mean, within)
 
     def add_single(
         self,
         rows: Tensor,
         owner: Int64[Tensor, "rows samples"],
         contributions: Float[Tensor, "rows samples outputs"],
-        spread: Float[Tensor, "rows outputs"],
     ) -> None:
-        """Add contributions of one player each, the owner, and the range of v on each row."""
+        """Add contributions of one player each, the owner."""
         new = self._sum(torch.ones_like(owner), owner)
         mean = self._sum(contributions.double(), owner) / new.clamp(min=1)[..., None]
         apart = contributions - mean.gather(1, owner[..., None].expand_as(contributions))
-        self._merge(rows, new, mean, self._sum(self._products(apart), owner), spread)
+        self._merge(rows, new, mean, self._sum(self._products(apart), owner))
 
     def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
         """Covariances of the means, or their diagonal where no more is kept.
@@ -82,7 +78,6 @@ class Moments:
         new: Int64[Tensor, "#rows players"],
         mean: Float[Tensor, "rows players outputs"],
         within: Float[Tensor, "rows players *errors"],
-        spread: Float[Tensor, "rows outputs"],
     ) -> None:
         """Add new contributions by their number, mean and squares about it (Chan et al. 1983)."""
         where = rows.to(self.mean.device)
@@ -92,7 +87,6 @@ class Moments:
         self._squares[where] += within + self._products(shift) * _over(before * share, within)
         self.mean[where] += shift * share[..., None]
         self.counts[where] += new
-        self.spread[where] = self.spread[where].maximum(spread.double())
 
     def _products(self, apart: Float[Tensor, "rows many outputs"]) -> Tensor:
         """Squares, or products of all outputs with all."""
@@ -114,9 +108,6 @@ class WeightedMoments:
         shape: numbers of rows, players and outputs.
         device: where.
         crossed: also accumulate covariances between outputs.
-
-    Attributes:
-        spread: largest v seen on each row less the smallest, `[rows, outputs]`.
     """
 
     def __init__(
@@ -124,7 +115,6 @@ class WeightedMoments:
     ) -> None:
         rows, _, outputs = shape
         self._weighted = torch.zeros(shape, dtype=torch.float64, device=device)  # Σ W c
-        self.spread = self._weighted.new_zeros(rows, outputs)
         self._count, self._weight, self._square = self._weighted.new_zeros(3, rows)
         self._first = torch.zeros_like(self._weighted)  # Σ W² c
         self._second = self._first.new_zeros(*shape, *((outputs,) if crossed else ()))  # Σ W² c²
@@ -140,21 +130,19 @@ class WeightedMoments:
         rows: Tensor,
         contributions: Float[Tensor, "rows samples players outputs"],
         weights: Float[Tensor, "rows samples"],
-        spread: Float[Tensor, "rows outputs"],
     ) -> None:
-        """Add samples of all players with their weights, and the range of v on each row."""
-        where, sample, squares = rows.to(self.spread.device), contributions.double(), weights**2
+        """Add samples of all players with their weights."""
+        where, sample, squares = rows.to(self._weighted.device), contributions.double(), weights**2
         self._count[where] += weights.shape[1]
         self._weight[where] += weights.sum(1)
         self._square[where] += squares.sum(1)
         self._weighted[where] += torch.einsum("bs,bspo->bpo", weights, sample)
         self._first[where] += torch.einsum("bs,bspo->bpo", squares, sample)
         self._second[where] += torch.einsum(self._pattern, squares, sample, sample)
-        self.spread[where] = self.spread[where].maximum(spread.double())
 
     def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
         """Covariances of the means, or their diagonal; NaN where there are fewer than two."""
-        where = rows.to(self.spread.device)
+        where = rows.to(self._weighted.device)
         mean, first, second = self.mean[where], self._first[where], self._second[where]
         if second.ndim == 4:
             both = first[..., :, None] * mean[..., None, :]

@@ -177,7 +177,6 @@ class _Orders(Sampler):
         self.order, self.draw, self.per_step = order, draw, 1 if draw else 2
         self.plain = Moments(game.shape, game.device, game.crossed)
         self.weighted: WeightedMoments | None = None  # Where orders have importance weights.
-        self.spread = self.plain.spread
         self.generator = torch.Generator().manual_seed(seed)
         self.keys = game.keys(seed)[:, None]
 
@@ -190,15 +189,15 @@ class _Orders(Sampler):
         for some in rows.split(game.rows_per_batch(each)):
             drawn = self._drawn(len(some), count)
             # An order and its reverse share their draws (common random numbers).
-            samples, spread = self._contributions(
+            samples = self._contributions(
                 some, drawn.flatten(1, 2), keys[some].repeat_interleave(self.per_step, 1)
             )
             samples = samples.unflatten(1, (-1, self.per_step))
             logs = self.order.log_weights(drawn)
             if logs is None:
-                self.plain.add(some, samples.mean(2), spread)
+                self.plain.add(some, samples.mean(2))
             else:
-                self._add_weighted(some, samples, logs.to(game.device).exp(), spread)
+                self._add_weighted(some, samples, logs.to(game.device).exp())
             bar.update(len(some) * count)
 
     def _drawn(self, rows: int, count: int) -> Int64[Tensor, "rows count halves players"]:
@@ -217,22 +216,21 @@ class _Orders(Sampler):
                 )
         return torch.stack(drawn).long()[:, :, None]
 
-    def _contributions(self, rows: Tensor, orders: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Marginal contributions along orders, by player, and the range of v on each row."""
+    def _contributions(self, rows: Tensor, orders: Tensor, keys: Tensor) -> Tensor:
+        """Marginal contributions along orders, by player."""
         orders = orders.to(self.game.device)
         values = self.game.along(rows, orders, keys)
         rank = orders.argsort(-1)[..., None].expand(-1, -1, -1, values.shape[-1])
-        by_player = values.diff(dim=2).gather(2, rank)
-        return by_player, values.amax((1, 2)) - values.amin((1, 2))
+        self.see(rows, values)
+        return values.diff(dim=2).gather(2, rank)
 
-    def _add_weighted(self, rows: Tensor, samples: Tensor, own: Tensor, spread: Tensor) -> None:
+    def _add_weighted(self, rows: Tensor, samples: Tensor, own: Tensor) -> None:
         """Add pairs, each by the weights of its halves: their mean, and the sum of both."""
         if self.weighted is None:
             self.weighted = WeightedMoments(self.game.shape, self.game.device, self.game.crossed)
-            self.spread = self.weighted.spread
         both = own.sum(-1, keepdim=True)
         share = (own / both)[..., None, None]
-        self.weighted.add(rows, (share * samples).sum(2), both[..., 0], spread)
+        self.weighted.add(rows, (share * samples).sum(2), both[..., 0])
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         moments, where = self.weighted or self.plain, rows.to(self.game.device)
@@ -266,7 +264,7 @@ class _Orders(Sampler):
             for some in rows.split(game.rows_per_batch(count * max(1, len(game.players) - 1))):
                 every = orders.expand(len(some), -1, -1)
                 keys = game.keys()[some, None].expand(-1, count)
-                samples = self._contributions(some, every, keys)[0].double()
+                samples = self._contributions(some, every, keys).double()
                 phi[some.to(game.device)] = torch.einsum("s,bspo->bpo", probability, samples)
                 bar.update(len(some) * count)
         made_by = {"estimator": "permutation", "permutations": count}

@@ -32,11 +32,12 @@ class Sampler(ABC):
 
     unit: str
     per_step: int = 1
-    spread: Tensor
     above: Tensor
 
     def __init__(self, game: Evaluator, target_error: float | None) -> None:
         self.game, self.target_error = game, target_error
+        rows, _, outputs = game.shape
+        self.spread = torch.zeros(rows, outputs, dtype=torch.float64, device=game.device)
         self.taken = 0
 
     @abstractmethod
@@ -48,6 +49,12 @@ class Sampler(ABC):
         self, rows: Tensor
     ) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
         """Shapley values of rows, and the covariance of each player's outputs or its diagonal."""
+
+    def see(self, rows: Tensor, values: Float[Tensor, "rows some more outputs"]) -> None:
+        """Extend the spread of these rows by values of v."""
+        where = rows.to(self.spread.device)
+        seen = values.amax((1, 2)) - values.amin((1, 2))
+        self.spread[where] = self.spread[where].maximum(seen.double())
 
     def run(self, rounds: Iterable[range], most: int, warns: bool = True) -> None:
         """Take samples round by round; in the end `above` are rows that miss the target error.

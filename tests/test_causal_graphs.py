@@ -33,7 +33,6 @@ GRAPHS: list[dict[str, list[str]]] = [
     {},
 ]
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
-estimators = pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley])
 
 
 graphs = st.permutations("abcde").flatmap(

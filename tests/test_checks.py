@@ -21,7 +21,6 @@ from manifold_shap._checks import (
 
 PLAYERS = ms.Players.of_elements((2,))
 ROWS = torch.tensor([[0.5, 1.0], [2.0, 3.0]])
-ARRAY = ROWS.double().numpy()
 
 
 @given(st.integers(-(2**70), 2**70))

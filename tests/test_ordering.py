@@ -45,14 +45,6 @@ def allowed(relations: Any) -> list[tuple[int, ...]]:
     return found
 
 
-def test_components_are_numbered_in_order() -> None:
-    ordering = Ordering(ORDERING, PLAYERS)
-    assert len(ordering) == 3
-    assert ordering.component.tolist() == [1, 0, 2, 0, 2]
-    assert [members.tolist() for members in ordering.members] == [[1, 3], [0], [2, 4]]
-    assert ordering.names == [["b", "d"], ["a"], ["c", "e"]]
-
-
 @every_ordering
 def test_allowed_orders_are_all_there_and_drawn_beside_their_reverses(names: Names) -> None:
     ordering = Ordering(names, PLAYERS)

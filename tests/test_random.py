@@ -11,7 +11,6 @@ from torch import Tensor
 from manifold_shap import _random as noise
 
 COUNT = 20_000
-EXTREMES = (2.0**-24, 1 - 2.0**-24)
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 
 

@@ -87,18 +87,6 @@ def test_what_cannot_be_linearized_for_little_is_refused_with_the_fix(name: str)
         ms.coalition_shapley(made.value, made.x)
 
 
-def test_covariances_of_log_ratios_rotate() -> None:
-    value, x = network(5, "ilr"), uniform(200, 5)
-    found = ms.coalition_shapley(value, x, coalitions=512)
-    assert found.covariance is not None
-    diagonal = found.covariance.diagonal(dim1=-2, dim2=-1)
-    torch.testing.assert_close(diagonal.clamp(min=0).sqrt(), found.standard_error)
-    turned = found.in_basis(ms.Partition.of_tree([["0", "2"], "1"], ("0", "1", "2")))
-    exact = ms.exact_shapley(value, x).in_basis(turned.partition)
-    z = z_scores(turned, exact)
-    assert 0.92 < (z.abs() < 1.96).double().mean() < 0.98
-
-
 def test_stratified_pairs_are_of_the_owen_law() -> None:
     """Weighted shares of sizes are those of the uniform law, to 4.5 standard errors."""
     draw = torch.Generator().manual_seed(0)

@@ -18,13 +18,6 @@ def test_every_coalition_is_evaluated_once(players: int) -> None:
     }
 
 
-def test_one_player_leaves_no_noise() -> None:
-    reference = torch.randn(30, 1, generator=torch.Generator().manual_seed(0))
-    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(reference), "identity", draws=2)
-    assert value.sampled
-    assert (ms.exact_shapley(value, reference[:3]).standard_error == 0).all()
-
-
 @pytest.mark.parametrize("ordering", [None, [["x1"], ["x0", "x2"]]])
 def test_errors_of_draws(ordering: list[list[str]] | None) -> None:
     """What is claimed is what the same row shows many times, for outputs together as well."""

@@ -147,18 +147,6 @@ def test_weights_make_up_for_the_law(law: str, sampled: bool) -> None:
     assert (pairs.sampled == 30_000) == sampled
 
 
-def test_sizes_that_would_be_drawn_as_often_as_there_are_pairs_are_taken_whole() -> None:
-    # Of 11 sizes two have the 12 pairs of one player, and 2/11 of 352 are more; of the other 340,
-    # 2/9 are more than the 66 pairs of two players; of the last 274, 2/7 are fewer than 220.
-    pairs = pairs_of(table(12), uniform(3, 12), None)
-    assert pairs.sampled == 352 - 12 - 66
-    size = pairs.mask.sum(1)
-    assert size[:78].tolist() == [1] * 12 + [2] * 66
-    assert len(pairs.mask[:78].unique(dim=0)) == 78
-    assert size[78:].min() == 3
-    assert size[78:].max() == 9
-
-
 def test_evaluations_are_two_for_each_pair_and_share_their_draws() -> None:
     value = Recorded(table(8), 8, sampled=True)
     explanation = kernel_shapley(value, uniform(2, 8), evaluations=40, seed=3)

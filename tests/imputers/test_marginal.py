@@ -14,27 +14,6 @@ def impute(imputer: ms.Imputer, x: Tensor, draws: int) -> Tensor:
     return imputer.impute(x, masks, range(draws), keys).rows
 
 
-def reference(rows: int = 6) -> Tensor:
-    return torch.arange(3.0 * rows).reshape(rows, 3)
-
-
-def test_present_players_stay_and_absent_ones_come_from_one_donor() -> None:
-    x = -torch.ones(2, 3)
-    completed = impute(ms.MarginalImputer(reference()), x, draws=4)
-    assert completed.shape == (2, 8, 4, 3)
-    donors = completed[0, 0]
-    assert all((donor == reference()).all(1).any() for donor in donors)
-    for k, mask in enumerate(all_coalitions(3)):
-        assert (completed[:, k][..., mask] == -1).all()
-        assert torch.equal(completed[0, k][:, ~mask], donors[:, ~mask])
-
-
-def test_more_draws_than_rows_take_them_in_turn() -> None:
-    donors = impute(ms.MarginalImputer(reference(2)), torch.zeros(1, 3), draws=5)[0, 0]
-    assert torch.equal(donors[:2], donors[2:4])
-    assert sorted(torch.bincount(donors[:, 0].long() // 3).tolist()) == [2, 3]
-
-
 @pytest.mark.parametrize(("count", "draws"), [(20, 5), (97, 60), (100, 16), (100, 64)])
 def test_draws_are_a_sample_without_replacement_of_each_coalition(count: int, draws: int) -> None:
     x, keys = rows(count), 3000

@@ -8,7 +8,6 @@ import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 
 PADDED = ms.Players.tokens(4, padding=0)
-FIXED = ms.Players.tokens(3, padding=None)
 TEXTS = torch.tensor([[5.0, 6, 7, 0], [8.0, 2, 9, 4], [3.0, 0, 0, 0]])
 MASK = torch.tensor(
     [

@@ -19,7 +19,6 @@ from manifold_shap.values import imputed, model_for
 from tests.examples import imputed as made
 from tests.examples import normal
 
-KINDS = ("surrogate", "marginal")
 MASKS = all_coalitions(4)
 MakeValue = Callable[..., ms.ValueFunction]
 

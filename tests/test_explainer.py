@@ -343,7 +343,7 @@ def test_groups_and_orderings_may_name_constant_columns() -> None:
     assert not calls
 
 
-@pytest.mark.filterwarnings("ignore:(Of the candidates|No prediction changes|Column .* has 120)")
+@pytest.mark.filterwarnings("ignore:(Of the candidates|Column .* has 120)")
 @pytest.mark.parametrize("numbers", [range(120), [f"house {k}" for k in range(120)]])
 def test_a_column_that_never_repeats_is_warned_of_and_may_be_left_out(numbers: Any) -> None:
     frame = FRAME[["size"]].assign(number=numbers)
@@ -361,25 +361,6 @@ def test_a_column_that_never_repeats_is_warned_of_and_may_be_left_out(numbers: A
         explainer = ms.Explainer(predict, frame, left_out=["number"], **settings)
     assert not any("repeats" in str(each.message) for each in caught)
     assert explainer(frame.head(2), evaluations=60).players.names == ("size",)
-
-
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_columns_that_a_function_ignores_are_named_with_a_hint_at_the_target() -> None:
-    frame = FRAME.assign(
-        dear=PRICE > 250, label=[f"house {k % 101}" for k in range(len(FRAME))], rooms=PRICE
-    )
-
-    def predict(rows: pd.DataFrame) -> Any:
-        share = 1 / (1 + np.exp((80 - rows["size"].to_numpy()) / 25))
-        share = np.where(rows["renovated"].isna() | (rows["town"] == "Oslo"), share, share / 2)
-        return np.stack((1 - share, share), 1)
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        ms.Explainer(predict, frame, candidates=["gaussian"])
-    ignored = [text for each in caught if "permuted among" in (text := str(each.message))]
-    assert len(ignored) == 1
-    assert "among 120 rows: ['rooms', 'dear', 'label']. If the target is among them" in ignored[0]
 
 
 def test_a_model_no_value_function_is_better_for_is_warned_of() -> None:

@@ -215,16 +215,19 @@ class Codebook:
             }
         )
 
-    def never_repeated(self, x: Float[Tensor, "rows columns"]) -> list[str]:
-        """Columns of text and of whole numbers that hold another value in each of many rows."""
-        if len(x) < _LEAST_IDENTIFIED:
-            return []
-        return [
+    def warn_of_identifiers(self, x: Float[Tensor, "rows columns"]) -> None:
+        """Warn of columns of text and of whole numbers that hold another value in each row."""
+        names = [
             str(own.name)
             for own, codes in zip(self._coded, x.T, strict=True)
             if own.column.kind == "categorical" or types.is_integer_dtype(own.values.cells.dtype)
-            if len(codes.unique()) == len(x)
+            if len(codes.unique()) == len(x) >= _LEAST_IDENTIFIED
         ]
+        if names:
+            warn(
+                f"No value repeats in columns {shown(names)}: where they number or name the rows, "
+                "leave them out of the game by `left_out`, or drop them."
+            )
 
     def with_constants(self) -> "Codebook":
         """The same with the constant columns behind the others: players, or of a group's player.

@@ -274,15 +274,14 @@ class Codebook:
     def from_dict(cls, plain: Mapping[str, Any]) -> "Codebook":
         """The codebook that `to_dict` wrote.
 
-        A codebook of polars is one of pandas where polars is not installed.
-
-            >>> import json
-            >>> frame = pd.DataFrame({"age": [30, 20, 40]})
-            >>> written = json.dumps(Codebook.fit(frame).to_dict())
-            >>> Codebook.from_dict(json.loads(written)).rows(frame).flatten()
-            tensor([1., 0., 2.])
+        >>> import json
+        >>> frame = pd.DataFrame({"age": [30, 20, 40]})
+        >>> written = json.dumps(Codebook.fit(frame).to_dict())
+        >>> Codebook.from_dict(json.loads(written)).rows(frame).flatten()
+        tensor([1., 0., 2.])
 
         Raises:
+            ImportError: it is of a frame of polars, which is not installed.
             ValueError: something else wrote it, or it is damaged.
         """
         try:
@@ -294,6 +293,8 @@ class Codebook:
             cells = {name: form.restore(name, cells) for name, cells in held}
             left_out = [from_plain(name) for name in plain["left_out"]]
             return cls(form, coded, cells, plain["groups"], left_out)
+        except ImportError:
+            raise
         # Damaged entries make pandas and polars fail in any way.
         except Exception as error:
             raise ValueError(

@@ -3,7 +3,6 @@
 import json
 import pickle
 import shutil
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -119,14 +118,3 @@ def test_rows_of_a_frame_are_stored_with_their_own_values(tmp_path: Path, frame:
     one, other = (pd.DataFrame(each.features()) for each in (found, explanation))
     assert one.astype(object).equals(other.astype(object))
     assert "d" not in json.dumps(found.schema.to_dict()["vocabularies"])
-
-
-def test_frames_of_polars_are_read_where_polars_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    explanation = of_table(slice(1, 3), pl.from_pandas(TABLE))
-    explanation.save(tmp_path / "rows.zarr")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    found = ms.Explanation.load(tmp_path / "rows.zarr")
-    one, other = (pd.DataFrame(each.features()) for each in (found, explanation))
-    assert one.astype(object).equals(other.astype(object))

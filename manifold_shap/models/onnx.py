@@ -117,27 +117,21 @@ def _typed(array: np.ndarray, wanted: Any) -> np.ndarray:
     """The array in the type of an input.
 
     Raises:
-        ValueError: text where the input takes numbers, or missing ones where it takes whole ones.
+        ValueError: text for numbers, or fractions or missing numbers for whole ones.
     """
     dtype = np.dtype(_TYPES[wanted.type])
     if dtype.kind == "O":
         import pandas as pd
 
         return np.where(pd.isna(array), "", array.astype(str)).astype(object)
-    is_whole, fractional = dtype.kind in "iub", array.dtype.kind == "f"
-    if is_whole and fractional and not np.isfinite(array).all():
-        problem = "missing or infinite numbers"
-    elif is_whole and fractional and dtype.kind != "b" and (array != np.rint(array)).any():
-        problem = "fractions"
-    else:
-        try:
-            if is_whole and array.dtype.kind in "iubf":
-                like = torch.from_numpy(np.zeros(0, dtype)).dtype
-                array = whole(torch.from_numpy(array.copy()), like).numpy()
-            return np.ascontiguousarray(array, dtype=dtype)
-        except (TypeError, ValueError):
-            problem = "text"
-    raise ValueError(
-        f"Expected numbers for the input {wanted.name!r} of the ONNX model, which is "
-        f"{wanted.type}, but got {problem}."
-    )
+    if dtype.kind in "iub" and array.dtype.kind in "iubf":
+        with np.errstate(invalid="ignore"):
+            odd = ~np.isfinite(array) if dtype.kind == "b" else array % 1 != 0
+        if odd.any():
+            raise ValueError(
+                f"Expected whole numbers for the input {wanted.name!r} of the ONNX model, which is "
+                f"{wanted.type}, but got fractions, missing or infinite numbers."
+            )
+        like = torch.from_numpy(np.zeros(0, dtype)).dtype
+        array = whole(torch.from_numpy(array.copy()), like).numpy()
+    return np.ascontiguousarray(array, dtype=dtype)

@@ -10,11 +10,6 @@ from torch import Tensor
 from manifold_shap.models.outputs import as_outputs
 from manifold_shap.models.rows import described
 
-# What to do where a call has too many rows.
-_SMALLER = (
-    "give a smaller `batch_size`, to the estimator, or to the model by `ms.as_model(model, x, "
-    "batch_size=16)`."
-)
 # Rows per call of a model on a CPU, and elements of these rows: the layers of a network of pictures
 # hold some ten times as many numbers.
 CPU_ROWS, CPU_ELEMENTS = 4096, 2**23
@@ -106,8 +101,8 @@ class Predictor(ABC):
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise type(error)(
                     f"Expected memory for {self.name} to take {described(rows)} in a call but "
-                    f"there is not enough ({first}); "
-                    + (_SMALLER if count > 1 else "let go of other things there, or use another.")
+                    f"there is not enough ({first}); give a smaller `batch_size`, to the "
+                    "estimator, or to the model by `ms.as_model(model, x, batch_size=16)`."
                 ) from error
             if "NotFitted" in type(error).__name__ or "no trained model" in first:  # catboost's.
                 raise ValueError(

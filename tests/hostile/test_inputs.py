@@ -336,12 +336,6 @@ FILES: Sequence[Row] = [
         "mine explainer",
     ),
     (
-        "a model that nests without end",
-        lambda: ms.load_model(written("m.json", "[" * 100_000)),
-        ValueError,
-        "m.json nests",
-    ),
-    (
         "a model that is cut short",
         lambda: ms.load_model(written("m.txt", "tree\nversion=v4\nnum_class=10000000000\n")),
         ValueError,

@@ -24,6 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap import candidates
 from manifold_shap.models import as_model
 from manifold_shap.models.kinds import predictor_of
 from manifold_shap.tables.codebook import Codebook
@@ -327,15 +328,21 @@ def test_a_model_gives_what_its_library_gives(make: Callable[[], Case]) -> None:
 
 
 @every_case
-def test_a_model_of_codes_gives_the_same(make: Callable[[], Case]) -> None:
+@pytest.mark.filterwarnings("ignore:Of the candidates no value function is clearly better")
+def test_a_model_and_its_table_need_nothing_else(
+    make: Callable[[], Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "_PAIRS", 24)
     case = case_of(make)
-    codebook = Codebook.fit(case.frame)
     returns = "values" if "function" in make.__name__ else None
-    scale = "values" if case.returns == "values" else "probabilities"
-    for batch_size in (None, 50):
-        model = as_model(case.model, codebook, returns=returns, batch_size=batch_size)
-        assert model.returns == case.returns
-        assert_same(model(codebook.rows(case.frame), scale=scale), case)
+    explainer = ms.Explainer(
+        case.model, case.frame, returns=returns, candidates=["gaussian"], model_batch_size=50
+    )
+    explanation = explainer(case.frame[:3], evaluations=30)
+    assert explainer.model.returns == case.returns
+    assert_same(explanation.prediction, case._replace(expected=case.expected[:3]))
+    total = explanation.base + explanation.phi.sum(1)
+    torch.testing.assert_close(total.double(), explanation.prediction.double(), rtol=0, atol=1e-5)
 
 
 @every_case

@@ -50,13 +50,6 @@ def test_a_damaged_store_is_refused_whatever_is_wrong_with_it(
         ms.Explanation.load(store)
 
 
-def test_every_kind_of_nan_is_saved_as_one(tmp_path: Path, saved: Path) -> None:
-    explanation = ms.Explanation.load(saved)
-    unknown = -torch.full_like(explanation.standard_error, torch.nan)
-    replace(explanation, standard_error=unknown).save(tmp_path / "nan.zarr")
-    assert bool(ms.Explanation.load(tmp_path / "nan.zarr").standard_error.isnan().all())
-
-
 class RunsCode:
     """Unpickling it calls `Path.touch`."""
 

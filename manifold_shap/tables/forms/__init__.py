@@ -61,5 +61,6 @@ def form_from_dict(plain: Mapping[str, Any]) -> Form:
         ImportError: it is of polars, which is not installed.
         KeyError, TypeError, ValueError: something else wrote it.
     """
-    forms = {"pandas": PandasForm, "polars": NarwhalsForm, "array": ArrayForm}
-    return forms[plain["library"]].from_dict(plain)
+    forms: dict[str, Any] = {"pandas": PandasForm, "polars": NarwhalsForm, "array": ArrayForm}
+    form: Form = forms[plain["library"]].from_dict(plain)
+    return form

@@ -90,11 +90,13 @@ class NarwhalsForm(Form):
         if dtype.is_float() or (dtype.is_integer() and None not in cells):
             return pd.Series(column.to_numpy())
         if dtype.is_integer() and not isinstance(dtype, _WIDE):
-            return pd.Series(pd.array(cells, dtype=type(dtype).__name__))
+            nullable: Any = type(dtype).__name__
+            return pd.Series(cells, dtype=nullable)
         if isinstance(dtype, nw.Enum):
             return pd.Series(pd.Categorical(cells, dtype.categories, ordered=True))
         if isinstance(dtype, nw.Datetime | nw.Duration):
-            found, zone = pd.Series(column.to_numpy()), getattr(dtype, "time_zone", None)
+            found: Any = pd.Series(column.to_numpy())
+            zone = getattr(dtype, "time_zone", None)
             return found.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else found
         return pd.Series(cells, dtype=object)
 

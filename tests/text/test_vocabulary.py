@@ -2,7 +2,6 @@
 
 import json
 import unicodedata
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -174,12 +173,6 @@ def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:
         ms.Vocabulary.load(tmp_path / "none.json")
 
 
-def test_known_texts_are_encoded_without_a_warning() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ms.Vocabulary.fit(TEXTS).encode(TEXTS)
-
-
 VOCABULARY = ms.Vocabulary(["good", "bad"])
 
 
@@ -192,9 +185,7 @@ VOCABULARY = ms.Vocabulary(["good", "bad"])
         (lambda: ms.Vocabulary.fit(["a", None]), r"`texts\[1\]` to be text but got None"),
         (lambda: ms.Vocabulary.fit(["a"], size=2), "`size` .* from 3 .* got 2"),
         (lambda: ms.Vocabulary(["a", "a"]), r"distinct tokens but got \['a'\]"),
-        (lambda: ms.Vocabulary(["a"], "no"), "`lowercase` to be true or false"),
         (lambda: VOCABULARY.encode(["good"], 0), "`length` .* at least 1 but got 0"),
-        (lambda: VOCABULARY.encode(["good"], truncate=1), "`truncate` to be true or false"),
         (lambda: VOCABULARY.decode([[2.0, 4.0]]), "from 0 to 3, .* row 0 has 4 in place 1"),
         (lambda: VOCABULARY.words([[2.0], [0.5]]), "row 1 has 0.5 in place 0"),
         (lambda: VOCABULARY.words([2.0]), r"shape \(rows, length\) but got \(1,\)"),

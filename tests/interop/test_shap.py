@@ -64,7 +64,9 @@ def explained(groups: bool = False) -> ms.Explanation:
 
 
 def test_columns_are_numbers_or_text(shap: Any) -> None:
-    data, (_, frame) = explained().to_shap().data, people()
+    theirs, (_, frame) = explained().to_shap(), people()
+    np.testing.assert_array_equal(theirs.base_values, explained().base)
+    data = theirs.data
     assert data.shape == (ROWS, 4)
     np.testing.assert_allclose(data[:, 0].astype(float), frame["age"])
     assert data[:, 2].tolist() == frame["colour"].fillna("missing").tolist()

@@ -284,19 +284,6 @@ def test_a_url_of_a_store_is_written_and_read(whole: dict[str, bytes]) -> None:
     assert torch.equal(ms.Explanation.load(url).phi, loaded.phi)
 
 
-def test_rows_of_a_block_are_sent_and_no_others(path: Path) -> None:
-    rows = torch.from_numpy(np.tile(ROWS.numpy(), (1, 1000)))
-    executor, size = Elsewhere(), rows[:BLOCK].numpy().nbytes
-    wide = ms.Players(list("abcd"), torch.arange(4000) % 4)
-    value = ms.as_value_function(narrow, rows, players=wide)
-    run(path, value=value, x=rows, executor=executor)
-    assert size < max(executor.sent) < size * 1.3
-
-
-def narrow(x: Tensor, mask: Tensor) -> Tensor:
-    return game(x[:, :4], mask)
-
-
 def test_few_blocks_are_on_their_way_at_once(path: Path) -> None:
     waiting = set[Future]()
     most = list[int]()
@@ -472,14 +459,11 @@ class Scaled:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"x": -ROWS}, "x or labels"),
         ({"x": torch.cat((ROWS[:-1], ROWS[:1]))}, r"x or labels\. Give"),
         ({"labels": range(1, 23)}, r"x or labels\. Give"),
-        ({"block": 7}, r"block\. Give"),
         ({"seed": 1}, r"seed, phi\. Give"),
         ({"audit": 3}, r"audit\. Give"),
         ({"estimator": partial(ms.permutation_shapley, permutations=6)}, "permutations"),
-        ({"estimator": ms.exact_shapley}, "estimator"),
         ({"value": Scaled(1.1)}, r"phi, prediction\."),
         ({"value": lambda x, mask: game(x, mask)[..., :2]}, "outputs"),
     ],

@@ -384,12 +384,3 @@ def test_names_and_margins_of_classes_are_refused_and_the_advice_works(
         as_model(case.model.predict, codebook, returns="values")
     numbers = as_model(lambda rows: case.model.predict(rows) == 1, codebook, returns="values")
     assert numbers(codebook.rows(case.frame)).shape == (ROWS, 1)
-
-
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_a_method_of_a_table_knows_the_order_of_its_columns() -> None:
-    model = LinearRegression().fit(NUMBERS, np.stack((TARGET, -TARGET), 1))
-    turned = NUMBERS[NUMBERS.columns[::-1]]
-    explainer = ms.Explainer(model.predict, turned, candidates=["gaussian"])
-    explanation = explainer(turned.head(3), evaluations=20)
-    np.testing.assert_allclose(explanation.prediction, model.predict(NUMBERS.head(3)))

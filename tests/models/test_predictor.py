@@ -166,15 +166,6 @@ def test_each_of_several_labels_is_an_output(name: str) -> None:
     assert value.outputs == ("0", "1")
 
 
-def test_labels_of_more_than_two_classes_have_an_output_for_each() -> None:
-    labels = np.stack((LABEL, LABEL + (FRAME["d"] > 1)), 1)
-    forest = RandomForestClassifier(5, random_state=0).fit(FRAME, labels)
-    model = as_model(forest, CODEBOOK)
-    assert model.classes == ("0", "1: 0", "1: 1", "1: 2")
-    first, second = forest.predict_proba(FRAME)
-    np.testing.assert_allclose(model(CODES), np.concatenate((first[:, 1:], second), 1))
-
-
 @pytest.mark.parametrize("objective", ["estimator", "booster"])
 def test_probabilities_that_do_not_sum_to_one_are_values(objective: str) -> None:
     own = {"objective": "multiclassova", "min_child_samples": 2, "verbose": -1}
@@ -202,18 +193,6 @@ def test_a_classifier_that_does_not_say_its_classes(named: bool) -> None:
     assert model.classes == (("no", "yes") if named else ("0", "1"))
     expected = torch.from_numpy(inner.predict_proba(FRAME))
     torch.testing.assert_close(model(CODES, scale="probabilities"), expected)
-
-
-def test_names_of_outputs_are_those_of_the_frame_or_the_caller() -> None:
-    def model(frame: pd.DataFrame) -> pd.DataFrame:
-        return pd.DataFrame({"mass": frame["a"], "width": frame["d"]})
-
-    assert as_model(model, CODEBOOK, returns="values").classes == ("mass", "width")
-    given = as_model(model, CODEBOOK, ["kg", "cm"], returns="values")
-    assert given.classes == ("kg", "cm")
-    two = np.stack((FRAME["a"], FRAME["d"]), 1)
-    regressor = LinearRegression().fit(FRAME, two)
-    assert as_model(regressor, CODEBOOK, ["mass", "width"]).classes == ("mass", "width")
 
 
 def test_an_estimator_of_ones_own_gets_the_frame_as_it_is() -> None:

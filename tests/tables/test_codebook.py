@@ -2,7 +2,6 @@
 
 import copy
 import datetime as dt
-import itertools
 import json
 import pickle
 import warnings
@@ -38,32 +37,23 @@ def arrow(kind: pa.DataType) -> pd.ArrowDtype:
 
 # Of each dtype of pandas: cells, and what may be missing.
 PANDAS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
-    "int8": ("int8", st.integers(-128, 127), []),
     "int64": ("int64", whole, []),
     "uint64": ("uint64", st.integers(0, 2**64 - 1), []),
-    "float16": ("float16", small, [np.nan]),
-    "float32": ("float32", st.floats(-1e6, 1e6, width=32), [np.nan]),
     "float64": ("float64", floats, [np.nan]),
     "bool": ("bool", st.booleans(), []),
     "Int64": ("Int64", whole, [pd.NA]),
-    "UInt8": ("UInt8", st.integers(0, 255), [pd.NA]),
     "Float32": ("Float32", small, [pd.NA]),
     "boolean": ("boolean", st.booleans(), [pd.NA]),
     "string python": (pd.StringDtype("python"), texts, [pd.NA]),
-    "string pyarrow": (pd.StringDtype("pyarrow"), texts, [pd.NA]),
     "str": (pd.StringDtype(na_value=np.nan), texts, [np.nan]),
     "object text": (object, texts, [None, np.nan, pd.NA]),
     "mixed": (object, st.one_of(texts, st.booleans(), st.integers(0, 2), small), [None, np.nan]),
-    "objects of ints": (object, st.integers(-(2**70), 2**70), [None]),
     "date": (object, st.dates(dt.date(1800, 1, 1), dt.date(2200, 1, 1)), [None, pd.NaT]),
     "datetime object": (object, moments.map(lambda m: m.replace(tzinfo=OSLO)), [None]),
     "time": (object, st.times(), [None]),
     "Decimal": (object, decimals, [None]),
     "category of text": (pd.CategoricalDtype([*"dbca"]), st.sampled_from("abcd"), [np.nan]),
-    "category of ints": (pd.CategoricalDtype([3, 1, 2]), st.sampled_from([1, 2, 3]), [np.nan]),
     "ordered": (pd.CategoricalDtype([*"dbca"], True), st.sampled_from("abcd"), [np.nan]),
-    "datetime64[s]": ("datetime64[s]", moments.map(lambda m: m.replace(microsecond=0)), [pd.NaT]),
-    "datetime64[us]": ("datetime64[us]", moments, [pd.NaT]),
     "datetime64[ns]": ("datetime64[ns]", moments, [pd.NaT]),
     "datetime64[us, Oslo]": (
         "datetime64[us, Europe/Oslo]",
@@ -72,16 +62,11 @@ PANDAS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
     ),
     "timedelta64[us]": ("timedelta64[us]", durations, [pd.NaT]),
     "period": ("period[M]", moments.map(lambda m: pd.Period(m, "M")), [pd.NaT]),
-    "arrow int": (arrow(pa.int32()), st.integers(-99, 99), [pd.NA]),
-    "arrow float": (arrow(pa.float64()), floats, [pd.NA]),
     "arrow text": (arrow(pa.string()), texts, [pd.NA]),
-    "arrow bool": (arrow(pa.bool_()), st.booleans(), [pd.NA]),
     "arrow decimal": (arrow(pa.decimal128(9, 2)), decimals, [pd.NA]),
     "arrow timestamp": (arrow(pa.timestamp("us")), moments, [pd.NA]),
-    "arrow date": (arrow(pa.date32()), st.dates(dt.date(1800, 1, 1)), [pd.NA]),
 }
 POLARS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
-    "Int8": (pl.Int8, st.integers(-128, 127), [None]),
     "Int64": (pl.Int64, whole, [None]),
     "UInt64": (pl.UInt64, st.integers(0, 2**64 - 1), [None]),
     "Float32": (pl.Float32, st.floats(-1e6, 1e6, width=32), [None, float("nan")]),
@@ -92,11 +77,9 @@ POLARS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
     "Categorical": (pl.Categorical, texts, [None]),
     "Enum": (pl.Enum([*"dbca"]), st.sampled_from("abcd"), [None]),
     "Date": (pl.Date, st.dates(dt.date(1800, 1, 1), dt.date(2200, 1, 1)), [None]),
-    "Datetime ms": (pl.Datetime("ms"), moments, [None]),
     "Datetime ns": (pl.Datetime("ns"), moments, [None]),
     "Datetime zone": (pl.Datetime("us", "Europe/Oslo"), moments, [None]),
     "Time": (pl.Time, st.times(), [None]),
-    "Duration": (pl.Duration("us"), durations, [None]),
     "Null": (pl.Null, st.none(), [None]),
 }
 ARRAYS = ("float32", "float64", "int8", "int64", "uint64", "bool", "M8[s]")
@@ -198,13 +181,11 @@ LATE = [dt.datetime(2300, 1, 1), dt.datetime(9999, 1, 1, 12), None]
     "column",
     [
         pd.Series([moment and moment.date() for moment in LATE], dtype=object),
-        pd.Series(LATE, dtype=object),
         pd.Series([moment and moment.replace(tzinfo=dt.UTC) for moment in LATE], dtype=object),
         pd.Series(LATE, dtype=arrow(pa.timestamp("us"))),
-        pd.Series(LATE, dtype="datetime64[s]"),
         pd.Series([pd.Period("2300-01-01", "h"), pd.Period("9999-01-01 12:00", "h"), pd.NaT]),
     ],
-    ids=["date", "datetime", "datetime of a zone", "arrow", "seconds", "period"],
+    ids=["date", "datetime of a zone", "arrow", "period"],
 )
 def test_dates_beyond_the_nanoseconds_of_pandas(column: pd.Series) -> None:
     frame = pd.DataFrame({"own": column, "other": range(3)})
@@ -342,14 +323,6 @@ def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
     assert drawn.isin(often).mean() == pytest.approx(share, abs=4 * (share / 20_000) ** 0.5)
 
 
-def test_text_that_is_numbers_stays_text() -> None:
-    frame = pd.DataFrame({"code": ["10", "9", "9.50", "-1"]})
-    codebook = Codebook.fit(frame)
-    assert codebook.rows(frame).flatten().tolist() == [3, 1, 2, 0]
-    assert codebook.schema.columns[0].kind == "continuous"
-    same(codebook.frame(codebook.rows(frame)), frame)
-
-
 def test_columns_that_hold_one_value_do_not_play() -> None:
     frame = pd.DataFrame({"a": [1, 2], "one": ["x", "x"], "none": [None, None], "id": [7, 8]})
     codebook = Codebook.fit(frame, left_out=["id"])
@@ -450,15 +423,6 @@ def test_threads_share_a_codebook() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(there_and_back, frames))
-
-
-def test_a_frame_that_is_refused_leaves_the_codebook_as_it_was() -> None:
-    frame = mixed_frame()
-    codebook = Codebook.fit(frame)
-    for wrong in (frame.assign(number=np.inf), frame.assign(number=1e300)):
-        with pytest.raises(ValueError, match=r"in row 0 \(60 of 60 rows\)"):
-            codebook.rows(wrong)
-    check_codebook(frame, codebook)
 
 
 def test_columns_are_matched_by_name_and_cells_by_value() -> None:
@@ -563,17 +527,8 @@ def test_damaged_plain_data_are_refused() -> None:
                 ValueError, match=r"written by `Codebook.to_dict` but it is damaged"
             ):
                 Codebook.from_dict(wrong)
-    cut = json.loads(json.dumps(plain))
-    cut["vocabularies"].pop()
     with pytest.raises(ValueError, match="it is damaged"):
-        Codebook.from_dict(cut)
-    for entry, key in itertools.product(plain["vocabularies"], ["name", "values", "counts"]):
-        damaged = [
-            {k: v for k, v in each.items() if each is not entry or k != key}
-            for each in plain["vocabularies"]
-        ]
-        with pytest.raises(ValueError, match="it is damaged"):
-            Codebook.from_dict({**plain, "vocabularies": damaged})
+        Codebook.from_dict({**plain, "vocabularies": plain["vocabularies"][:-1]})
 
 
 def test_what_cannot_be_written_is_said() -> None:

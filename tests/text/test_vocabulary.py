@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.segmentation import check_labels
@@ -129,29 +128,6 @@ def test_texts_of_no_one_and_many_tokens() -> None:
     assert vocabulary.encode([long]).shape == (1, 10_000)
     assert vocabulary.encode([""]).tolist() == [[0]]
     assert vocabulary.words(rows)[0].unique().tolist() == [-1]
-
-
-def test_words_and_sentences_are_players() -> None:
-    vocabulary = ms.Vocabulary.fit(TEXTS)
-    rows = vocabulary.encode(TEXTS)
-    worth = torch.arange(len(vocabulary)).float()
-
-    def game(x: Tensor, mask: Tensor) -> Tensor:
-        return (worth[x.long()][:, None] * mask).sum(-1, keepdim=True)
-
-    players = ms.Players.tokens(rows.shape[1])
-    value = ms.as_value_function(game, rows, players)
-    words = ms.exact_shapley(value.grouped(vocabulary.words, 8), rows)
-    assert words.counts.tolist() == [3, 8, 2]
-    labels = vocabulary.words(rows)
-    for row in range(3):
-        for k in range(int(words.counts[row])):
-            expected = rows[row][labels[row] == k].sum().float()
-            torch.testing.assert_close(words.phi[row, k, 0], expected)
-    sentences = ms.permutation_shapley(value.grouped(vocabulary.sentences, 4), rows)
-    assert sentences.counts.tolist() == [1, 4, 1]
-    with pytest.raises(ValueError, match=r"no padding \(0\) .* row 1 of|row 1 has none"):
-        ms.exact_shapley(value.grouped(vocabulary.words, 8), rows * torch.tensor([[1], [0], [1]]))
 
 
 def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:

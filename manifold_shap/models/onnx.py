@@ -46,7 +46,7 @@ class OnnxPredictor(Predictor):
                 f"Expected an ONNX model with inputs of types {list(_TYPES)} but got {unknown}."
             )
         sizes = [i.shape[0] for i in self._inputs if len(i.shape) > 1]
-        self.rows_in_call = next((size for size in sizes if isinstance(size, int)), None)
+        self._size = next((size for size in sizes if isinstance(size, int)), None)
         if len(self._inputs) > 1:
             self.columns = tuple(each.name for each in self._inputs)
         self._output, self._by_class = self._chosen(model.get_outputs())
@@ -71,6 +71,16 @@ class OnnxPredictor(Predictor):
         return {each.name: _typed(column, each)[:, None] for each, column in pairs}
 
     def ask(self, rows: dict[str, np.ndarray]) -> Any:
+        if self._size is None:
+            return self._run(rows)
+        count = len(next(iter(rows.values())))
+        # The last call is filled up by copies of the last row.
+        numbers = np.arange(-(-count // self._size) * self._size).clip(max=count - 1)
+        parts = numbers.reshape(-1, self._size)
+        answers = [self._run({name: each[k] for name, each in rows.items()}) for k in parts]
+        return np.concatenate(answers)[:count]
+
+    def _run(self, rows: dict[str, np.ndarray]) -> Any:
         (answer,) = self.model.run([self._output], rows)
         if not self._by_class:
             return answer

@@ -16,7 +16,6 @@ from manifold_shap.io.files import (
     load_checkpoint,
     remove,
     save_checkpoint,
-    swap_in,
     write_whole,
 )
 
@@ -157,20 +156,6 @@ def test_a_directory_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     remove(path)
     remove(path)
     assert not any(path.parent.iterdir())
-
-
-def test_a_directory_that_cannot_be_swapped_in_leaves_the_earlier_one(tmp_path: Path) -> None:
-    path = tmp_path / "results"
-    path.mkdir()
-    (path / "earlier").touch()
-    with pytest.raises(FileNotFoundError):
-        swap_in(tmp_path / "absent", path)
-    assert [entry.name for entry in tmp_path.rglob("*")] == ["results", "earlier"]
-    (tmp_path / "new").mkdir()
-    old = swap_in(tmp_path / "new", path)
-    assert old is not None
-    assert (old / "earlier").exists()
-    assert list(path.iterdir()) == []
 
 
 def test_digests_tell_apart_what_differs() -> None:

@@ -16,7 +16,7 @@ import xgboost
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -90,10 +90,6 @@ def polars_classifier() -> Case:
     return fitted(pipeline(LogisticRegression(max_iter=500)), pl.from_pandas(FRAME), LABEL)
 
 
-def pandas_histogram() -> Case:
-    return fitted(HistGradientBoostingClassifier(max_iter=5), TREES, LABEL)
-
-
 def pandas_regressor() -> Case:
     forest = RandomForestRegressor(5, random_state=0)
     return fitted(pipeline(forest), FRAME, TARGET, "predict")
@@ -148,12 +144,6 @@ def polars_xgboost_booster() -> Case:
     return Case(booster, pl.from_pandas(TREES), margins, "logits")
 
 
-def array_xgboost_booster() -> Case:
-    data = xgboost.DMatrix(NUMBERS.to_numpy(), TARGET)
-    booster = xgboost.train({"nthread": 1}, data, 5)
-    return Case(booster, NUMBERS.to_numpy(), booster.predict(data), "values")
-
-
 def pandas_lightgbm() -> Case:
     """Of text, which the user made categories of for the training."""
     model = lightgbm.LGBMClassifier(verbose=-1, **BOOSTED)
@@ -166,19 +156,9 @@ def polars_lightgbm() -> Case:
     return fitted(model, TREES, LABEL)._replace(frame=pl.from_pandas(TREES))
 
 
-def array_lightgbm() -> Case:
-    model = lightgbm.LGBMRegressor(verbose=-1, **BOOSTED)
-    return fitted(model, NUMBERS.to_numpy(), TARGET, "predict")
-
-
 def pandas_lightgbm_booster() -> Case:
     model = lightgbm.LGBMClassifier(verbose=-1, **BOOSTED).fit(TREES, LABEL)
     return Case(model.booster_, TREES, model.predict_proba(TREES), "probabilities")
-
-
-def polars_lightgbm_booster() -> Case:
-    model = lightgbm.LGBMRegressor(verbose=-1, **BOOSTED).fit(TREES, TARGET)
-    return Case(model.booster_, pl.from_pandas(TREES), model.predict(TREES), "values")
 
 
 def pandas_catboost() -> Case:
@@ -235,12 +215,6 @@ def array_onnx() -> Case:
     return Case(session, table, model.predict_proba(table), "probabilities")
 
 
-def array_onnx_regressor() -> Case:
-    model = LinearRegression().fit(NUMBERS.to_numpy(), TARGET)
-    session = onnx(model, [("x", FloatTensorType([None, 3]))], False)
-    return Case(session, NUMBERS.to_numpy(), model.predict(NUMBERS.to_numpy()), "values")
-
-
 def network() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Dropout())
@@ -250,10 +224,6 @@ def pandas_torch() -> Case:
     module = network()
     logits = module.eval()(torch.from_numpy(NUMBERS.to_numpy("float32"))).detach()
     return Case(module.train(), NUMBERS, logits.softmax(-1).numpy(), "logits")
-
-
-def polars_torch() -> Case:
-    return pandas_torch()._replace(frame=pl.from_pandas(NUMBERS))
 
 
 def array_torch() -> Case:
@@ -287,12 +257,11 @@ def array_function() -> Case:
 
 
 CASES: list[Callable[[], Case]] = [
-    pandas_classifier, polars_classifier, pandas_histogram, pandas_regressor, polars_regressor,
+    pandas_classifier, polars_classifier, pandas_regressor, polars_regressor,
     array_regressor, array_pipeline, pandas_xgboost, polars_xgboost, array_xgboost,
-    pandas_xgboost_booster, polars_xgboost_booster, array_xgboost_booster, pandas_lightgbm,
-    polars_lightgbm, array_lightgbm, pandas_lightgbm_booster, polars_lightgbm_booster,
-    pandas_catboost, polars_catboost, array_catboost, pandas_plain_catboost, pandas_onnx,
-    polars_onnx, array_onnx, array_onnx_regressor, pandas_torch, polars_torch, array_torch,
+    pandas_xgboost_booster, polars_xgboost_booster, pandas_lightgbm,
+    polars_lightgbm, pandas_lightgbm_booster, pandas_catboost, polars_catboost, array_catboost,
+    pandas_plain_catboost, pandas_onnx, polars_onnx, array_onnx, pandas_torch, array_torch,
     pandas_function, polars_function, array_function,
 ]  # fmt: skip
 

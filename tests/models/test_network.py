@@ -63,26 +63,6 @@ def test_a_lack_of_memory_halves_batches_of_whole_numbers() -> None:
     assert torch.equal(explanation.phi, ms.exact_shapley(expected, TOKENS).phi)
 
 
-@pytest.mark.parametrize("module", [Words(), nn.Linear(3, 2)])
-def test_a_call_that_fails_leaves_the_next_as_they_were(module: nn.Module) -> None:
-    ask, failing = predictor_of(module), []
-
-    def fail(module: nn.Module, given: tuple[Tensor]) -> None:
-        if failing:
-            raise failing[0]
-
-    module.register_forward_pre_hook(fail)
-    rows = TOKENS.numpy()
-    for error in (torch.OutOfMemoryError("no room"), RuntimeError("can't allocate"),
-                  RuntimeError("CUDA error: launch timed out")):  # fmt: skip
-        failing.append(error)
-        with pytest.raises(RuntimeError, match=r"no room|can't allocate|timed out"):
-            ask(rows)
-        failing.clear()
-        expected = module(TOKENS.float() if isinstance(module, nn.Linear) else TOKENS)
-        assert torch.equal(ask(rows), expected)
-
-
 def test_whole_numbers_are_measurements_where_the_module_says_so() -> None:
     module = nn.Linear(3, 2)
     expected = module(TOKENS.float()).detach()

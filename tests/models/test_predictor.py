@@ -19,7 +19,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.models import Predictor, as_model, predictor_of
+from manifold_shap.models import as_model, predictor_of
 
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b c", "d"])
 LABEL = (FRAME["a"] > 0).to_numpy().astype(int)
@@ -210,23 +210,6 @@ def test_an_estimator_of_ones_own_gets_the_frame_as_it_is() -> None:
     plain = LinearRegression().fit(FRAME.to_numpy(), LABEL)
     own = torch.from_numpy(plain.predict(FRAME.to_numpy()))
     torch.testing.assert_close(predictor_of(plain)(FRAME), own, rtol=1e-12, atol=1e-12)
-
-
-def test_an_adapter_of_ones_own() -> None:
-    class Doubled(Predictor):
-        """Not among the known kinds: the caller makes it."""
-
-        returns = "values"
-
-        @classmethod
-        def takes(cls, model: Any) -> bool:
-            return False
-
-        def ask(self, rows: pd.DataFrame) -> Any:
-            return self.model * rows["a"]
-
-    found = as_model(Doubled(2, "values"), CODEBOOK)(CODES)
-    np.testing.assert_array_equal(found[:, 0], FRAME["a"] * 2)
 
 
 def test_probabilities_reach_the_value_function_exactly() -> None:

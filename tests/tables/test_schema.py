@@ -190,23 +190,6 @@ def test_impossible_columns(column: dict, message: str) -> None:
         Column("a", **column)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"age": [1.0, 2.0, np.inf, 3.0]}, "finite numbers in column 'age' but .* inf"),
-        ({"age": [1j, 2.0, 3.0, 4.0]}, "real numbers in column 'age' but it holds complex ones"),
-        ({"age": [[1], [2], [3], [4]]}, "single values in column 'age' but it holds list"),
-        (
-            {"age": [1, -np.inf, 3, 4], "rooms": [np.inf] * 4},
-            r"2 problems.\n1. .*column 'age' .*\n2. .*column 'rooms'",
-        ),
-    ],
-)
-def test_values_that_cannot_be_fitted(frame: pd.DataFrame, changed: dict, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        Schema.fit(frame.assign(**changed))
-
-
 def test_a_missing_number_is_told_by_a_second_element() -> None:
     frame = pd.DataFrame({"age": [20.0, None, 40.0, 60.0]})
     schema = Schema.fit(frame)

@@ -136,6 +136,8 @@ def test_amortized_values_are_the_same_in_any_batch(kind: str, tmp_path: Path) -
         explainer = networks.started(value)
     path = tmp_path / "phi.onnx"
     explainer.export(path)
+    about = {each.key: each.value for each in onnx.load(path).metadata_props}
+    assert json.loads(about["players"]) == list(value.players.names)
     run = onnx_run(path)
     for count in (1, 2, 33):
         some = x[torch.arange(count) % len(x)]

@@ -145,20 +145,3 @@ def check_text(name: str, value: Any, fix: str = "") -> str:
             "out."
         )
     return text
-
-
-def check_names(name: str, value: Any) -> tuple[str, ...]:
-    """A list of names as a tuple; one text would be a list of its letters.
-
-    >>> check_names("keep", ["id"])
-    ('id',)
-
-    Raises:
-        TypeError: `value` is no list of texts.
-    """
-    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if not (is_list and all(isinstance(each, str) for each in value)):
-        raise TypeError(
-            f"Expected `{name}` to list names but got {value!r:.100}; give them as in ['id']."
-        )
-    return tuple(value)

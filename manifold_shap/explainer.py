@@ -14,12 +14,11 @@ from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.frames import wide_columns, wide_frame
-from manifold_shap.models import FunctionPredictor, Model, as_model
+from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality, best, report
 from manifold_shap.saved import SavedExplainer
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.identifiers import warn_of_identifiers, warn_of_ignored
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values import ValueFunction
 
@@ -120,7 +119,9 @@ class Explainer(SavedExplainer):
         x = self.codebook.rows(frame)
         own = (classes, returns, model_batch_size, self.codebook)
         self.model = as_model(model, x[:_CHECKED_ROWS], *own)
-        _warn_of_columns(self.model, self.codebook, x, self.seed)
+        self.codebook.warn_of_identifiers(x)
+        if constants := list(self.codebook.constants):
+            warn(f"Columns that hold a single value have a share of exactly 0: {shown(constants)}.")
         space = _space(output, self.model, unit)
         parts = _parts(x, self.seed)
         self._probe = parts[0][:_PROBE_ROWS]
@@ -209,19 +210,6 @@ class Explainer(SavedExplainer):
             f"{shown(self.value.outputs, 10)} in {self.value.space.name!r}, by "
             f"{self.quality.chosen!r})"
         )
-
-
-def _warn_of_columns(model: Model, codebook: Codebook, x: Tensor, seed: int) -> None:
-    """Warn of columns that may be no features."""
-    warn_of_identifiers(codebook, x)
-    if codebook.constants:
-        warn(
-            f"Columns that hold a single value have a share of exactly 0: "
-            f"{shown(list(codebook.constants))}.",
-        )
-    # Other models were fitted to these columns, and refuse more.
-    if isinstance(model.predictor, FunctionPredictor):
-        warn_of_ignored(model, codebook, x, seed)
 
 
 def _shuffled(rows: int, seed: int) -> Tensor:

@@ -8,7 +8,6 @@ consolidated when all is done: a store without is not finished.
 """
 
 import json
-import os
 import pickle
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -133,17 +132,7 @@ def explain_rows(
     torch.Size([5, 3, 1])
     >>> place.cleanup()
     """
-    place = location("path", path, fix="it comes first, then the value function")
-    if not callable(estimator):
-        raise TypeError(
-            "Expected `estimator` to be a function from a value function and rows to an "
-            f"explanation, such as `ms.permutation_shapley`, but got {estimator!r:.100}."
-        )
-    if not (executor is None or hasattr(executor, "submit")):
-        raise TypeError(
-            "Expected `executor` to have a method `submit`, as those of `concurrent.futures`, but "
-            f"got {executor!r:.100}; `ThreadPoolExecutor(2)` is one of two threads."
-        )
+    place = location("path", path)
     again = check_flag("resume", resume), check_flag("overwrite", overwrite)
     check_whole("audit", audit, 0, fix="0 for none")
     # Once: a callable is tried out, and all blocks are to take it for the same.
@@ -192,15 +181,11 @@ def _as_rows(value: Any, x: Any) -> tuple[ValueFunction, Any, Any]:
         value = as_value_function(value, x)
         return value, value.rows(x), row_labels(x)
     x = stored(x, "x")
-    if isinstance(x, str | os.PathLike) or not hasattr(x, "__getitem__"):
-        raise TypeError(
-            f"Expected `x` to be rows that can be sliced but got {type(x).__name__}; "
-            f"{way_to_rows(x) or 'a tensor, an array or a data frame of numbers'}."
-        )
     if not np.shape(x) or np.shape(x)[0] == 0:
         raise ValueError(
             f"Expected `x` of shape (rows, *event), with at least one row, but got "
-            f"{tuple(np.shape(x))}; pass rows of the shape that `players` own."
+            f"{type(x).__name__} of shape {np.shape(x)}; "
+            f"{way_to_rows(x) or 'pass rows of the shape that `players` own'}."
         )
     return as_value_function(value, x[:1]), x, None
 
@@ -211,11 +196,6 @@ class _Rows:
     def __init__(self, x: Any, size: int, labels: Any) -> None:
         self.x, self.size = x, check_whole("block", size, fix="1024 rows suit most tables")
         count = np.shape(x)[0]
-        if not (labels is None or isinstance(labels, Iterable)):
-            raise TypeError(
-                f"Expected `labels` to list labels, one per row, but got {labels!r:.100}; leave "
-                "it out to have 0, 1, ..."
-            )
         self.labels = range(count) if labels is None else as_instances(labels)
         if len(self.labels) != count:
             raise ValueError(
@@ -299,9 +279,7 @@ class _Task:
             raise TypeError(
                 "Expected a value function and an estimator that can be sent to other processes "
                 f"but pickle refuses: {error}. Define functions and classes at the top level of a "
-                "module, not as a lambda or inside another function (`functools.partial` can be "
-                "sent). `explain_rows` with no `executor`, or with a `ThreadPoolExecutor`, sends "
-                "nothing."
+                "module, or give no `executor`, or a `ThreadPoolExecutor`, which sends nothing."
             ) from error
 
         def call(number: int, x: Any) -> Callable[[], bytes]:
@@ -322,15 +300,8 @@ def _elsewhere(task: bytes, number: int, rows: bytes) -> bytes:
 @lru_cache(maxsize=1)
 def _unpickled(task: bytes) -> _Task:
     """The task, which all blocks that a process explains share."""
-    try:
-        return pickle.loads(task)
-    except (AttributeError, ImportError) as error:
-        raise ValueError(
-            "Expected every worker process to be able to import the functions and classes of the "
-            f"value function and the estimator but one cannot: {error}. Define them in a module "
-            "that is installed where the processes run (what is typed into a notebook is none); "
-            "`explain_rows` with no `executor`, or with a `ThreadPoolExecutor`, sends nothing."
-        ) from error
+    found: _Task = pickle.loads(task)
+    return found
 
 
 def _blocks_at_once(value: ValueFunction, blocks: int) -> int:
@@ -475,11 +446,10 @@ class _Store:
                     f"differ: {', '.join(changed)}. Give the same ones again, or replace it with "
                     "overwrite=True."
                 )
+        if there is not None:
+            remove(place)
         plain = {"call": call} if columns is None else {"call": call, "schema": columns}
-        with _writing(place):
-            if there is not None:
-                remove(place)
-            _lay_out(place, rows, first, {name: json.dumps(each) for name, each in plain.items()})
+        _lay_out(place, rows, first, {name: json.dumps(each) for name, each in plain.items()})
         return cls(place, rows, first, kept)
 
     def write(self, number: int, found: Explanation) -> None:
@@ -496,14 +466,13 @@ class _Store:
                 "rows, so choose outputs by `value.select(...)` before."
             )
         where = self.rows.where(number)
-        with _writing(self.place):
-            for name, tensor in self._by_row(found).items():
-                self.arrays[name][where] = tensor.numpy()
-            labels = storage.label_array(tuple(self.rows.labels[where]))
-            kind = np.int64 if labels.dtype.kind == "M" else labels.dtype
-            self.arrays["instances"][where] = labels.astype(kind)
-            made_by = _made_by(found)
-            self.arrays["done"][number : number + 1] = np.array([json.dumps(made_by)], object)
+        for name, tensor in self._by_row(found).items():
+            self.arrays[name][where] = tensor.numpy()
+        labels = storage.label_array(tuple(self.rows.labels[where]))
+        kind = np.int64 if labels.dtype.kind == "M" else labels.dtype
+        self.arrays["instances"][where] = labels.astype(kind)
+        made_by = _made_by(found)
+        self.arrays["done"][number : number + 1] = np.array([json.dumps(made_by)], object)
         self.done[number] = made_by
 
     def finish(self, task: _Task, audit: int, progress: bool | None) -> None:
@@ -511,7 +480,8 @@ class _Store:
         import zarr
 
         if "made_by" not in self.group.attrs:
-            made_by = _joined([self.done[number] for number in sorted(self.done)])
+            blocks = [self.done[number] for number in sorted(self.done)]
+            made_by = _joined(blocks, self.first.players.by_row)
             made_by |= {"block": self.rows.size, "seed": task.seed}
             if audit:
                 chosen = chosen_rows(len(self.rows), min(audit, len(self.rows)), task.seed)
@@ -521,10 +491,8 @@ class _Store:
                 with _limited(task.threads):
                     measured = audit_of(found, task.value, None, task.seed, progress)
                 made_by["audit"] = measured.to_dict()
-            with _writing(self.place):
-                self.group.attrs["made_by"] = json.dumps(made_by)
-        with _writing(self.place):
-            zarr.consolidate_metadata(self.group.store, zarr_format=2)
+            self.group.attrs["made_by"] = json.dumps(made_by)
+        zarr.consolidate_metadata(self.group.store, zarr_format=2)
 
     def _by_row(self, found: Explanation) -> dict[str, Tensor]:
         """What a block has for each of its rows; all blocks have a covariance, say, or none."""
@@ -632,62 +600,38 @@ def _same(name: str, known: Any, entry: Any) -> bool:
 
 
 def _made_by(found: Explanation) -> dict[str, Any]:
-    """How a block was made: what adds up, and the rest by the number of players of its rows.
-
-    Where all rows have the same players, the number is left empty.
-    """
-    made_by = dict(found.made_by)
-    sums = {name: made_by.pop(name) for name in _SUMS if name in made_by}
+    """How a block was made; of rows of several numbers of players, by that number."""
     if not found.players.by_row:
-        return {"sums": sums, "": made_by}
+        return dict(found.made_by)
     counts = [str(count) for count in found.counts.unique().tolist()]
-
-    def of(count: str) -> dict[str, Any]:
-        return {
-            name: entry[count] if isinstance(entry, dict) and set(entry) == set(counts) else entry
-            for name, entry in made_by.items()
-        }
-
-    return {"sums": sums, **{count: of(count) for count in counts}}
+    return {
+        name: entry
+        if name in _SUMS or (isinstance(entry, dict) and set(entry) == set(counts))
+        else dict.fromkeys(counts, entry)
+        for name, entry in found.made_by.items()
+    }
 
 
-def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How all rows were made, from how the blocks were.
-
-    What differs between blocks of one call is the larger number, or a list; what differs between
-    rows of different numbers of players is by that number.
-    """
-    found = dict[str, dict[str, list[Any]]]()
-    for block in blocks:
-        for count, made_by in block.items():
-            for name, entry in made_by.items():
-                entries = found.setdefault(count, {}).setdefault(name, [])
-                if count == "sums" or entry not in entries:
-                    entries.append(entry)
-    sums = {name: sum(entries) for name, entries in found.pop("sums").items()}
-    joined = [{k: _one(each) for k, each in found[count].items()} for count in found]
-    made_by = dict[str, Any]()
-    for name in dict.fromkeys(name for each in joined for name in each):
-        entries = [each.get(name) for each in joined]
-        same = all(entry == entries[0] for entry in entries)
-        made_by[name] = entries[0] if same else dict(zip(found, entries, strict=True))
-    return {**made_by, **sums}
+def _joined(blocks: Sequence[Mapping[str, Any]], by_row: bool) -> dict[str, Any]:
+    """How all rows were made, from how the blocks were, where `by_row` by the number of players."""
+    joined = dict[str, Any]()
+    for name in dict.fromkeys(name for block in blocks for name in block):
+        entries = [block[name] for block in blocks if name in block]
+        if name in _SUMS:
+            joined[name] = sum(entries)
+        elif by_row:
+            counts = dict.fromkeys(count for entry in entries for count in entry)
+            by_count = {k: _one([each[k] for each in entries if k in each]) for k in counts}
+            one, *others = by_count.values()
+            joined[name] = by_count if any(each != one for each in others) else one
+        else:
+            joined[name] = _one(entries)
+    return joined
 
 
 def _one(entries: list[Any]) -> Any:
-    if len(entries) == 1:
-        return entries[0]
-    return max(entries) if all(isinstance(each, int | float) for each in entries) else entries
-
-
-@contextmanager
-def _writing(place: Location) -> Iterator[None]:
-    """Say of errors where they come from."""
-    try:
-        yield
-    except OSError as error:
-        raise type(error)(
-            error.errno,
-            f"Could not write {place} ({error.strerror or error}); free some space or choose "
-            "another place.",
-        ) from error
+    """What blocks of one call have in common: the larger number, or a list of what differs."""
+    distinct = [each for k, each in enumerate(entries) if each not in entries[:k]]
+    if len(distinct) == 1:
+        return distinct[0]
+    return max(distinct) if all(isinstance(each, int | float) for each in distinct) else distinct

@@ -180,7 +180,7 @@ def test_only_candidates_that_do_not_fit_the_table_are_left_out(
 
 
 @pytest.mark.filterwarnings("ignore:Of the candidates")
-@pytest.mark.parametrize("unit", [1e300])
+@pytest.mark.parametrize("unit", [1e100])
 def test_columns_of_any_size_are_explained_alike(unit: float) -> None:
     rng = np.random.default_rng(0)
     size = rng.normal(size=120)
@@ -198,7 +198,6 @@ def _share_of(unit: float, rows: pd.DataFrame) -> Any:
     return np.stack((1 - share, share), 1)
 
 
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
 def test_predictions_too_large_for_squared_errors_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"squares are finite, .* as large as .*e\+30.; have the"):
         ms.Explainer(lambda rows: rows["size"] * 1e300, FRAME, returns="values", candidates=FEW)
@@ -239,7 +238,6 @@ def test_a_regression_is_explained_in_its_own_values() -> None:
     assert explainer.value.space.name == "identity"
 
 
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
 def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     frame = FRAME.assign(country="Norway", size=FRAME["size"])
     model = HistGradientBoostingClassifier(max_iter=5, random_state=0)
@@ -259,7 +257,6 @@ def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     assert explanation.efficiency_gap < 1e-6
 
 
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
 @pytest.mark.filterwarnings("ignore:Columns that hold a single value")
 def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
     frame = FRAME.assign(country="Norway", year=2024)
@@ -283,7 +280,6 @@ def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
     assert names[-2:] == ("country", "year")
 
 
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
 @pytest.mark.filterwarnings("ignore:Columns that hold a single value")
 def test_constant_columns_belong_to_their_groups() -> None:
     frame = FRAME.assign(country="Norway", year=2024, month=1)
@@ -304,7 +300,6 @@ def test_constant_columns_belong_to_their_groups() -> None:
     assert cells["date"] == "year = 2024, month = 1"
 
 
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
 @pytest.mark.filterwarnings("ignore:Columns that hold a single value")
 def test_groups_and_orderings_may_name_constant_columns() -> None:
     frame = FRAME.assign(country="Norway", year=2024)
@@ -343,7 +338,7 @@ def test_groups_and_orderings_may_name_constant_columns() -> None:
     assert not calls
 
 
-@pytest.mark.filterwarnings("ignore:(Of the candidates|No prediction changes|Column .* has 120)")
+@pytest.mark.filterwarnings("ignore:(Of the candidates|Column .* has 120)")
 @pytest.mark.parametrize("numbers", [range(120), [f"house {k}" for k in range(120)]])
 def test_a_column_that_never_repeats_is_warned_of_and_may_be_left_out(numbers: Any) -> None:
     frame = FRAME[["size"]].assign(number=numbers)
@@ -361,25 +356,6 @@ def test_a_column_that_never_repeats_is_warned_of_and_may_be_left_out(numbers: A
         explainer = ms.Explainer(predict, frame, left_out=["number"], **settings)
     assert not any("repeats" in str(each.message) for each in caught)
     assert explainer(frame.head(2), evaluations=60).players.names == ("size",)
-
-
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_columns_that_a_function_ignores_are_named_with_a_hint_at_the_target() -> None:
-    frame = FRAME.assign(
-        dear=PRICE > 250, label=[f"house {k % 101}" for k in range(len(FRAME))], rooms=PRICE
-    )
-
-    def predict(rows: pd.DataFrame) -> Any:
-        share = 1 / (1 + np.exp((80 - rows["size"].to_numpy()) / 25))
-        share = np.where(rows["renovated"].isna() | (rows["town"] == "Oslo"), share, share / 2)
-        return np.stack((1 - share, share), 1)
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        ms.Explainer(predict, frame, candidates=["gaussian"])
-    ignored = [text for each in caught if "permuted among" in (text := str(each.message))]
-    assert len(ignored) == 1
-    assert "among 120 rows: ['rooms', 'dear', 'label']. If the target is among them" in ignored[0]
 
 
 def test_a_model_no_value_function_is_better_for_is_warned_of() -> None:
@@ -698,11 +674,6 @@ def test_swapped_arguments_and_single_rows_are_told_the_way(explainer: ms.Explai
         ms.Explainer(FRAME, TREES)
     with pytest.raises(TypeError, match=r"got pandas.Series; one row stays a frame by `frame\.loc"):
         explainer(FRAME.iloc[0])
-
-
-def test_a_list_of_dicts_is_no_table() -> None:
-    with pytest.raises(TypeError, match=r"`pandas.DataFrame\(records\)` makes a frame"):
-        ms.Explainer(TREES, FRAME.to_dict("records"))
 
 
 def test_names_of_classes_are_no_numbers() -> None:

@@ -20,7 +20,6 @@ from manifold_shap.data.splits import check_classes, check_numbers, split_rows
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.identifiers import warn_of_identifiers
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.rows import checked_rows
@@ -295,7 +294,7 @@ class TensorDataModule(ABC):
             fit = frame.iloc[train], self.groups, self.left_out, table.categorical
             codebook = Codebook.fit(*fit)
             x = codebook.rows(frame)
-            warn_of_identifiers(codebook, x)
+            codebook.warn_of_identifiers(x)
             return x, codebook.players, codebook
         frame = table.features
         schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)

@@ -1,9 +1,6 @@
 """Writes graphs to files of ONNX, for any runtime."""
 
 import importlib
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +33,12 @@ def export(what: Any, path: str | Path, opset: int | None = None) -> None:
             "written."
         )
     _check_packages()
-    opset = None if opset is None else _check_opset(opset)
+    if opset is not None:
+        import onnx
+
+        last = onnx.defs.onnx_opset_version()
+        fix = "leave it out for the one that torch prefers, or install another version of onnx"
+        check_whole("opset", opset, _FIRST_OPSET, last, fix)
     graph = graph_of(what)
     write_bytes(place, _onnx(graph, _traced(graph), opset))
 
@@ -50,14 +52,6 @@ def _check_packages() -> None:
                 f"Expected {name}, which makes ONNX files, to be installed; "
                 "`pip install 'manifold_shap[export]'`."
             ) from error
-
-
-def _check_opset(opset: Any) -> int:
-    import onnx
-
-    last = onnx.defs.onnx_opset_version()
-    fix = "leave it out for the one that torch prefers, or install another version of onnx"
-    return check_whole("opset", opset, _FIRST_OPSET, last, fix)
 
 
 def _traced(graph: Graph) -> ExportedProgram:
@@ -90,12 +84,11 @@ def _onnx(graph: Graph, program: ExportedProgram, opset: int | None) -> bytes:
     """
     names: Any = {"input_names": list(graph.inputs), "output_names": [graph.output]}
     try:
-        with _quietly():
-            made = torch.onnx.export(
-                program, (), dynamo=True, opset_version=opset, verbose=False, **names
-            )
-            assert made is not None
-            model = made.model_proto
+        made = torch.onnx.export(
+            program, (), dynamo=True, opset_version=opset, verbose=False, **names
+        )
+        assert made is not None
+        model = made.model_proto
     except Exception as error:  # Operators of the user's modules may have no translation.
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
@@ -117,7 +110,8 @@ def _onnx(graph: Graph, program: ExportedProgram, opset: int | None) -> bytes:
     _name_axes(model.graph)
     for node in model.graph.node:
         del node.metadata_props[:]
-    for key, text in _about(graph).items():
+    about = {"made_by": f"manifold_shap {__version__}", **graph.about}
+    for key, text in about.items():
         model.metadata_props.add(key=key, value=text)
     return model.SerializeToString()
 
@@ -132,19 +126,3 @@ def _name_axes(graph: Any) -> None:
         for side in each.type.tensor_type.shape.dim:
             if side.dim_param in named:
                 side.dim_param = named[side.dim_param]
-
-
-def _about(graph: Graph) -> dict[str, str]:
-    return {"made_by": f"manifold_shap {__version__}", **graph.about}
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """The context in which the optimiser does not log what it leaves as it is."""
-    logger = logging.getLogger("onnxscript")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

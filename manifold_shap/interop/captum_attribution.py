@@ -1,7 +1,6 @@
 """Gives estimators of Shapley values the interface of captum's attribution methods."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -9,7 +8,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_flag
 from manifold_shap.estimators import auto_shapley
 from manifold_shap.estimators.audit import accepted
 from manifold_shap.explanation import Explanation
@@ -102,25 +100,22 @@ class CaptumAttribution:
         Raises:
             TypeError: numbers that are not whole, inputs that are no tensor, or one of the
                 arguments that are none.
-            ValueError: several tensors of inputs, no rows, a target that is missing or that there
+            ValueError: several tensors of inputs, a target that is missing or that there
                 is not, or a mask that does not fit the inputs or the players.
         """
-        _check_none("baselines", baselines)
-        _check_none("additional_forward_args", additional_forward_args)
-        _check_none("n_samples", n_samples)
-        _check_none("perturbations_per_eval", perturbations_per_eval)
+        refused = (baselines, additional_forward_args, n_samples, perturbations_per_eval)
+        for (name, instead), given in zip(_ELSEWHERE.items(), refused, strict=True):
+            if given is not None:
+                raise TypeError(
+                    f"Expected no `{name}` but got {type(given).__name__}: {instead}; leave it out."
+                )
         x = _only("inputs", inputs).detach()
-        if len(x) == 0:
-            raise ValueError(
-                f"Expected at least one row in `inputs` but got shape {tuple(x.shape)}; leave out "
-                "batches of no rows."
-            )
         value = as_value_function(self.value, x)
         chosen = _targets(target, len(x), len(value.outputs))
         if feature_mask is not None:
             value = _grouped(value, x, _only("feature_mask", feature_mask))
         value, chosen = _of_targets(value, chosen)
-        shown = None if check_flag("show_progress", show_progress) else False
+        shown = None if show_progress else False
         explanation = self.estimator(value, x, **accepted(self.estimator, {"progress": shown}))
         # Explanations add constant columns behind those of the inputs.
         phi = by_element(explanation, shared=False)[:, : x.shape[1]].movedim(-1, 1)
@@ -140,19 +135,6 @@ class CaptumAttribution:
     def multiplies_by_inputs(self) -> bool:
         """Whether values are in the units of the outputs, as in captum; always."""
         return True
-
-    def __repr__(self) -> str:
-        made = self.estimator.func if isinstance(self.estimator, partial) else self.estimator
-        return f"CaptumAttribution({self.value!r:.100}, {getattr(made, '__name__', made)})"
-
-
-def _check_none(name: str, given: Any) -> None:
-    """Raise TypeError where an argument of captum's methods is given that has no meaning here."""
-    if given is not None:
-        raise TypeError(
-            f"Expected no `{name}` but got {type(given).__name__}: {_ELSEWHERE[name]}; leave it "
-            "out."
-        )
 
 
 def _only(name: str, given: Any) -> Tensor:

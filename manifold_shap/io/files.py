@@ -20,9 +20,6 @@ from torch import Tensor
 
 from manifold_shap._messages import check_text
 
-# Names of what is being written, removed or replaced: its own, a number, and `.old` where it stood
-# there before.
-_BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}(?P<old>\.old)?")
 # A path of this machine, or the text of a URL.
 Location = Path | str
 # A URL, be it one that `pathlib.Path` has cut.
@@ -92,7 +89,7 @@ def local_path(name: str, path: str | Path) -> Path:
     return Path(text)
 
 
-def location(name: str, path: str | Path, fix: str = "") -> Location:
+def location(name: str, path: str | Path) -> Location:
     """A path of this machine, or the text of a URL that fsspec knows.
 
     >>> location("path", "memory://results/rows.zarr")
@@ -101,13 +98,12 @@ def location(name: str, path: str | Path, fix: str = "") -> Location:
     Args:
         name: of the argument, for errors.
         path: text or a path.
-        fix: of another type, for errors.
 
     Raises:
         TypeError: `path` is something else.
         ValueError: a URL that `pathlib.Path` has cut.
     """
-    text = check_text(name, path, fix)
+    text = check_text(name, path)
     protocol, is_url, rest = text.partition("://")
     if is_url:
         return Path(rest).absolute() if protocol in ("file", "local") else text
@@ -209,17 +205,11 @@ def _beside(path: Path, suffix: str = "") -> Path:
 
 
 def remove(path: Location | None) -> None:
-    """Remove a file or a directory, as far as there is one and it can be removed.
-
-    A directory of this machine is never seen in part: it loses its name first.
-    """
+    """Remove a file or a directory, as far as there is one and it can be removed."""
     if isinstance(path, str):
         files, where = url_to_fs(path)
         files.rm(where, recursive=True)
     elif path is not None and path.is_dir() and not path.is_symlink():
-        if not _BESIDE.fullmatch(path.name):
-            with suppress(OSError):
-                path = path.rename(_beside(path))
         shutil.rmtree(path, ignore_errors=True)
     elif path is not None:
         with suppress(OSError):

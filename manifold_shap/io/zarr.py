@@ -92,13 +92,6 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     Raises:
         ValueError: the dataset is none of its making.
     """
-    import xarray as xr
-
-    if not isinstance(dataset, xr.Dataset):
-        raise TypeError(
-            f"Expected a dataset of xarray but got {type(dataset).__name__}; "
-            "`explanation.to_xarray()` makes one, and `Explanation.load` reads a store."
-        )
     found = dataset.attrs.get("format")
     if found != FORMAT:
         raise ValueError(

@@ -18,8 +18,7 @@ class NetworkPredictor(Predictor):
     """A torch module, in evaluation mode from now on and in each call, on rows on its own device.
 
     Fractions get the precision of the module. A tensor of whole numbers, such as the numbers of
-    tokens, stays whole; so do those of a frame or an array if the module takes them. Of a module
-    that `torch.export` made for a fixed number of rows, calls have so many.
+    tokens, stays whole; so do those of a frame or an array if the module takes them.
 
     >>> NetworkPredictor(nn.Linear(2, 1).requires_grad_(False))(torch.zeros(3, 2)).shape
     torch.Size([3, 1])
@@ -36,7 +35,6 @@ class NetworkPredictor(Predictor):
         # An exported program is in evaluation mode, and refuses to be put into it.
         with suppress(NotImplementedError):
             model.eval()
-        self.rows_in_call = _exported_rows(model)
         # Whether the module takes whole numbers as such; None until it was asked for some.
         self._whole: bool | None = None
 
@@ -110,16 +108,6 @@ class NetworkPredictor(Predictor):
         numbers = chain(self.module.parameters(), self.module.buffers())
         own = (each.dtype for each in numbers if each.is_floating_point())
         return next(own, otherwise or torch.get_default_dtype())
-
-
-def _exported_rows(module: nn.Module) -> int | None:
-    """How many rows each call of an exported module has; None where that is not fixed."""
-    graph = getattr(module, "graph", None)
-    for node in graph.nodes if isinstance(graph, torch.fx.Graph) else ():
-        if node.op == "placeholder" and isinstance(example := node.meta.get("val"), Tensor):
-            rows, *_ = example.shape
-            return rows if isinstance(rows, int) else None
-    return None
 
 
 class FunctionPredictor(Predictor):

@@ -148,18 +148,14 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
 
 def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
     """Raise ValueError unless there is a row of outputs for every row, one for every class."""
-    if raw.ndim > 2:
-        raise ValueError(
-            f"Expected the model to return a row of outputs for each of {rows} rows but got shape "
-            f"{tuple(raw.shape)}; make them one row, as by `lambda x: model(x).flatten(1)`."
-        )
     if raw.ndim != 2 or raw.shape[0] != rows or raw.shape[1] == 0:
         raise ValueError(
             "Expected the model to return a column for every class, of shape "
             f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for a regression, pass "
             "returns='values', as in `ms.Explainer(model, frame, returns='values')`; in place of "
             "numbers of classes pass the classifier itself, or its `predict_proba`; of two classes "
-            "return both columns, as by `numpy.column_stack((1 - p, p))`."
+            "return both columns, as by `numpy.column_stack((1 - p, p))`; several axes are one row "
+            "by `lambda x: model(x).flatten(1)`."
         )
     if raw.shape[1] == 1 and returns != "values":
         raise ValueError(

@@ -10,11 +10,6 @@ from torch import Tensor
 from manifold_shap.models.outputs import as_outputs
 from manifold_shap.models.rows import described
 
-# What to do where a call has too many rows.
-_SMALLER = (
-    "give a smaller `batch_size`, to the estimator, or to the model by `ms.as_model(model, x, "
-    "batch_size=16)`."
-)
 # Rows per call of a model on a CPU, and elements of these rows: the layers of a network of pictures
 # hold some ten times as many numbers.
 CPU_ROWS, CPU_ELEMENTS = 4096, 2**23
@@ -32,7 +27,6 @@ class Predictor(ABC):
         returns: what it returns, one of `RETURNS`; None where only its outputs tell.
         classes: names of its classes, or of the outputs of a regression; None where it has none.
         columns: names of the columns that it was fitted to, in order; None where it knows none.
-        rows_in_call: how many rows every call has to have; None where that is not fixed.
     """
 
     # Whether calls of more rows than a processor's cache holds cost more than they save.
@@ -40,7 +34,6 @@ class Predictor(ABC):
     returns: str | None = None
     classes: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
-    rows_in_call: int | None = None
 
     def __init__(self, model: Any, returns: str | None = None) -> None:
         self.model, self.returns = model, returns
@@ -100,14 +93,14 @@ class Predictor(ABC):
         """
         count, prepared = len(rows), self.prepared(rows)
         try:
-            answers = [self.ask(part) for part in _calls(prepared, count, self.rows_in_call)]
+            answer = self.ask(prepared)
         except Exception as error:  # A model may fail in any way.
             first = " ".join(str(error).split())[:500]
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 raise type(error)(
                     f"Expected memory for {self.name} to take {described(rows)} in a call but "
-                    f"there is not enough ({first}); "
-                    + (_SMALLER if count > 1 else "let go of other things there, or use another.")
+                    f"there is not enough ({first}); give a smaller `batch_size`, to the "
+                    "estimator, or to the model by `ms.as_model(model, x, batch_size=16)`."
                 ) from error
             if "NotFitted" in type(error).__name__ or "no trained model" in first:  # catboost's.
                 raise ValueError(
@@ -118,11 +111,8 @@ class Predictor(ABC):
                 f"Expected the model to take {described(rows)} but {self.name} failed with "
                 f"{type(error).__name__}: {first}"
             ) from error
-        found = [as_outputs(answer) for answer in answers]
-        self.classes = self.classes or found[0][1]
-        # What has filled up the last call goes.
-        outputs = found[0][0] if len(found) == 1 else torch.cat([each for each, _ in found])
-        outputs = outputs if self.rows_in_call is None else outputs[:count]
+        outputs, names = as_outputs(answer)
+        self.classes = self.classes or names
         if len(outputs) != count or outputs.ndim == 0:
             raise ValueError(
                 f"Expected a row of outputs for each of {count} rows but {self.name} returned "
@@ -135,16 +125,6 @@ class Predictor(ABC):
         if not self.in_small_calls or self.device(rows).type != "cpu":
             return max(1, len(rows))
         return max(1, min(CPU_ROWS, CPU_ELEMENTS // max(1, rows[:1].numel())))
-
-
-def _calls(rows: Any, count: int, size: int | None) -> list[Any]:
-    """Rows in calls of so many each; the last one is filled up by copies of the last row."""
-    if size is None:
-        return [rows]
-    numbers = torch.arange(-(-count // size) * size).clamp(max=count - 1).split(size)
-    if isinstance(rows, Tensor):
-        return [rows[some] for some in numbers]
-    return [{name: array[some.numpy()] for name, array in rows.items()} for some in numbers]
 
 
 def is_of(model: Any, package: str, names: Sequence[str]) -> bool:

@@ -215,16 +215,19 @@ class Codebook:
             }
         )
 
-    def never_repeated(self, x: Float[Tensor, "rows columns"]) -> list[str]:
-        """Columns of text and of whole numbers that hold another value in each of many rows."""
-        if len(x) < _LEAST_IDENTIFIED:
-            return []
-        return [
+    def warn_of_identifiers(self, x: Float[Tensor, "rows columns"]) -> None:
+        """Warn of columns of text and of whole numbers that hold another value in each row."""
+        names = [
             str(own.name)
             for own, codes in zip(self._coded, x.T, strict=True)
             if own.column.kind == "categorical" or types.is_integer_dtype(own.values.cells.dtype)
-            if len(codes.unique()) == len(x)
+            if len(codes.unique()) == len(x) >= _LEAST_IDENTIFIED
         ]
+        if names:
+            warn(
+                f"No value repeats in columns {shown(names)}: where they number or name the rows, "
+                "leave them out of the game by `left_out`, or drop them."
+            )
 
     def with_constants(self) -> "Codebook":
         """The same with the constant columns behind the others: players, or of a group's player.
@@ -271,15 +274,14 @@ class Codebook:
     def from_dict(cls, plain: Mapping[str, Any]) -> "Codebook":
         """The codebook that `to_dict` wrote.
 
-        A codebook of polars is one of pandas where polars is not installed.
-
-            >>> import json
-            >>> frame = pd.DataFrame({"age": [30, 20, 40]})
-            >>> written = json.dumps(Codebook.fit(frame).to_dict())
-            >>> Codebook.from_dict(json.loads(written)).rows(frame).flatten()
-            tensor([1., 0., 2.])
+        >>> import json
+        >>> frame = pd.DataFrame({"age": [30, 20, 40]})
+        >>> written = json.dumps(Codebook.fit(frame).to_dict())
+        >>> Codebook.from_dict(json.loads(written)).rows(frame).flatten()
+        tensor([1., 0., 2.])
 
         Raises:
+            ImportError: it is of a frame of polars, which is not installed.
             ValueError: something else wrote it, or it is damaged.
         """
         try:
@@ -291,6 +293,8 @@ class Codebook:
             cells = {name: form.restore(name, cells) for name, cells in held}
             left_out = [from_plain(name) for name in plain["left_out"]]
             return cls(form, coded, cells, plain["groups"], left_out)
+        except ImportError:
+            raise
         # Damaged entries make pandas and polars fail in any way.
         except Exception as error:
             raise ValueError(

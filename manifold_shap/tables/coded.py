@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
-from manifold_shap.tables.drawing import ValueOf, value_of
+from manifold_shap.tables.drawing import NearestCategory, NearestNumber, value_of
 from manifold_shap.tables.encoding import encode_values, fit_column
 from manifold_shap.tables.forms.base import Codes, Form
 from manifold_shap.tables.plain import from_plain, to_plain
@@ -65,7 +64,7 @@ class CodedColumn:
         return self.values.name
 
     @cached_property
-    def nearest(self) -> ValueOf:
+    def nearest(self) -> NearestNumber | NearestCategory:
         """From elements to codes of values of training."""
         trained = len(self.counts)
         missing = np.flatnonzero(self.values.missing[:trained])
@@ -78,7 +77,10 @@ class CodedColumn:
             TypeError, ValueError: values that cannot be encoded; nothing is added then.
         """
         keys, missing = self._form.keys(column)
-        codes = self._lookup.find(keys, missing)
+        index, known, absent = self._lookup
+        codes, present = absent[missing], missing == 0
+        found = index.get_indexer(pd.Index(keys[present], dtype=keys.dtype))
+        codes[present] = np.append(known, -1)[found]
         rows = np.flatnonzero(codes < 0)
         if len(rows):
             number, first = numbered(keys[rows], missing[rows])
@@ -88,7 +90,7 @@ class CodedColumn:
             start = len(self.values)
             self._add(more, new)
             codes[rows] = start + number
-            self._lookup.add(keys[rows[first]], missing[rows[first]], start)
+            del self._lookup
         return codes
 
     def only(self, codes: Codes) -> tuple[Codes, "CodedColumn"]:
@@ -108,15 +110,15 @@ class CodedColumn:
         """The column that `to_dict` wrote."""
         name, counts = from_plain(plain["name"]), np.array(plain["counts"], dtype=np.int64)
         values = values_of(form, name, form.restore(name, plain["values"]))
-        if counts.ndim != 1 or len(counts) > len(values):
-            raise ValueError(f"{counts.size} counts for {len(values)} values of column {name!r}")
         return cls(form, values, column, counts)
 
     @cached_property
-    def _lookup(self) -> "_Lookup":
-        lookup = _Lookup()
-        lookup.add(*self._form.keys(self.values.native), 0)
-        return lookup
+    def _lookup(self) -> tuple[pd.Index, Codes, Codes]:
+        """Keys of values and their codes, and a code for each kind of missing cell, -1 for none."""
+        keys, missing = self._form.keys(self.values.native)
+        codes, present, absent = np.arange(len(keys)), missing == 0, np.full(6, -1)
+        absent[missing[~present]] = codes[~present]
+        return pd.Index(keys[present], dtype=keys.dtype), codes[present], absent
 
     def _add(self, more: Values, new: Codes) -> None:
         where = rows_with(new)
@@ -127,38 +129,6 @@ class CodedColumn:
         self.values = values_of(self._form, self.name, native)
         self.elements = torch.cat([self.elements, torch.from_numpy(elements)])
         self.unknown = np.append(self.unknown, unknown)
-
-
-class _Lookup:
-    """Codes of keys, of any number of them, in blocks that double in size.
-
-    So that keys which are met one at a time cost little, and one block is searched mostly.
-    """
-
-    def __init__(self) -> None:
-        self._blocks: list[tuple[pd.Index, Codes]] = []
-        self._missing = np.full(6, -1, dtype=np.int64)
-
-    def find(self, keys: NDArray[Any], missing: NDArray[np.int8]) -> Codes:
-        """The code of each key, -1 where there is none."""
-        codes = self._missing[missing]
-        for index, known in self._blocks:
-            left = np.flatnonzero((codes < 0) & (missing == 0))
-            if len(left) == 0:
-                break
-            found = index.get_indexer(pd.Index(keys[left], dtype=keys.dtype))
-            codes[left] = np.where(found < 0, -1, known[found])
-        return codes
-
-    def add(self, keys: NDArray[Any], missing: NDArray[np.int8], start: int) -> None:
-        """Number these keys from `start` on."""
-        codes = start + np.arange(len(keys))
-        self._missing[missing[missing > 0]] = codes[missing > 0]
-        index, own = pd.Index(keys[missing == 0], dtype=keys.dtype), codes[missing == 0]
-        while self._blocks and len(self._blocks[-1][0]) <= len(index):
-            last, known = self._blocks.pop()
-            index, own = last.append(index), np.append(known, own)
-        self._blocks.append((index, own))
 
 
 def _check_count(name: Any, count: int) -> None:

@@ -1,11 +1,9 @@
 """Finds the observed value that drawn elements of a column stand for."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -13,17 +11,7 @@ from manifold_shap.tables.forms.base import Codes
 from manifold_shap.tables.schema import Column
 
 
-class ValueOf(ABC):
-    """From the elements of a column to codes of values of training."""
-
-    @abstractmethod
-    def __call__(
-        self, elements: Float[Tensor, "*batch width"], u: Float[Tensor, "*batch"]
-    ) -> Float[Tensor, "*batch"]:
-        """Codes; `u` are uniform numbers."""
-
-
-class NearestNumber(ValueOf):
+class NearestNumber:
     """The nearest of the numbers of training, or a missing cell.
 
     Boundaries are the middles between neighbouring numbers: as trees have them, so that a drawn
@@ -53,7 +41,7 @@ class NearestNumber(ValueOf):
         return codes.masked_fill(elements[..., 1] >= 0.5, self.missing)
 
 
-class NearestCategory(ValueOf):
+class NearestCategory:
     """The category with the largest element.
 
     Of several that are as near, and of the values that share one, by how often they occur.
@@ -114,7 +102,7 @@ class NearestCategory(ValueOf):
 
 def value_of(
     column: Column, elements: NDArray[np.float32], missing: Codes, counts: Codes
-) -> ValueOf:
+) -> NearestNumber | NearestCategory:
     """How elements of a column become codes.
 
     Args:

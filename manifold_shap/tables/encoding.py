@@ -19,9 +19,6 @@ MOST_CATEGORIES = 100
 # Text that is written as numbers is taken for numbers where it has as many distinct values.
 _LEAST_NUMERALS = 4
 
-# Minutes from 1970 that 64 bits hold as microseconds: until the year 294246.
-_MOST_MINUTES = np.iinfo(np.int64).max // 60_000_000
-
 
 def fit_column(values: Values, codes: Codes, forced: bool = False) -> Column:
     """The column that these values make, with the mean and scale of these cells.
@@ -102,14 +99,10 @@ def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
 
 
 def _dates(days: NDArray[np.float64]) -> pd.Series:
-    """Days since 1970 as moments, to the minute: in single precision they are right to seconds.
-
-    Moments beyond those that pandas can hold are the last or the first of these.
-    """
+    """Days since 1970 as moments, to the minute: in single precision they are right to seconds."""
     present = np.isfinite(days)
     found = np.full(len(days), np.datetime64("NaT"), "M8[us]")
-    minutes = np.rint(days[present] * 1440).clip(-_MOST_MINUTES, _MOST_MINUTES)
-    found[present] = minutes.astype(np.int64).astype("M8[m]")
+    found[present] = np.rint(days[present] * 1440).astype(np.int64).astype("M8[m]")
     return pd.Series(found)
 
 
@@ -142,11 +135,8 @@ def _standardised(column: Column, values: Values, where: Where) -> NDArray[np.fl
             f"{values.labels[odd if odd.any() else ~odd][0]!r} "
             f"{where(odd if odd.any() else ~odd)}; convert or correct these cells."
         )
-    # By a power of two, which changes no digit: differences of the largest numbers overflow.
-    unit = -int(np.frexp(column.scale)[1])
     with np.errstate(over="ignore"):
-        centred = np.ldexp(numbers, unit) - np.ldexp(column.mean, unit)
-        standard = (centred / np.ldexp(column.scale, unit)).astype(np.float32)
+        standard = ((numbers - column.mean) / column.scale).astype(np.float32)
     bad = np.isinf(standard)
     if bad.any():
         raise ValueError(
@@ -164,11 +154,7 @@ def _moments(numbers: NDArray[np.float64]) -> tuple[float, float]:
     # The computed spread of a constant column is rounding noise, not exactly 0.
     if present.min() == present.max():
         return float(present[0]), 1.0
-    # By a power of two, which changes no digit: squares of 1e200 overflow, those of 1e-200 vanish.
-    unit = int(np.frexp(np.abs(present).max())[1])
-    scaled = np.ldexp(present, -unit)
-    mean, spread = (float(np.ldexp(each, unit)) for each in (scaled.mean(), scaled.std()))
-    return mean, spread if spread != 0 else 1.0
+    return float(present.mean()), float(present.std())
 
 
 def _most_frequent(labels: list[str], values: Values, codes: Codes) -> Sequence[str]:

@@ -15,7 +15,7 @@ from manifold_shap.tables.encoding import decode_column, encode_values, fit_colu
 from manifold_shap.tables.forms import form_of
 from manifold_shap.tables.forms.base import check_columns
 from manifold_shap.tables.schema import OTHER, Column
-from manifold_shap.tables.vocabulary import distinct, rows_with, texts
+from manifold_shap.tables.vocabulary import distinct, rows_with
 
 
 def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) -> tuple[Column, ...]:
@@ -23,7 +23,9 @@ def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) ->
     rows = form_of(frame)
     form = rows if categories_from is None else form_of(categories_from)
     check_columns(rows.columns, form.columns)
-    check_known(categorical, texts(form.columns), "`categorical` to name columns of the table")
+    check_known(
+        categorical, list(map(str, form.columns)), "`categorical` to name columns of the table"
+    )
     whole = form.read(frame if categories_from is None else categories_from)
     own = whole if categories_from is None else form.read(frame)
     triples = zip(form.columns, whole, own, strict=True)
@@ -41,10 +43,8 @@ def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) ->
 
 def encode(frame: Any, columns: Sequence[Column]) -> Float[Tensor, "rows width"]:
     """See `Schema.encode`."""
-    if isinstance(frame, pd.DataFrame) and frame.empty:
-        return torch.zeros(0, sum(column.width for column in columns))
     form = form_of(frame)
-    cells = dict(zip(texts(form.columns), form.read(frame), strict=True))
+    cells = dict(zip(map(str, form.columns), form.read(frame), strict=True))
     check_columns(list(cells), [column.name for column in columns])
 
     def block(column: Column) -> Any:
@@ -66,11 +66,9 @@ def encode(frame: Any, columns: Sequence[Column]) -> Float[Tensor, "rows width"]
     return torch.from_numpy(np.concatenate(all_at_once(block, columns), axis=1))
 
 
-def decode(x: Any, columns: Sequence[Column]) -> pd.DataFrame:
+def decode(x: Tensor, columns: Sequence[Column]) -> pd.DataFrame:
     """See `Schema.decode`."""
     stops = np.cumsum([column.width for column in columns])
-    if not isinstance(x, Tensor):
-        raise TypeError(f"Expected `x` to be a tensor but got {type(x).__name__}.")
     if x.ndim != 2 or x.shape[1] != stops[-1]:
         raise ValueError(
             f"Expected `x` of shape (rows, {stops[-1]}) but got {tuple(x.shape)}; "

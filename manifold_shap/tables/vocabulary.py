@@ -1,7 +1,7 @@
 """Finds the distinct values of a column, and what each is as a number and as text."""
 
 import numbers as python_numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -163,7 +163,7 @@ def numbers_of(values: pd.Series) -> NDArray[np.float64] | None:
         return _numerals(values)
     if kind not in (*NUMBERS, "time", "empty"):
         return None
-    scalar = _seconds if kind == "time" else _float
+    scalar = _seconds if kind == "time" else float
     pairs = zip(values, values.isna(), strict=True)
     return np.array([np.nan if absent else scalar(value) for value, absent in pairs])
 
@@ -189,11 +189,6 @@ def label_of(value: Any) -> str:
         return np.format_float_positional(value + 0.0, trim="-")
     text = str(value)
     return text.removesuffix(" 00:00:00") if isinstance(value, pd.Timestamp) else text
-
-
-def texts(names: Sequence[Any]) -> tuple[str, ...]:
-    """Names of columns as text."""
-    return tuple(str(name) for name in names)
 
 
 def _order(values: Values) -> Codes:
@@ -233,13 +228,6 @@ def _moment(value: Any) -> np.datetime64:
 
 def _seconds(value: Any) -> float:
     return float(value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6)
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf if value > 0 else -np.inf
 
 
 def _numerals(values: pd.Series) -> NDArray[np.float64] | None:

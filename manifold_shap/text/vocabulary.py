@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
-from manifold_shap._messages import check_flag, check_text, warn
+from manifold_shap._messages import warn
 from manifold_shap.io.files import write_whole
 from manifold_shap.players import Players
 from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, normalized, tokens_of
@@ -57,7 +57,7 @@ class Vocabulary:
         check_distinct((*_SPECIAL, *known), "tokens")
         self.tokens = (*_SPECIAL, *known)
         check_whole("the number of tokens", len(self.tokens), most=_MOST_TOKENS)
-        self.lowercase = check_flag("lowercase", lowercase)
+        self.lowercase = lowercase
         self._number = {token: number for number, token in enumerate(self.tokens)}
         self._is_word = torch.tensor([False, True, *map(is_word, known)])
         self._ends = torch.tensor([False, False, *map(ends_sentence, known)])
@@ -77,7 +77,6 @@ class Vocabulary:
             ValueError: no text, or none with a token; a size below 3.
         """
         size = check_whole("size", size, len(_SPECIAL) + 1, _MOST_TOKENS)
-        lowercase = check_flag("lowercase", lowercase)
         found: Counter[str] = Counter()
         for text in check_texts(texts):
             found.update(tokens_of(text.lower() if lowercase else text))
@@ -118,7 +117,7 @@ class Vocabulary:
         longest = max(map(len, lists))
         length = max(longest, 1) if length is None else check_whole("length", length)
         long = [k for k, tokens in enumerate(lists) if len(tokens) > length]
-        if not check_flag("truncate", truncate) and long:
+        if long and not truncate:
             raise ValueError(
                 f"Expected texts of at most `length` = {length} tokens but text {long[0]} has "
                 f"{len(lists[long[0]])}, one of {len(long)} that are longer; give a length up to "
@@ -213,14 +212,9 @@ class Vocabulary:
             FileNotFoundError: no file is there.
             ValueError: it is damaged, or something else.
         """
-        path = Path(check_text("path", path))
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"Expected a vocabulary at {path} but no file is there; `vocabulary.save` writes "
-                "one."
-            )
+        text = Path(path).read_text(encoding="utf-8")
         try:
-            plain = json.loads(path.read_text(encoding="utf-8"))
+            plain = json.loads(text)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"its format is {plain['format']!r:.50}")
             return cls(plain["tokens"], plain["lowercase"])

@@ -136,6 +136,8 @@ def test_amortized_values_are_the_same_in_any_batch(kind: str, tmp_path: Path) -
         explainer = networks.started(value)
     path = tmp_path / "phi.onnx"
     explainer.export(path)
+    about = {each.key: each.value for each in onnx.load(path).metadata_props}
+    assert json.loads(about["players"]) == list(value.players.names)
     run = onnx_run(path)
     for count in (1, 2, 33):
         some = x[torch.arange(count) % len(x)]
@@ -145,28 +147,10 @@ def test_amortized_values_are_the_same_in_any_batch(kind: str, tmp_path: Path) -
         torch.testing.assert_close(phi.sum(1), change, rtol=1e-4, atol=1e-5)
 
 
-def test_the_empty_anchor_needs_no_network(exported: Callable[[str], Path]) -> None:
-    value, x = made("mlp, probability")
-    mask = torch.zeros(len(x), 1, 4, dtype=torch.bool)
-    v = onnx_run(exported("mlp, probability"))({"x": x, "mask": mask})
-    assert torch.equal(v[:, 0], value.expectation.expand(len(x), -1))
-    assert (value.surrogate(x, mask) != v).all()
-
-
 def test_some_outputs_of_a_surrogate(tmp_path: Path) -> None:
     value, x = made("mlp, probability")
     value.select([1]).export(tmp_path / "v.onnx")
     check(value, x, tmp_path / "v.onnx", value.select([1]))
-
-
-@pytest.mark.slow
-def test_some_outputs_of_an_explainer(tmp_path: Path) -> None:
-    value, x = made("convolution")
-    brief: Any = {"accelerator": "cpu", "limit_train_batches": 2}
-    rows = examples.normal(40, 4, 2).unflatten(1, (1, 2, 2))
-    explainer = ms.fit_amortized(value, rows, outputs=[1], hidden=[32], max_epochs=1, trainer=brief)
-    explainer.export(tmp_path / "phi.onnx")
-    torch.testing.assert_close(onnx_run(tmp_path / "phi.onnx")({"x": x}), explainer(x).float())
 
 
 def test_a_file_says_what_it_is(exported: Callable[[str], Path]) -> None:
@@ -185,13 +169,6 @@ def test_a_file_says_what_it_is(exported: Callable[[str], Path]) -> None:
     assert json.loads(about["outputs"]) == list(value.outputs)
     assert (about["output_space"], about["model"]) == ("identity", "input: values")
     assert str(ROOT).encode() not in path.read_bytes()
-
-
-@pytest.mark.slow
-def test_an_opset_is_that_of_the_file(tmp_path: Path) -> None:
-    made("series")[0].export(tmp_path / "v.onnx", opset=18)
-    model = onnx.load(tmp_path / "v.onnx")
-    assert {(each.domain, each.version) for each in model.opset_import} == {("", 18)}
 
 
 def test_the_value_function_stays_as_it_was(exported: Callable[[str], Path]) -> None:

@@ -4,6 +4,7 @@ One table: what is done in an empty folder, the type of the error, and words tha
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,19 @@ def streamed(path: Any = "s.zarr", x: Any = X, **settings: Any) -> int:
     estimator = partial(ms.permutation_shapley, permutations=2)
     call = {"estimator": estimator, "block": 2, "progress": False, **settings}
     return ms.explain_rows(path, imputed(), x, **call)
+
+
+def half_stored() -> str:
+    """The store of a call that failed after its first block."""
+
+    def fails(value: Any, x: Tensor, seed: int) -> ms.Explanation:
+        if torch.equal(x[0], X[2]):
+            raise MemoryError
+        return ms.permutation_shapley(value, x, permutations=2, seed=seed)
+
+    with suppress(MemoryError):
+        streamed(estimator=fails)
+    return "s.zarr"
 
 
 def random_model() -> Callable[[Tensor], Tensor]:
@@ -336,12 +350,6 @@ FILES: Sequence[Row] = [
         "mine explainer",
     ),
     (
-        "a model that nests without end",
-        lambda: ms.load_model(written("m.json", "[" * 100_000)),
-        ValueError,
-        "m.json nests",
-    ),
-    (
         "a model that is cut short",
         lambda: ms.load_model(written("m.txt", "tree\nversion=v4\nnum_class=10000000000\n")),
         ValueError,
@@ -392,6 +400,24 @@ MANY_ROWS: Sequence[Row] = [
         lambda: streamed(estimator=partial(ms.permutation_shapley, permutations=2, outputs=1)),
         ValueError,
         "outputs block",
+    ),
+    (
+        "a store that is not finished",
+        lambda: ms.Explanation.load(half_stored()),
+        ValueError,
+        "s.zarr 1 of its 2 blocks resume=True",
+    ),
+    (
+        "other settings on resume",
+        lambda: streamed(half_stored(), seed=1, resume=True),
+        ValueError,
+        "s.zarr differ seed overwrite=True",
+    ),
+    (
+        "other data on resume",
+        lambda: streamed(half_stored(), x=torch.cat((X[:1], -X[1:])), resume=True),
+        ValueError,
+        "s.zarr differ x overwrite=True",
     ),
 ]
 COMMANDS: Sequence[Row] = [

@@ -1,7 +1,7 @@
 """Shapley values and interactions as shapiq's, and its plots of them."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -52,13 +52,6 @@ def test_interactions_are_those_of_its_own_computation(shapiq: Any, index: str) 
         )
 
 
-def test_all_parts_sum_to_the_prediction(shapiq: Any) -> None:
-    x = uniform(1, 5)
-    found = ms.shapley_interactions(table(5), x, index="k-SII")
-    total = sum(found.to_shapiq(0, 1).dict_values.values())
-    assert total == pytest.approx(found.shapley.prediction[0, 1].item(), abs=1e-5)
-
-
 def test_what_is_sampled_is_called_estimated(shapiq: Any) -> None:
     sampled = ms.permutation_shapley(table(6), uniform(1, 6), permutations=8)
     assert sampled.to_shapiq(0, 0).estimated
@@ -87,27 +80,6 @@ def test_players_are_those_of_the_row(shapiq: Any) -> None:
     assert counts == [3, 1, 4, 3, 2]
     pairs = ms.shapley_interactions(Ragged(), Ragged.some_rows())
     assert [pairs.to_shapiq(row, "tanh").n_players for row in range(5)] == counts
-
-
-@pytest.mark.parametrize(
-    ("draw", "axes"),
-    [
-        (lambda values, names: values.plot_waterfall(names, show=False), 1),
-        (lambda values, names: values.plot_force(names, show=False), 1),
-        (lambda values, names: values.plot_network(feature_names=names, show=False), 1),
-        (lambda values, names: values.plot_si_graph(feature_names=names, show=False), 1),
-        (lambda values, names: values.plot_stacked_bar(feature_names=names, show=False), 1),
-        (lambda values, names: values.plot_upset(feature_names=names, show=False), 2),
-    ],
-    ids=["waterfall", "force", "network", "si_graph", "stacked_bar", "upset"],
-)
-@pytest.mark.filterwarnings("ignore")  # Of these plots.
-def test_its_plots_draw_interactions(shapiq: Any, draw: Callable[..., Any], axes: int) -> None:
-    found = ms.shapley_interactions(table(4), uniform(1, 4), index="k-SII")
-    draw(found.to_shapiq(0, 0), list(found.players.names))
-    drawn = plt.gcf()
-    assert len(drawn.axes) >= axes
-    assert any(each.has_data() or each.texts or each.patches for each in drawn.axes)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -102,22 +102,9 @@ def test_blocks_are_what_the_estimator_gives_for_them(
     made_by = loaded.made_by
     assert made_by["evaluations"] == len(ROWS) * 4 * 3
     assert (made_by["permutations"], made_by["seed"], made_by["block"]) == (4, 3, BLOCK)
-    again = path.with_name("again.zarr")
-    run(again, value=value, seed=4)
-    assert not torch.equal(ms.Explanation.load(again).phi, loaded.phi)
 
 
-def test_one_block_is_what_the_estimator_alone_saves(path: Path) -> None:
-    run(path, estimator=ms.exact_shapley, block=64)
-    alone = ms.exact_shapley(game, ROWS)
-    streamed = ms.Explanation.load(path)
-    assert streamed.made_by == {**alone.made_by, "block": 64, "seed": 0}
-    one, other = (each.to_xarray().drop_attrs() for each in (alone, streamed))
-    assert one.identical(other)
-
-
-@pytest.mark.parametrize("exact_first", [True, False])
-@pytest.mark.parametrize("space", ["ilr", "probability"])
+@pytest.mark.parametrize(("space", "exact_first"), [("ilr", True), ("probability", False)])
 def test_blocks_may_be_exact_or_sampled(
     path: Path, make_value: Callable[..., ms.ValueFunction], exact_first: bool, space: str
 ) -> None:
@@ -221,22 +208,6 @@ def test_a_callable_is_tried_out_once_and_all_blocks_take_it_for_the_same(path: 
     assert isinstance(ms.Explanation.load(path).made_by["auto"], str)
 
 
-def test_rows_may_have_several_axes(path: Path) -> None:
-    x = ROWS[:20].reshape(5, 1, 4, 4)
-    players = ms.Players(["left", "right"], torch.tensor([0, 0, 1, 1]).expand(1, 4, 4))
-    value = ms.as_value_function(lambda x, mask: x.sum((1, 2, 3))[:, None, None] * mask, x, players)
-    run(path, value=value, x=x, block=2, estimator=ms.exact_shapley)
-    assert torch.equal(ms.Explanation.load(path).x, x)
-
-
-@pytest.mark.parametrize("rows", [slice(6, 13), slice(None, None, 5), slice(-3, None)])
-def test_some_rows_of_a_store_can_be_read(path: Path, rows: slice) -> None:
-    run(path)
-    part, loaded = ms.Explanation.load(path, rows), ms.Explanation.load(path)
-    assert part.instances == tuple(range(22)[rows])
-    assert torch.equal(part.phi, loaded.phi[rows])
-
-
 def test_an_estimator_that_changes_its_mind_about_outputs_is_refused(path: Path) -> None:
     def estimator(value: Any, x: Tensor) -> ms.Explanation:
         return FEW(value if len(x) != 6 else value.select([0]), x)
@@ -311,19 +282,6 @@ def test_a_url_of_a_store_is_written_and_read(whole: dict[str, bytes]) -> None:
     assert run(url, seed=1, overwrite=True) == len(ROWS)
     loaded.save(url)
     assert torch.equal(ms.Explanation.load(url).phi, loaded.phi)
-
-
-def test_rows_of_a_block_are_sent_and_no_others(path: Path) -> None:
-    rows = torch.from_numpy(np.tile(ROWS.numpy(), (1, 1000)))
-    executor, size = Elsewhere(), rows[:BLOCK].numpy().nbytes
-    wide = ms.Players(list("abcd"), torch.arange(4000) % 4)
-    value = ms.as_value_function(narrow, rows, players=wide)
-    run(path, value=value, x=rows, executor=executor)
-    assert size < max(executor.sent) < size * 1.3
-
-
-def narrow(x: Tensor, mask: Tensor) -> Tensor:
-    return game(x[:, :4], mask)
 
 
 def test_few_blocks_are_on_their_way_at_once(path: Path) -> None:
@@ -403,9 +361,15 @@ def test_every_core_explains_a_block(path: Path) -> None:
 
 
 @pytest.mark.parametrize("calls", [1, 2])
-def test_interruptions_change_no_byte(path: Path, whole: dict[str, bytes], calls: int) -> None:
-    with pytest.raises(KeyboardInterrupt, match=r"of 22 rows are kept .* resume=True"):
-        run(path, estimator=Stops(calls))
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("no luck")])
+def test_interruptions_change_no_byte(
+    path: Path, whole: dict[str, bytes], calls: int, error: BaseException
+) -> None:
+    kept = pytest.raises(type(error), match=r"of 22 rows are kept .* resume=True")
+    with Threads(1) as executor, kept:
+        run(path, estimator=Stops(calls, error), executor=executor)
+    if calls == 2:  # As of a process that was killed.
+        (path / "phi" / "1.0.0").write_bytes(b"torn")
     with pytest.raises(KeyboardInterrupt):
         run(path, estimator=Stops(2), resume=True)
     assert run(path, resume=True) == len(ROWS) - 8 * calls
@@ -419,18 +383,6 @@ def test_a_store_that_is_not_finished_says_so(path: Path) -> None:
     for rows in (None, slice(2)):
         with pytest.raises(ValueError, match=r"2 of its 3 blocks are explained.*resume=True"):
             ms.Explanation.load(path, rows)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("no luck")])
-def test_an_executor_is_interrupted_as_this_process_is(
-    path: Path, whole: dict[str, bytes], error: BaseException
-) -> None:
-    with Threads(1) as executor:
-        with pytest.raises(type(error)) as raised:
-            run(path, estimator=Stops(2, error), executor=executor)
-        assert isinstance(raised.value, KeyboardInterrupt) or "8 of 22" in error.__notes__[0]
-    assert run(path, resume=True, executor=Elsewhere()) == 14
-    assert contents(path) == whole
 
 
 class AtOnce(Threads):
@@ -471,14 +423,6 @@ def test_calls_that_an_executor_loses_are_told(path: Path) -> None:
     assert run(path, resume=True) == 14
 
 
-def test_a_block_that_was_half_written_is_explained_again(
-    path: Path, left: Path, whole: dict[str, bytes]
-) -> None:
-    (left / "phi" / "2.0.0").write_bytes(b"torn")
-    assert run(path, resume=True) == 6
-    assert contents(path) == whole
-
-
 def test_a_store_that_was_not_laid_out_is_begun_again(
     path: Path, left: Path, whole: dict[str, bytes]
 ) -> None:
@@ -496,8 +440,10 @@ def test_an_earlier_explanation_is_replaced_if_told_to(path: Path, whole: dict[s
     assert len(ms.Explanation.load(path).phi) == 3
     assert run(path, overwrite=True) == len(ROWS)
     assert contents(path) == whole
+    loaded = ms.Explanation.load(path)
     assert run(path, seed=1, resume=True, overwrite=True) == len(ROWS)
     assert ms.Explanation.load(path).made_by["seed"] == 1
+    assert not torch.equal(ms.Explanation.load(path).phi, loaded.phi)
 
 
 class Scaled:
@@ -513,14 +459,11 @@ class Scaled:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"x": -ROWS}, "x or labels"),
         ({"x": torch.cat((ROWS[:-1], ROWS[:1]))}, r"x or labels\. Give"),
         ({"labels": range(1, 23)}, r"x or labels\. Give"),
-        ({"block": 7}, r"block\. Give"),
         ({"seed": 1}, r"seed, phi\. Give"),
         ({"audit": 3}, r"audit\. Give"),
         ({"estimator": partial(ms.permutation_shapley, permutations=6)}, "permutations"),
-        ({"estimator": ms.exact_shapley}, "estimator"),
         ({"value": Scaled(1.1)}, r"phi, prediction\."),
         ({"value": lambda x, mask: game(x, mask)[..., :2]}, "outputs"),
     ],
@@ -574,14 +517,6 @@ def test_where_nobody_looks_there_is_a_line_a_minute(
 # Errors.
 
 
-@pytest.mark.parametrize("calls", [0, 1, 2])
-def test_errors_of_the_estimator_are_not_those_of_a_disk(path: Path, calls: int) -> None:
-    error = OSError(5, "the licence server is down")
-    with pytest.raises(OSError, match="licence") as raised:
-        run(path, estimator=Stops(calls, error))
-    assert raised.value is error
-
-
 @pytest.mark.parametrize("executor", [None, Elsewhere()])
 def test_no_space_says_so_and_finished_rows_stay(
     path: Path, full_disk: Callable[[], AbstractContextManager[None]], executor: Executor | None
@@ -592,19 +527,10 @@ def test_no_space_says_so_and_finished_rows_stay(
     again = partial(run, path, x=rows, block=600, resume=True)
     with (
         full_disk(),
-        pytest.raises(OSError, match=r"(?s)Could not write .*rows\.zarr.*600 of 1320.*resume=True"),
+        pytest.raises(OSError, match=r"(?s)too large.*600 of 1320 rows.*rows\.zarr.*resume=True"),
     ):
         again()
     assert again(executor=executor) == 1320 - 600
-
-
-def test_a_folder_without_permission_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(PermissionError, match=r"Could not write .*rows.zarr \(Permission denied\)"):
-        run(path)
 
 
 @pytest.mark.parametrize(
@@ -612,21 +538,16 @@ def test_a_folder_without_permission_says_so(path: Path, monkeypatch: pytest.Mon
     [
         ({"block": 0}, r"`block` .* at least 1 but got 0"),
         ({"audit": -1}, r"`audit` .* at least 0 but got -1"),
-        ({"estimator": 5}, r"`estimator` .* such as `ms.permutation_shapley`, but got 5"),
         ({"estimator": lambda value, x: x}, r"`estimator` to return an `Explanation` but got"),
         ({"estimator": partial(FEW, permutatons=4)}, "permutatons"),
         ({"value": 3}, "cannot be called"),
         ({"seed": 2**63}, r"`seed` .* but got 9223372036854775808; 0"),
-        ({"x": np.array(3.0)}, r"`x` of shape \(rows, \*event\), .* but got \(\); pass"),
-        ({"x": ROWS[:0]}, r"at least one row, but got \(0, 4\)"),
+        ({"x": ROWS[:0]}, r"at least one row, but got Tensor of shape .*0, 4"),
         ({"x": [["a", "b"]]}, "Expected `x` to be a tensor.* got a list of other"),
-        ({"x": "rows.parquet"}, "rows that can be sliced but got str"),
+        ({"x": "rows.parquet"}, r"at least one row, but got str .*read_csv"),
         ({"x": torch.cat((ROWS, ROWS[:1] / 0))}, r"of `x` are .* row 22, element 0"),
-        ({"executor": 2}, r"`executor` .* `submit`, .* got 2; `ThreadPoolExecutor\(2\)`"),
-        ({"path": game}, r"`path` to be text .*; it comes first, then the value"),
         ({"path": Path("s3://bucket/rows")}, "a URL that `pathlib.Path` has cut"),
         ({"labels": [1, 2]}, "22 labels in `labels`, one per row, but got 2"),
-        ({"labels": 3}, "`labels` to list labels"),
         ({"resume": "no"}, "`resume`"),
     ],
 )

@@ -3,7 +3,6 @@
 import json
 import pickle
 import shutil
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,13 +48,6 @@ def test_a_damaged_store_is_refused_whatever_is_wrong_with_it(
         ValueError, match=r"Expected a .*(complete explanation store|dataset written)"
     ):
         ms.Explanation.load(store)
-
-
-def test_every_kind_of_nan_is_saved_as_one(tmp_path: Path, saved: Path) -> None:
-    explanation = ms.Explanation.load(saved)
-    unknown = -torch.full_like(explanation.standard_error, torch.nan)
-    replace(explanation, standard_error=unknown).save(tmp_path / "nan.zarr")
-    assert bool(ms.Explanation.load(tmp_path / "nan.zarr").standard_error.isnan().all())
 
 
 class RunsCode:
@@ -119,14 +111,3 @@ def test_rows_of_a_frame_are_stored_with_their_own_values(tmp_path: Path, frame:
     one, other = (pd.DataFrame(each.features()) for each in (found, explanation))
     assert one.astype(object).equals(other.astype(object))
     assert "d" not in json.dumps(found.schema.to_dict()["vocabularies"])
-
-
-def test_frames_of_polars_are_read_where_polars_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    explanation = of_table(slice(1, 3), pl.from_pandas(TABLE))
-    explanation.save(tmp_path / "rows.zarr")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    found = ms.Explanation.load(tmp_path / "rows.zarr")
-    one, other = (pd.DataFrame(each.features()) for each in (found, explanation))
-    assert one.astype(object).equals(other.astype(object))

@@ -9,7 +9,6 @@ import pytest
 import torch
 import xgboost
 
-import manifold_shap as ms
 from manifold_shap.models import predictor_of
 
 RNG = np.random.default_rng(0)
@@ -38,14 +37,6 @@ def test_batches_of_polars_without_a_category_are_asked(kind: str, rows: np.ndar
     for asked in (model, model.get_booster()):
         found = predictor_of(asked)(frame.filter(pl.Series(rows)))
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_missing_categories_of_polars_are_explained() -> None:
-    frame = frame_of(TOWN)
-    explainer = ms.Explainer(fitted(frame), frame, candidates=["empirical"])
-    explanation = explainer(frame.filter(pl.Series(ABSENT)).head(3), evaluations=20)
-    assert explanation.efficiency_gap < 1e-6
 
 
 @pytest.mark.parametrize("kind", ["text", "category"])

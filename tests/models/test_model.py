@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.naive_bayes import CategoricalNB, GaussianNB
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from torch import Tensor, nn
 
@@ -53,19 +53,6 @@ def test_log_probabilities_and_values_are_named_by_the_caller() -> None:
     assert values.classes == ("u", "v")
 
 
-def test_log_probabilities_may_hold_exact_zeros() -> None:
-    model = as_model(lambda x: torch.eye(2)[[0] * len(x)].log(), X, returns="log_probabilities")
-    assert model(X)[0].tolist() == [0, -torch.inf]
-
-
-def test_torch_module_is_evaluated_without_dropout_and_gradients() -> None:
-    torch.manual_seed(0)
-    module = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
-    model = as_model(module.train(), X)
-    assert torch.equal(model(X), model(X))
-    assert not model(X).requires_grad
-
-
 @pytest.mark.parametrize("named", [True, False])
 def test_sklearn_classifier(named: bool) -> None:
     rows = X.numpy()
@@ -90,12 +77,9 @@ def test_a_model_passes_unchanged_and_is_checked() -> None:
 @pytest.mark.parametrize(
     ("function", "kind", "message"),
     [
-        (lambda x: x.tolist(), TypeError, "return a tensor or an array of numbers but got list"),
         (lambda x: (logits(x), x), TypeError, r"got tuple; .*`lambda rows: model\(rows\)\[0\]`"),
         (lambda x: {"score": x, "z": x}, TypeError, "an array of numbers but got dict"),
-        (lambda x: [x.softmax(-1).numpy()] * 2, TypeError, "an array of numbers but got list"),
-        (lambda x: nn.Linear(3, 2), TypeError, "but got Linear"),
-        (lambda x: x.reshape(50, 3, 1), ValueError, r"got shape \(50, 3, 1\);.*flatten\(1\)"),
+        (lambda x: x.reshape(50, 3, 1), ValueError, r"got \(50, 3, 1\);.*flatten\(1\)"),
         (lambda x: x[:, 0] > 0, ValueError, "in place of numbers of classes.*`predict_proba`"),
         (lambda x: x.sigmoid(), ValueError, "several labels .*returns='values' of `ms.as_model`"),
         (lambda x: x.numpy().astype(str), TypeError, "an array of numbers but got an array of"),
@@ -106,9 +90,7 @@ def test_a_model_passes_unchanged_and_is_checked() -> None:
             "each of 50 rows but the function '<lambda>' returned",
         ),
         (lambda x: x / 0 * 0, ValueError, "the first in row 0, element 0 .nan.; look for an ov"),
-        (lambda x: x[:, :1], ValueError, r"got one column; .* `torch.cat\(\(torch.zeros_like\(z"),
         (lambda x: x[:, :1].sigmoid(), ValueError, r"got one column; .* `torch.cat\(\(1 - p, p\)"),
-        (lambda x: x.sigmoid(), ValueError, "Expected the model to return a distribution"),
     ],
 )
 def test_errors_of_what_a_model_returns(
@@ -116,31 +98,6 @@ def test_errors_of_what_a_model_returns(
 ) -> None:
     with pytest.raises(kind, match=message):
         as_model(function, X)
-
-
-@pytest.mark.parametrize("returns", ["logits", "probabilities", "log_probabilities"])
-def test_one_column_is_a_constant_whatever_it_is_called(returns: str) -> None:
-    with pytest.raises(ValueError, match="a column for every class but got one column"):
-        as_model(nn.Linear(3, 1), X, returns=returns)
-    with pytest.raises(ValueError, match="a column for every class but got one column"):
-        as_model(Model(nn.Linear(3, 1), ["yes"], returns), X)
-
-
-def test_the_advised_columns_are_the_model() -> None:
-    def z(x: Tensor) -> Tensor:
-        return logits(x)[:, :1]
-
-    logit = as_model(lambda x: torch.cat((torch.zeros_like(z(x)), z(x)), -1), X)
-    probability = as_model(lambda x: torch.cat((1 - z(x).sigmoid(), z(x).sigmoid()), -1), X)
-    torch.testing.assert_close(logit(X), probability(X))
-    assert as_model(nn.Linear(3, 1), X, returns="values")(X).shape == (50, 1)
-
-
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_sklearn_regressor_gives_values(outputs: int) -> None:
-    target = LOGITS.numpy() if outputs == 2 else LOGITS[:, 0].numpy()
-    model = as_model(LinearRegression().fit(X.numpy(), target), X, returns="values")
-    torch.testing.assert_close(model(X), LOGITS[:, :outputs], rtol=1e-4, atol=1e-5)
 
 
 def test_sklearn_estimators_without_probabilities() -> None:
@@ -151,30 +108,8 @@ def test_sklearn_estimators_without_probabilities() -> None:
         ValueError, match=r"returns='values' for LinearRegression but got 'logits'; a reg"
     ):
         as_model(regressor, X, returns="logits")
-    for returns in (None, "values"):
-        with pytest.raises(TypeError, match=r"LinearSVC has `predict` only; .*`CalibratedClass"):
-            as_model(LinearSVC().fit(X.numpy(), labels), X, returns=returns)
-
-
-def test_sklearn_estimators_must_be_fitted() -> None:
-    with pytest.raises(ValueError, match=r"this LogisticRegression is not .* call `fit` first"):
-        as_model(LogisticRegression(), X)
-    with pytest.raises(ValueError, match=r"this LinearRegression is not .* call `fit` first"):
-        as_model(LinearRegression(), X, returns="values")
-
-
-@pytest.mark.parametrize("returns", ["probabilities", "log_probabilities"])
-def test_what_is_called_a_distribution_must_be_one(returns: str) -> None:
-    with pytest.raises(ValueError, match=r"Expected the model to return a distribution .* softmax"):
-        as_model(lambda x: torch.ones(len(x), 2), X, returns=returns)
-
-
-def test_negative_probabilities_are_no_distribution() -> None:
-    def sums_to_one(x: Tensor) -> Tensor:
-        return torch.tensor([1.5, -0.5]).expand(len(x), 2)
-
-    with pytest.raises(ValueError, match=r"entries from -0.5 to 1.5 and row sums from 1 to 1"):
-        as_model(sums_to_one, X, returns="probabilities")
+    with pytest.raises(TypeError, match=r"LinearSVC has `predict` only; .*`CalibratedClass"):
+        as_model(LinearSVC().fit(X.numpy(), labels), X)
 
 
 def test_other_errors() -> None:
@@ -218,14 +153,6 @@ def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
-def test_naive_bayes_may_have_zeros() -> None:
-    bayes = CategoricalNB(alpha=0, force_alpha=True).fit([[0], [1], [1], [2]], [0, 0, 1, 1])
-    x = torch.tensor([[0.0], [1.0], [2.0]])
-    p = as_model(bayes, x)(x, scale="probabilities")
-    torch.testing.assert_close(p.float(), torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
-
-
 def test_a_random_model_is_asked_twice_and_named() -> None:
     noisy = Model(lambda x: nn.functional.dropout(logits(x), 0.5), ("a", "b"), "logits")
     with pytest.warns(UserWarning, match=r"other outputs .* same rows \(by up to .* dropout"):
@@ -237,38 +164,15 @@ def test_a_random_model_is_asked_twice_and_named() -> None:
         as_model(model, X)
 
 
-@pytest.mark.parametrize("kind", ["module", "function", "array"])
-def test_a_model_that_works_in_place_leaves_the_rows_alone(kind: str) -> None:
-    def doubled(x: Tensor) -> Tensor:
-        return logits(x.mul_(2))
-
-    def shifted(x: Tensor) -> np.ndarray:
-        array = x.numpy()
-        array += 1
-        return array
-
-    models = {"module": nn.Sequential(nn.ReLU(inplace=True)), "function": doubled, "array": shifted}
+@pytest.mark.parametrize(
+    "works", [nn.Sequential(nn.ReLU(inplace=True)), lambda x: logits(x.mul_(2))]
+)
+def test_a_model_that_works_in_place_leaves_the_rows_alone(works: Callable[..., Tensor]) -> None:
     x = X.clone()
-    model = as_model(models[kind], x, returns="logits")
+    model = as_model(works, x, returns="logits")
     first = model(x)
     assert torch.equal(x, X)
     assert torch.equal(model(x), first)
-
-
-def test_arrays_of_numpy_are_taken_and_given() -> None:
-    labels = LOGITS.argmax(1).numpy()
-    estimator = LogisticRegression().fit(X.numpy(), labels)
-    of_array = as_model(estimator, X.numpy().astype(np.float64))
-    assert torch.equal(of_array(X), as_model(estimator, X)(X))
-    function = as_model(lambda x: estimator.predict_proba(x.numpy()), X)
-    torch.testing.assert_close(function(X), of_array(X))
-    assert torch.equal(as_model(lambda x: x.numpy()[:, ::-1], X, returns="values")(X), X.flip(1))
-
-
-def test_a_regression_model_may_give_one_number_per_row() -> None:
-    model = as_model(lambda x: x[:, 0], X, returns="values")
-    assert torch.equal(model(X), X[:, :1])
-    assert model.classes == ("0",)
 
 
 @pytest.mark.parametrize("most", [1, 7, 50, 64])
@@ -282,19 +186,8 @@ def test_calls_of_at_most_so_many_rows(most: int) -> None:
     model = as_model(limited, X, batch_size=most)
     torch.testing.assert_close(model(X), LOGITS.log_softmax(-1))
     assert max(sizes) == min(most, 50)
-    estimator = LinearRegression().fit(X.numpy(), LOGITS.numpy())
-    values = as_model(estimator, X, returns="values", batch_size=most)
-    torch.testing.assert_close(values(X), LOGITS, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match="`batch_size` to be a whole number of at least 1"):
         as_model(logits, X, batch_size=0)
-
-
-def test_a_classifier_gives_no_plain_values() -> None:
-    estimator = GaussianNB().fit(X.numpy(), LOGITS.argmax(1).numpy())
-    with pytest.raises(ValueError, match=r"for GaussianNB but got 'values'; .* a classifier"):
-        as_model(estimator, X, returns="values")
-    model = as_model(lambda x: estimator.predict_proba(x.numpy())[:, 1], X, returns="values")
-    assert model(X).shape == (50, 1)
 
 
 @pytest.mark.parametrize("given", [{"returns": "values"}, {"batch_size": 8}])
@@ -305,16 +198,9 @@ def test_a_model_keeps_its_own_settings(given: dict) -> None:
         as_model(model, X, **given)
 
 
-def test_names_of_classes_are_plain_text() -> None:
-    model = as_model(logits, X, classes=[np.str_("a"), np.str_("b")])
-    assert [type(name) for name in model.classes] == [str, str]
-
-
 NORMALISED = nn.BatchNorm1d(3).train()
 ROWS_TOGETHER: dict[str, Callable[[Tensor], Tensor]] = {
     "normalised in training mode": lambda x: NORMALISED(torch.cat((x, x)))[: len(x)],
-    "softmax over rows": lambda x: x.softmax(0),
-    "standardised": lambda x: x - x.mean(0),
     "ranks": lambda x: x.argsort(0).argsort(0).double(),
     "rows as steps of a series": lambda x: x.cumsum(0),
     "such steps, backwards": lambda x: x.flip(0).cumsum(0).flip(0),
@@ -330,8 +216,7 @@ def test_a_model_whose_rows_depend_on_each_other_is_named(name: str) -> None:
         as_model(ROWS_TOGETHER[name], X, returns="values")
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize(("dtype", "offset"), [(torch.float16, 0.0), (torch.float32, 1e4)])
 def test_rounding_is_no_dependence(dtype: torch.dtype, offset: float) -> None:
     weight = torch.randn(3, 2, generator=torch.Generator().manual_seed(0)).to(dtype)
 

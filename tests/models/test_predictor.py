@@ -12,17 +12,14 @@ import pytest
 import torch
 import xgboost
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.multioutput import MultiOutputClassifier
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.models import Predictor, as_model, predictor_of
+from manifold_shap.models import as_model, predictor_of
 
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b c", "d"])
 LABEL = (FRAME["a"] > 0).to_numpy().astype(int)
@@ -63,11 +60,11 @@ def test_columns_that_the_model_does_not_know(kind: str) -> None:
     model = predictor_of(FITTED[kind])
     with pytest.raises(ValueError, match=r"the 3 columns that \w+ was fitted to .* \['y'\] b"):
         model(FRAME.assign(y=LABEL))
-    wrong = FRAME.rename(columns={"b c": "bc"})
     with pytest.raises(ValueError, match=r"it has \['bc'\] besides and no \['b.c'\]; drop"):
-        model(wrong)
-    with pytest.raises(ValueError, match=r"but it has no \['a'\]; drop columns that"):
-        model(FRAME[["b c", "d"]])
+        model(FRAME.rename(columns={"b c": "bc"}))
+    if kind in ("sklearn", "xgboost", "lightgbm"):  # Others say so themselves.
+        with pytest.raises(ValueError, match=r"that \w+ was fitted to but got 2"):
+            model(FRAME.to_numpy()[:, :2])
 
 
 @every_kind
@@ -81,20 +78,12 @@ def test_an_array_has_the_columns_of_the_training_in_their_order(kind: str) -> N
     assert torch.equal(model(FRAME.to_numpy().tolist()), found)
 
 
-@pytest.mark.parametrize("kind", ["sklearn", "xgboost", "lightgbm"])
-def test_an_array_with_another_number_of_columns(kind: str) -> None:
-    with pytest.raises(ValueError, match=r"3 columns \['a', .*\] that \w+ was fitted to but got 2"):
-        predictor_of(FITTED[kind])(FRAME.to_numpy()[:, :2])
-
-
 @pytest.mark.parametrize(
     "model",
     [
         LogisticRegression(),
         LinearRegression(),
         xgboost.XGBClassifier(),
-        xgboost.XGBRegressor(),
-        lightgbm.LGBMClassifier(),
         lightgbm.LGBMRegressor(),
         catboost.CatBoostClassifier(),
     ],
@@ -135,38 +124,13 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_tokens_are_whole_numbers_that_the_network_knows() -> None:
-    network = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Flatten())
-    tokens = torch.tensor([[1, 4], [0, 2]])
-    model = as_model(network, tokens, returns="values")
-    with pytest.raises(RuntimeError, match="Sequential failed with RuntimeError"):
-        as_model(network, tokens.float(), returns="values")
-    with pytest.raises(RuntimeError, match="Sequential failed with IndexError"):
-        model(torch.tensor([[1.0, 9.0]]))
-
-
-@pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
-def test_estimators_hear_of_a_lack_of_memory(error: Exception) -> None:
-    def model(x: Tensor) -> Tensor:
-        if len(x) > 20:
-            raise error
-        return x.sum(1)
-
-    value = ms.imputed_value(
-        as_model(model, CODES[:20], returns="values"), ms.MarginalImputer(CODES[:20]), "identity"
-    )
-    with pytest.warns(UserWarning, match="Out of memory at batch_size"):
-        ms.exact_shapley(value, CODES[:3])
-
-
 @pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
 def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
     def model(x: Tensor) -> Tensor:
-        if len(x) > most:
+        if len(x) > 4:
             raise error
         return x.sum(1)
 
-    most = 4
     what = r"memory for the function 'model' to take .*"
     message = what + r"\(no room\); give a smaller `batch_size`.*batch_size=16"
     with pytest.raises(type(error), match=message):
@@ -174,47 +138,12 @@ def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
     wrapped = as_model(model, CODES[:4], returns="values", batch_size=4)
     value = ms.imputed_value(wrapped, ms.MarginalImputer(CODES[:20]), "identity")
     assert value.prediction(CODES[:20]).shape == (20, 1)
-    most = 0
-    with pytest.raises(type(error), match=r"a call but .* \(no room\); let go of other things"):
-        value.prediction(CODES[:1])
-
-
-@pytest.mark.parametrize(
-    ("outputs", "error", "message"),
-    [
-        (lambda frame: frame["a"].dropna()[:5], ValueError, "each of 2 rows but .* shape \\(5,\\)"),
-        (
-            lambda frame: frame["a"].astype(str),
-            TypeError,
-            "an array of numbers but got an array of",
-        ),
-        (lambda frame: frame["a"].tolist(), TypeError, "an array of numbers but got list"),
-        (lambda frame: 1.0, TypeError, "an array of numbers but got float"),
-        (
-            lambda frame: np.full((len(frame), 1), np.nan),
-            ValueError,
-            "are NaN or infinite",
-        ),
-        (lambda frame: np.float64(1) + np.zeros(()), TypeError, "got float64"),
-    ],
-)
-def test_errors_of_outputs(outputs: Any, error: type[Exception], message: str) -> None:
-    def model(frame: pd.DataFrame) -> Any:
-        if isinstance(outputs(FRAME), pd.Series) and len(outputs(FRAME)) == 5:
-            return outputs(FRAME)
-        return outputs(frame)
-
-    with pytest.raises(error, match=message):
-        as_model(model, CODEBOOK, returns="values")
 
 
 SEVERAL = np.stack((LABEL, (FRAME["d"] > 0.2).to_numpy().astype(int)), 1)
 LABELLED: dict[str, Callable[[], Any]] = {
     "lists": lambda: MultiOutputClassifier(LogisticRegression()),
     "forest": lambda: RandomForestClassifier(5, random_state=0),
-    "neighbours": KNeighborsClassifier,
-    "pipeline": lambda: make_pipeline(StandardScaler(), ExtraTreesClassifier(5, random_state=0)),
-    "chain": lambda: ClassifierChain(LogisticRegression()),
     "one for each": lambda: OneVsRestClassifier(LogisticRegression()),
     "xgboost": lambda: xgboost.XGBClassifier(**TREES),
     "catboost": lambda: catboost.CatBoostClassifier(loss_function="MultiLogloss", **CATBOOST),
@@ -237,15 +166,6 @@ def test_each_of_several_labels_is_an_output(name: str) -> None:
     assert value.outputs == ("0", "1")
 
 
-def test_labels_of_more_than_two_classes_have_an_output_for_each() -> None:
-    labels = np.stack((LABEL, LABEL + (FRAME["d"] > 1)), 1)
-    forest = RandomForestClassifier(5, random_state=0).fit(FRAME, labels)
-    model = as_model(forest, CODEBOOK)
-    assert model.classes == ("0", "1: 0", "1: 1", "1: 2")
-    first, second = forest.predict_proba(FRAME)
-    np.testing.assert_allclose(model(CODES), np.concatenate((first[:, 1:], second), 1))
-
-
 @pytest.mark.parametrize("objective", ["estimator", "booster"])
 def test_probabilities_that_do_not_sum_to_one_are_values(objective: str) -> None:
     own = {"objective": "multiclassova", "min_child_samples": 2, "verbose": -1}
@@ -258,20 +178,8 @@ def test_probabilities_that_do_not_sum_to_one_are_values(objective: str) -> None
         as_model(model, CODEBOOK, returns="probabilities")
 
 
-def test_a_network_of_several_labels_is_explained_as_its_error_says() -> None:
-    network = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Sigmoid())
-    x = torch.tensor(FRAME.to_numpy("float32"))
-    imputer = ms.MarginalImputer(x)
-    with pytest.raises(ValueError, match=r"several labels .*returns='values' .*output='identity'"):
-        ms.imputed_value(network, imputer)
-    model = as_model(network, x, returns="values")
-    value = ms.imputed_value(model, imputer, output="identity", draws=4)
-    assert torch.equal(value.prediction(x), network(x).detach())
-
-
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("predicts", [True, False])
-def test_a_classifier_that_does_not_say_its_classes(named: bool, predicts: bool) -> None:
+def test_a_classifier_that_does_not_say_its_classes(named: bool) -> None:
     inner = FITTED["sklearn"]
 
     class Wrapper:
@@ -281,40 +189,10 @@ def test_a_classifier_that_does_not_say_its_classes(named: bool, predicts: bool)
             p = inner.predict_proba(rows)
             return pd.DataFrame(p, rows.index, ["no", "yes"]) if named else p
 
-    if predicts:
-        Wrapper.predict = lambda self, rows: inner.predict(rows)  # type: ignore[attr-defined]
     model = as_model(Wrapper(), CODEBOOK)
     assert model.classes == (("no", "yes") if named else ("0", "1"))
     expected = torch.from_numpy(inner.predict_proba(FRAME))
     torch.testing.assert_close(model(CODES, scale="probabilities"), expected)
-
-
-def test_names_of_outputs_are_those_of_the_frame_or_the_caller() -> None:
-    def model(frame: pd.DataFrame) -> pd.DataFrame:
-        return pd.DataFrame({"mass": frame["a"], "width": frame["d"]})
-
-    assert as_model(model, CODEBOOK, returns="values").classes == ("mass", "width")
-    given = as_model(model, CODEBOOK, ["kg", "cm"], returns="values")
-    assert given.classes == ("kg", "cm")
-    two = np.stack((FRAME["a"], FRAME["d"]), 1)
-    regressor = LinearRegression().fit(FRAME, two)
-    assert as_model(regressor, CODEBOOK, ["mass", "width"]).classes == ("mass", "width")
-
-
-def test_a_random_model_of_a_frame_is_named() -> None:
-    random = np.random.default_rng(0)
-    with pytest.warns(UserWarning, match="other outputs when it is called again"):
-        as_model(lambda frame: random.normal(size=len(frame)), CODEBOOK, returns="values")
-
-
-def test_a_model_that_changes_its_frame_leaves_the_codes_alone() -> None:
-    def model(frame: pd.DataFrame) -> pd.Series:
-        frame["a"] += 1
-        return frame["a"]
-
-    wrapped = as_model(model, CODEBOOK, returns="values")
-    assert torch.equal(wrapped(CODES), wrapped(CODES))
-    np.testing.assert_array_equal(CODEBOOK.frame(CODES)["a"], FRAME["a"])
 
 
 def test_an_estimator_of_ones_own_gets_the_frame_as_it_is() -> None:
@@ -334,28 +212,10 @@ def test_an_estimator_of_ones_own_gets_the_frame_as_it_is() -> None:
     torch.testing.assert_close(predictor_of(plain)(FRAME), own, rtol=1e-12, atol=1e-12)
 
 
-def test_an_adapter_of_ones_own() -> None:
-    class Doubled(Predictor):
-        """Not among the known kinds: the caller makes it."""
-
-        returns = "values"
-
-        @classmethod
-        def takes(cls, model: Any) -> bool:
-            return False
-
-        def ask(self, rows: pd.DataFrame) -> Any:
-            return self.model * rows["a"]
-
-    found = as_model(Doubled(2, "values"), CODEBOOK)(CODES)
-    np.testing.assert_array_equal(found[:, 0], FRAME["a"] * 2)
-
-
 def test_probabilities_reach_the_value_function_exactly() -> None:
     """At the grand coalition, in double precision; no logarithm in between."""
     for kind in ("sklearn", "xgboost", "lightgbm", "catboost"):
         expected = torch.from_numpy(FITTED[kind].predict_proba(FRAME).copy())
-        x = torch.tensor(FRAME.to_numpy("float32"))
         model = as_model(FITTED[kind], CODEBOOK)
         value = ms.imputed_value(model, ms.MarginalImputer(CODES), draws=4)
         explanation = ms.exact_shapley(value, CODES[:5])
@@ -364,4 +224,3 @@ def test_probabilities_reach_the_value_function_exactly() -> None:
         total = explanation.base + explanation.phi.sum(1)
         precision = torch.finfo(expected.dtype).eps
         torch.testing.assert_close(total, expected[:5], rtol=0, atol=8 * precision)
-        assert x.dtype == torch.float32

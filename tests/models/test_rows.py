@@ -1,20 +1,16 @@
 """Frames, arrays and tensors are made each other without a change of their cells."""
 
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from manifold_shap.models.rows import (
     as_array,
-    as_pandas,
-    described,
     in_fitted_order,
     with_categories,
 )
@@ -52,25 +48,11 @@ def test_text_makes_an_array_of_objects(kind: int) -> None:
     assert pd.isna(found[1, 3])
 
 
-def test_decimals_are_numbers() -> None:
-    found = as_array(pl.DataFrame({"price": [Decimal("1.25"), None]}))
-    np.testing.assert_array_equal(found, [[1.25], [np.nan]])
-
-
 @given(st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=5))
 def test_whole_numbers_stay_whole(cells: list[int]) -> None:
     for frame in (pd.DataFrame({"a": cells}), pl.DataFrame({"a": cells})):
         assert as_array(frame).tolist() == [[cell] for cell in cells]
         assert as_array(frame).dtype.kind == "i"
-
-
-def test_a_frame_of_pandas_is_passed_as_it_is() -> None:
-    pandas, polars = frames(**COLUMNS)
-    assert as_pandas(pandas) is pandas
-    made = as_pandas(polars)
-    assert made["flag"].dtype == np.float64
-    np.testing.assert_array_equal(made["flag"], [1.0, np.nan, 0.0, 1.0])
-    assert made["word"].isna().tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -95,11 +77,6 @@ def test_columns_are_ordered_and_kept(kind: int) -> None:
     assert in_fitted_order(numbered, ["0", "1"], "the model") is numbered
 
 
-def test_names_with_other_special_characters_are_the_same() -> None:
-    frame = pd.DataFrame({"size (m)": [1], "a b": [2]})
-    assert list(in_fitted_order(frame, ["a_b", "size__m_"], "trees").columns) == ["a b", "size (m)"]
-
-
 @pytest.mark.parametrize(
     ("fitted", "columns"),
     [
@@ -122,9 +99,3 @@ def test_names_that_differ_in_special_characters_stay_apart(
         )
     with pytest.raises(ValueError, match=r"'a\?b'\] besides"):
         in_fitted_order(frame.assign(**{"a?b": 0}), fitted, "trees")
-
-
-def test_what_rows_are() -> None:
-    frame = pd.DataFrame({"a": [1]})
-    assert described(torch.zeros(3, 1)) == "a tensor of 3 rows"
-    assert described(pl.from_pandas(frame)) == "a frame of polars of 1 rows"

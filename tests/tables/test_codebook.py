@@ -2,7 +2,6 @@
 
 import copy
 import datetime as dt
-import itertools
 import json
 import pickle
 import warnings
@@ -38,32 +37,23 @@ def arrow(kind: pa.DataType) -> pd.ArrowDtype:
 
 # Of each dtype of pandas: cells, and what may be missing.
 PANDAS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
-    "int8": ("int8", st.integers(-128, 127), []),
     "int64": ("int64", whole, []),
     "uint64": ("uint64", st.integers(0, 2**64 - 1), []),
-    "float16": ("float16", small, [np.nan]),
-    "float32": ("float32", st.floats(-1e6, 1e6, width=32), [np.nan]),
     "float64": ("float64", floats, [np.nan]),
     "bool": ("bool", st.booleans(), []),
     "Int64": ("Int64", whole, [pd.NA]),
-    "UInt8": ("UInt8", st.integers(0, 255), [pd.NA]),
     "Float32": ("Float32", small, [pd.NA]),
     "boolean": ("boolean", st.booleans(), [pd.NA]),
     "string python": (pd.StringDtype("python"), texts, [pd.NA]),
-    "string pyarrow": (pd.StringDtype("pyarrow"), texts, [pd.NA]),
     "str": (pd.StringDtype(na_value=np.nan), texts, [np.nan]),
     "object text": (object, texts, [None, np.nan, pd.NA]),
     "mixed": (object, st.one_of(texts, st.booleans(), st.integers(0, 2), small), [None, np.nan]),
-    "objects of ints": (object, st.integers(-(2**70), 2**70), [None]),
     "date": (object, st.dates(dt.date(1800, 1, 1), dt.date(2200, 1, 1)), [None, pd.NaT]),
     "datetime object": (object, moments.map(lambda m: m.replace(tzinfo=OSLO)), [None]),
     "time": (object, st.times(), [None]),
     "Decimal": (object, decimals, [None]),
     "category of text": (pd.CategoricalDtype([*"dbca"]), st.sampled_from("abcd"), [np.nan]),
-    "category of ints": (pd.CategoricalDtype([3, 1, 2]), st.sampled_from([1, 2, 3]), [np.nan]),
     "ordered": (pd.CategoricalDtype([*"dbca"], True), st.sampled_from("abcd"), [np.nan]),
-    "datetime64[s]": ("datetime64[s]", moments.map(lambda m: m.replace(microsecond=0)), [pd.NaT]),
-    "datetime64[us]": ("datetime64[us]", moments, [pd.NaT]),
     "datetime64[ns]": ("datetime64[ns]", moments, [pd.NaT]),
     "datetime64[us, Oslo]": (
         "datetime64[us, Europe/Oslo]",
@@ -72,16 +62,11 @@ PANDAS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
     ),
     "timedelta64[us]": ("timedelta64[us]", durations, [pd.NaT]),
     "period": ("period[M]", moments.map(lambda m: pd.Period(m, "M")), [pd.NaT]),
-    "arrow int": (arrow(pa.int32()), st.integers(-99, 99), [pd.NA]),
-    "arrow float": (arrow(pa.float64()), floats, [pd.NA]),
     "arrow text": (arrow(pa.string()), texts, [pd.NA]),
-    "arrow bool": (arrow(pa.bool_()), st.booleans(), [pd.NA]),
     "arrow decimal": (arrow(pa.decimal128(9, 2)), decimals, [pd.NA]),
     "arrow timestamp": (arrow(pa.timestamp("us")), moments, [pd.NA]),
-    "arrow date": (arrow(pa.date32()), st.dates(dt.date(1800, 1, 1)), [pd.NA]),
 }
 POLARS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
-    "Int8": (pl.Int8, st.integers(-128, 127), [None]),
     "Int64": (pl.Int64, whole, [None]),
     "UInt64": (pl.UInt64, st.integers(0, 2**64 - 1), [None]),
     "Float32": (pl.Float32, st.floats(-1e6, 1e6, width=32), [None, float("nan")]),
@@ -92,11 +77,9 @@ POLARS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
     "Categorical": (pl.Categorical, texts, [None]),
     "Enum": (pl.Enum([*"dbca"]), st.sampled_from("abcd"), [None]),
     "Date": (pl.Date, st.dates(dt.date(1800, 1, 1), dt.date(2200, 1, 1)), [None]),
-    "Datetime ms": (pl.Datetime("ms"), moments, [None]),
     "Datetime ns": (pl.Datetime("ns"), moments, [None]),
     "Datetime zone": (pl.Datetime("us", "Europe/Oslo"), moments, [None]),
     "Time": (pl.Time, st.times(), [None]),
-    "Duration": (pl.Duration("us"), durations, [None]),
     "Null": (pl.Null, st.none(), [None]),
 }
 ARRAYS = ("float32", "float64", "int8", "int64", "uint64", "bool", "M8[s]")
@@ -198,13 +181,11 @@ LATE = [dt.datetime(2300, 1, 1), dt.datetime(9999, 1, 1, 12), None]
     "column",
     [
         pd.Series([moment and moment.date() for moment in LATE], dtype=object),
-        pd.Series(LATE, dtype=object),
         pd.Series([moment and moment.replace(tzinfo=dt.UTC) for moment in LATE], dtype=object),
         pd.Series(LATE, dtype=arrow(pa.timestamp("us"))),
-        pd.Series(LATE, dtype="datetime64[s]"),
         pd.Series([pd.Period("2300-01-01", "h"), pd.Period("9999-01-01 12:00", "h"), pd.NaT]),
     ],
-    ids=["date", "datetime", "datetime of a zone", "arrow", "seconds", "period"],
+    ids=["date", "datetime of a zone", "arrow", "period"],
 )
 def test_dates_beyond_the_nanoseconds_of_pandas(column: pd.Series) -> None:
     frame = pd.DataFrame({"own": column, "other": range(3)})
@@ -238,6 +219,8 @@ def test_cells_of_arrays_come_back(dtype: str) -> None:
     mixed = array.astype(object)
     mixed[2, 0], mixed[3, 0] = None, "text"
     check_frame(mixed)
+    codebook = Codebook.fit([[1, "a"], [2, "b"]])
+    assert codebook.frame(codebook.rows([[2, "a"]])).tolist() == [[2, "a"]]
 
 
 @pytest.mark.parametrize(
@@ -248,11 +231,6 @@ def test_cells_of_tensors_come_back(dtype: torch.dtype) -> None:
     check_frame(rows)
     grown = torch.ones(4, 3, requires_grad=True) * torch.arange(3)[:, None].repeat(2, 1)[:4]
     assert not Codebook.fit(grown).frame(Codebook.fit(grown).rows(grown)).requires_grad
-
-
-def test_lists_keep_numbers_beside_text() -> None:
-    codebook = Codebook.fit([[1, "a"], [2, "b"]])
-    assert codebook.frame(codebook.rows([[2, "a"]])).tolist() == [[2, "a"]]
 
 
 def test_zeros_of_two_signs_and_missing_cells_of_two_kinds_are_told_apart() -> None:
@@ -304,14 +282,6 @@ def test_encoding_is_that_of_the_schema() -> None:
         assert torch.equal(codebook.encode(codebook.rows(frame)), codebook.schema.encode(frame))
 
 
-def test_frames_of_two_libraries_have_the_same_codes() -> None:
-    frame = mixed_frame()
-    x = Codebook.fit(frame).rows(frame)
-    polars = pl.from_pandas(frame.astype({"size": str}))
-    other = Codebook.fit(polars).rows(polars)
-    assert torch.equal(other[:, [0, 1, 2, 4, 5, 6]], x[:, [0, 1, 2, 4, 5, 6]])
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32))
 def test_any_elements_become_the_nearest_values_of_training(seed: int) -> None:
@@ -330,18 +300,6 @@ def test_any_elements_become_the_nearest_values_of_training(seed: int) -> None:
     np.testing.assert_allclose(drawn["number"], nearest, atol=1e-9)
     absent = elements[:, codebook.elements.index == codebook.names.index("hole")][:, 1] >= 0.5
     assert drawn["hole"].isna().tolist() == absent.tolist()
-
-
-def test_neighbouring_floats_are_their_own_nearest() -> None:
-    start = np.float32(1.0)
-    numbers = [start]
-    for _ in range(40):
-        numbers.append(np.nextafter(numbers[-1], np.float32(2)))
-    frame = pd.DataFrame({"a": np.array(numbers, dtype="float32")})
-    codebook = Codebook.fit(frame)
-    x = codebook.rows(frame)
-    encoded = codebook.encode(x)
-    assert torch.equal(codebook.encode(codebook.nearest(encoded, torch.rand(x.shape))), encoded)
 
 
 def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
@@ -363,14 +321,6 @@ def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
     often = grouped.index[grouped == grouped.max()]
     share = grouped[often].sum() / grouped.sum()
     assert drawn.isin(often).mean() == pytest.approx(share, abs=4 * (share / 20_000) ** 0.5)
-
-
-def test_text_that_is_numbers_stays_text() -> None:
-    frame = pd.DataFrame({"code": ["10", "9", "9.50", "-1"]})
-    codebook = Codebook.fit(frame)
-    assert codebook.rows(frame).flatten().tolist() == [3, 1, 2, 0]
-    assert codebook.schema.columns[0].kind == "continuous"
-    same(codebook.frame(codebook.rows(frame)), frame)
 
 
 def test_columns_that_hold_one_value_do_not_play() -> None:
@@ -401,20 +351,13 @@ def test_numbers_may_be_categories() -> None:
         Codebook.fit(frame, categorical=["zpi"])
 
 
-def test_groups_are_players() -> None:
-    frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": ["x", "y"]})
-    codebook = Codebook.fit(frame, players={"ends": ["a", "c"]})
-    assert codebook.players.names == ("ends", "b")
-    assert codebook.elements.index.tolist() == [0, 1, 0]
-    assert through_json(codebook).players.names == ("ends", "b")
-
-
-def test_groups_may_have_constant_columns() -> None:
+def test_groups_are_players_and_may_have_constant_columns() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "k": 7, "t": "x", "id": 5})
     groups = {"g": ["k", "a"], "t": ["t"], "id": ["id"]}
     codebook = Codebook.fit(frame, groups, left_out=["id"])
     for own in (codebook, through_json(codebook)):
         assert own.players.names == ("g", "b")
+        assert own.elements.index.tolist() == [0, 1]
         whole = own.with_constants()
         assert whole.names == ("a", "b", "k", "t")
         assert whole.players.names == ("g", "b", "t")
@@ -425,6 +368,10 @@ def test_groups_may_have_constant_columns() -> None:
             Codebook.fit(frame, bad, left_out=["id"])
     with pytest.raises(ValueError, match=r"one group at most but column 'k' is in 'g' and in 'h'"):
         Codebook.fit(frame, {"g": ["a", "k"], "h": ["b", "k"]})
+    with pytest.raises(ValueError, match=r"the group 'g' among .*; did you mean 'id'"):
+        Codebook.fit(frame, {"g": ["idd"]})
+    with pytest.raises(ValueError, match="`left_out` to name columns among"):
+        Codebook.fit(frame, left_out=["age"])
 
 
 def test_values_that_training_had_none_of_reach_the_model() -> None:
@@ -478,15 +425,6 @@ def test_threads_share_a_codebook() -> None:
         assert all(pool.map(there_and_back, frames))
 
 
-def test_a_frame_that_is_refused_leaves_the_codebook_as_it_was() -> None:
-    frame = mixed_frame()
-    codebook = Codebook.fit(frame)
-    for wrong in (frame.assign(number=np.inf), frame.assign(number=1e300)):
-        with pytest.raises(ValueError, match=r"in row 0 \(60 of 60 rows\)"):
-            codebook.rows(wrong)
-    check_codebook(frame, codebook)
-
-
 def test_columns_are_matched_by_name_and_cells_by_value() -> None:
     frame = mixed_frame()
     codebook = Codebook.fit(frame)
@@ -502,14 +440,10 @@ def test_columns_are_matched_by_name_and_cells_by_value() -> None:
     assert torch.equal(codebook.rows(fewer), x[(frame["size"] != "l").tolist()])
     nothing = frame.head(1).assign(hole=None)
     assert codebook.frame(codebook.rows(nothing))["hole"].isna().all()
-
-
-def test_cells_of_polars_are_matched_by_value() -> None:
-    frame = pl.DataFrame({"a": [1, 2, None], "b": ["x", "y", None]})
-    codebook = Codebook.fit(frame)
-    x = codebook.rows(frame)
-    assert torch.equal(codebook.rows(frame.cast({"a": pl.Float32, "b": pl.Categorical})), x)
-    assert torch.equal(codebook.rows(pl.DataFrame({"a": [2], "b": [None]})), x.new_tensor([[1, 2]]))
+    polars = pl.DataFrame({"a": [1, 2, None], "b": ["x", "y", None]})
+    codebook = Codebook.fit(polars)
+    cast = polars.cast({"a": pl.Float32, "b": pl.Categorical})
+    assert torch.equal(codebook.rows(cast), codebook.rows(polars))
 
 
 DATED = pd.DataFrame({"a": [1.5, 2, 3], "t": [*"xyz"], "c": pd.Categorical([*"uvu"])})
@@ -521,12 +455,10 @@ DATED = pd.DataFrame({"a": [1.5, 2, 3], "t": [*"xyz"], "c": pd.Categorical([*"uv
         (DATED.drop(columns="a"), ValueError, r"but the frame lacks \['a'\]; give it"),
         (DATED.assign(b=1), ValueError, r"but the frame has also \['b'\]; give it"),
         (DATED.assign(a=[*"pqr"]), ValueError, "column 'a' of dtype float64, .* but got"),
-        (DATED.assign(a=["1.5", "2", "3"]), ValueError, "column 'a' of dtype float64, .* but got"),
         (DATED.assign(t=[1, 2, 3]), ValueError, "column 't' of dtype .* but got int64"),
         (DATED.assign(c="w"), ValueError, r"'c' holds 'w', which is none .* \['u', 'v'\]"),
         (DATED.assign(a=-np.inf), ValueError, r"'a' but it holds -inf in row 0 \(3 of 3 rows\)"),
         (pl.from_pandas(DATED), TypeError, "frame of pandas, .* but got polars.DataFrame"),
-        (DATED.to_numpy(), TypeError, "frame of pandas, .* but got numpy.ndarray"),
         (pd.concat([DATED, DATED], axis=1), ValueError, "distinct column names but got"),
     ],
 )
@@ -575,49 +507,16 @@ zoned = [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01", tz="As
         ("a.csv", TypeError, r"but got str; read the file first, as by `pandas.read_csv"),
         ({"a": [1, 2]}, TypeError, r"but got dict; `pandas.DataFrame\(columns\)` makes a frame"),
         (pd.Series([1, 2]), TypeError, r"but got Series; one row stays a frame by `frame.loc\[\["),
-        (pl.Series([1, 2]), TypeError, r"of polars by `frame\[k : k \+ 1\]`"),
-        (dict, TypeError, r"a model comes first, then the rows, as in `ms.Explainer\(model, frame"),
-        (pd.DataFrame({"a": []}), ValueError, "rows and columns but got 0 rows and 1 columns"),
         (pl.DataFrame({"a": []}), ValueError, "rows and columns but got 0 rows and 1 columns"),
         (pl.LazyFrame({"a": [1]}), TypeError, r"but got LazyFrame; `.collect\(\)`"),
         (np.zeros(3), ValueError, r"two axes, \(rows, columns\), but got shape \(3,\)"),
         (np.ma.masked_array(np.eye(2)), TypeError, "but got a masked one; fill"),
         (np.eye(2) * 1j, ValueError, "2 problems.\n1. Expected real numbers in column 'x0'"),
-        ({"a": [1, 2]}, TypeError, r"Expected a data frame \(of pandas or polars\).* got dict"),
     ],
 )
 def test_tables_that_cannot_be_numbered(frame: Any, kind: type, message: str) -> None:
     with pytest.raises(kind, match=message):
         Codebook.fit(frame)
-
-
-@pytest.mark.parametrize("exponent", [-1000, -990, -40, 40, 990, 1021])
-def test_the_unit_of_a_column_changes_no_digit_of_its_encoding(exponent: int) -> None:
-    age = np.random.default_rng(0).uniform(-1, 1, 50) + np.random.default_rng(1).uniform(-1, 1, 50)
-    frame = pd.DataFrame({"age": np.where(np.arange(50) % 7 == 0, np.nan, age)})
-    other = frame * 2.0**exponent
-    found, expected = (Codebook.fit(each) for each in (other, frame))
-    assert torch.equal(found.encode(found.rows(other)), expected.encode(expected.rows(frame)))
-    (column,), (plain,) = found.schema.columns, expected.schema.columns
-    assert column.scale == plain.scale * 2.0**exponent
-    assert column.mean == plain.mean * 2.0**exponent
-    numbers = found.encode(found.rows(other))[:, 0]
-    assert numbers.std(correction=0).item() == pytest.approx((42 / 50) ** 0.5)
-
-
-def test_groups_and_columns_left_out_have_known_names() -> None:
-    frame = pd.DataFrame({"age": [1, 2], "town": ["x", "y"]})
-    with pytest.raises(ValueError, match=r"the group 'g' among .*; did you mean 'age'"):
-        Codebook.fit(frame, players={"g": ["agee"]})
-    with pytest.raises(ValueError, match="`left_out` to name columns among"):
-        Codebook.fit(frame, left_out=["id"])
-    with pytest.raises(ValueError, match="column 'age' is in 'g' and in 'h'; list it once"):
-        Codebook.fit(frame, players={"g": ["age"], "h": ["age"]})
-    with pytest.raises(ValueError, match="'town' to have a name that no column outside of it has"):
-        Codebook.fit(frame, players={"town": ["age"]})
-    with pytest.raises(ValueError, match="'g' to have columns but"):
-        Codebook.fit(frame, players={"g": []})
-    assert len(Codebook.fit(frame, players={"town": ["age", "town"]}).players) == 1
 
 
 def test_damaged_plain_data_are_refused() -> None:
@@ -628,17 +527,8 @@ def test_damaged_plain_data_are_refused() -> None:
                 ValueError, match=r"written by `Codebook.to_dict` but it is damaged"
             ):
                 Codebook.from_dict(wrong)
-    cut = json.loads(json.dumps(plain))
-    cut["vocabularies"].pop()
     with pytest.raises(ValueError, match="it is damaged"):
-        Codebook.from_dict(cut)
-    for entry, key in itertools.product(plain["vocabularies"], ["name", "values", "counts"]):
-        damaged = [
-            {k: v for k, v in each.items() if each is not entry or k != key}
-            for each in plain["vocabularies"]
-        ]
-        with pytest.raises(ValueError, match="it is damaged"):
-            Codebook.from_dict({**plain, "vocabularies": damaged})
+        Codebook.from_dict({**plain, "vocabularies": plain["vocabularies"][:-1]})
 
 
 def test_what_cannot_be_written_is_said() -> None:

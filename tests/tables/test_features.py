@@ -1,8 +1,5 @@
 """What players were: cells as a person would write them, and all cells of groups of columns."""
 
-import datetime
-import decimal
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,22 +17,14 @@ from manifold_shap.tables.schema import Schema
         # What float32 makes of 70 in other units.
         (69.9999995, "70"),
         (-3.14159, "-3.142"),
-        (0.9996, "0.9996"),
         (-0.0, "0"),
         (1999.25, "1999.25"),
-        (123456.7, "123456.7"),
         (12345678.0, "12345678"),
-        (1.5e-7, "1.5e-07"),
         (np.int64(123456789), "123456789"),
         (np.bool_(True), "True"),
-        (np.inf, "inf"),
-        (decimal.Decimal("1.50"), "1.50"),
         (pd.Timestamp("1954-03-02"), "1954-03-02"),
         (np.datetime64("1954-03-02T12:30"), "1954-03-02 12:30:00"),
-        (datetime.date(1954, 3, 2), "1954-03-02"),
-        (datetime.time(12, 30), "12:30:00"),
         (pd.Timedelta(days=3), "3 days"),
-        (pd.Timedelta(hours=4), "0 days 04:00:00"),
         ("Rome", "Rome"),
     ],
 )

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifold_shap.tables import Column, Schema
-from manifold_shap.tables.frames import decode
 
 
 @pytest.fixture
@@ -42,6 +41,8 @@ def test_kinds_and_categories_are_inferred(schema: Schema) -> None:
         "member": ("binary", ("False", "True")),
         "rooms": ("categorical", ("1", "2", "3")),
     }
+    assert schema.players.index.tolist() == [0, 1, 2, 2, 2, 3, 4, 5, 5, 5]
+    assert schema.players.names == schema.names == tuple(found)
 
 
 def test_encoding_has_the_written_values(schema: Schema, frame: pd.DataFrame) -> None:
@@ -54,59 +55,34 @@ def test_encoding_has_the_written_values(schema: Schema, frame: pd.DataFrame) ->
     assert x[2].tolist()[1:] == [1, 1, 0, 0, 1, 1, 0, 0, 1]
 
 
-def test_a_one_hot_block_is_one_player(schema: Schema) -> None:
-    assert schema.players.index.tolist() == [0, 1, 2, 2, 2, 3, 4, 5, 5, 5]
-    assert schema.players.names == ("age", "smoker", "colour", "sex", "member", "rooms")
-
-
 def test_category_dtype_is_a_category_even_of_numbers() -> None:
     frame = pd.DataFrame({"rooms": pd.Categorical([3, 10, 2]), "pair": pd.Categorical([1, 2, 1])})
     rooms, pair = Schema.fit(frame).columns
     assert (rooms.kind, set(rooms.categories)) == ("categorical", {"2", "3", "10"})
     assert (pair.kind, pair.categories, pair.numeric) == ("binary", ("1", "2"), False)
-
-
-def test_categories_of_numbers_are_in_numeric_order() -> None:
-    frame = pd.DataFrame({"rooms": [10, 9, 2]})
-    assert Schema.fit(frame, categorical=["rooms"]).columns[0].categories == ("2", "9", "10")
+    (rooms,) = Schema.fit(pd.DataFrame({"rooms": [10, 9, 2]}), categorical=["rooms"]).columns
+    assert rooms.categories == ("2", "9", "10")
 
 
 def test_statistics_come_from_the_training_rows_and_categories_from_all(
     frame: pd.DataFrame,
 ) -> None:
-    train = frame.iloc[:2]
-    schema = Schema.fit(train, categories_from=frame)
+    frame["hole"] = [1.0, 2.0, 3.0, np.nan]
+    schema = Schema.fit(frame.iloc[:2], categories_from=frame)
     columns = {column.name: column for column in schema.columns}
     assert (columns["age"].mean, columns["age"].scale) == (25.0, 5.0)
     assert columns["colour"].categories == ("blue", "green", "red")
     assert columns["rooms"].kind == "continuous"
-    assert schema.encode(frame).shape == (4, schema.width)
+    assert schema.encode(frame)[3, -2:].tolist() == [0, 1]
 
 
-def test_training_columns_are_standardised() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(50, 9, size=(500, 3)), columns=["a", "b", "c"])
-    x = Schema.fit(frame).encode(frame).double()
-    torch.testing.assert_close(x.mean(0), torch.zeros(3).double(), atol=1e-6, rtol=0)
-    torch.testing.assert_close(x.std(0, correction=0), torch.ones(3).double(), atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("constant", [0.1, 7, 1e12])
-def test_a_constant_number_encodes_to_zero(constant: float) -> None:
+@pytest.mark.parametrize(("constant", "element"), [(0.1, 0), (1e12, 0), ("red", 1)])
+def test_a_constant_column_is_kept(constant: object, element: int) -> None:
     frame = pd.DataFrame({"a": [constant] * 7, "b": range(7)})
     schema = Schema.fit(frame)
     assert schema.columns[0].scale == 1
-    assert (schema.encode(frame)[:, 0] == 0).all()
+    assert (schema.encode(frame)[:, 0] == element).all()
     assert schema.decode(schema.encode(frame))["a"].tolist() == [constant] * 7
-
-
-@pytest.mark.parametrize("categorical", [[], ["a"]])
-def test_a_constant_text_is_kept_as_a_constant_number_is(categorical: list[str]) -> None:
-    frame = pd.DataFrame({"a": ["red"] * 7, "b": range(7)})
-    schema = Schema.fit(frame, categorical)
-    assert (schema.columns[0].kind, schema.columns[0].categories) == ("categorical", ("red",))
-    assert (schema.encode(frame)[:, 0] == 1).all()
-    assert schema.decode(schema.encode(frame))["a"].tolist() == ["red"] * 7
 
 
 def test_names_are_plain_text() -> None:
@@ -132,20 +108,12 @@ def test_numbers_match_their_category_whatever_their_type(schema: Schema) -> Non
     assert torch.equal(schema.encode(as_floats), schema.encode(frame))
     as_text = frame.astype({"rooms": str})
     assert torch.equal(schema.encode(as_text), schema.encode(frame))
-
-
-def test_numbers_kept_as_objects_are_numbers() -> None:
-    frame = pd.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, 0.5]})
-    assert Schema.fit(frame.astype(object)) == Schema.fit(frame)
+    assert Schema.fit(frame.astype(object), categorical=["rooms"]) == schema
 
 
 def test_negative_zero_is_zero() -> None:
     schema = Schema.fit(pd.DataFrame({"a": [-0.0, 1.0]}))
     assert schema.encode(pd.DataFrame({"a": [0.0, -0.0, 1.0]})).tolist() == [[0], [0], [1]]
-
-
-def test_no_rows_encode_to_no_rows(schema: Schema, frame: pd.DataFrame) -> None:
-    assert schema.encode(frame.iloc[:0]).shape == (0, 10)
 
 
 def test_decode_takes_the_nearest_value(schema: Schema) -> None:
@@ -203,25 +171,7 @@ def test_decode_inverts_encode(frame: pd.DataFrame) -> None:
     assert back["text"].tolist() == frame["text"].tolist()
     assert back["flag"].tolist() == frame["flag"].map(str).tolist()
     torch.testing.assert_close(schema.encode(back), x, rtol=1e-5, atol=1e-5)
-
-
-@settings(max_examples=10, deadline=None)
-@given(frames())
-def test_plain_data_round_trip_through_json(frame: pd.DataFrame) -> None:
-    schema = Schema.fit(frame, categorical=["flag"])
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
-
-
-def test_plain_data_survive_a_safe_checkpoint(schema: Schema, tmp_path) -> None:
-    torch.save(schema.to_dict(), tmp_path / "schema.pt")
-    plain = torch.load(tmp_path / "schema.pt", weights_only=True)
-    assert Schema.from_dict(plain) == schema
-
-
-@pytest.mark.parametrize("bad", [{}, {"columns": [{"name": "a"}]}, {"columns": [{"nom": "a"}]}])
-def test_from_dict_refuses_other_plain_data(bad: dict) -> None:
-    with pytest.raises(ValueError, match="Expected a schema written by"):
-        Schema.from_dict(bad)
 
 
 @pytest.mark.parametrize(
@@ -238,28 +188,6 @@ def test_from_dict_refuses_other_plain_data(bad: dict) -> None:
 def test_impossible_columns(column: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Column("a", **column)
-
-
-def test_a_schema_has_columns() -> None:
-    with pytest.raises(ValueError, match="at least one column"):
-        Schema(())
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"age": [1.0, 2.0, np.inf, 3.0]}, "finite numbers in column 'age' but .* inf"),
-        ({"age": [1j, 2.0, 3.0, 4.0]}, "real numbers in column 'age' but it holds complex ones"),
-        ({"age": [[1], [2], [3], [4]]}, "single values in column 'age' but it holds list"),
-        (
-            {"age": [1, -np.inf, 3, 4], "rooms": [np.inf] * 4},
-            r"2 problems.\n1. .*column 'age' .*\n2. .*column 'rooms'",
-        ),
-    ],
-)
-def test_values_that_cannot_be_fitted(frame: pd.DataFrame, changed: dict, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        Schema.fit(frame.assign(**changed))
 
 
 def test_a_missing_number_is_told_by_a_second_element() -> None:
@@ -285,35 +213,12 @@ def test_a_missing_category_is_a_category_more(values: list) -> None:
     assert schema.decode(x)["a"].isna().tolist() == frame["a"].isna().tolist()
 
 
-def test_two_numbers_and_missing_cells_are_three_categories() -> None:
-    schema = Schema.fit(pd.DataFrame({"smoker": [0, 1, None, 1]}))
-    assert schema.columns[0].kind == "categorical"
-    assert schema.columns[0].categories == ("0", "1", "(missing)")
-
-
-def test_missing_cells_outside_the_training_rows_are_expected(frame: pd.DataFrame) -> None:
-    whole = frame.assign(age=[1.0, 2.0, 3.0, np.nan])
-    schema = Schema.fit(whole.iloc[:2], categories_from=whole)
-    assert schema.columns[0].missing
-    assert schema.encode(whole)[3, :2].tolist() == [0, 1]
-
-
 def test_dates_are_days_since_1970() -> None:
     frame = pd.DataFrame({"day": pd.date_range("1970-01-02", periods=3)})
     schema = Schema.fit(frame)
     (column,) = schema.columns
     assert (column.kind, column.mean, column.date) == ("continuous", 2.0, True)
     assert schema.decode(schema.encode(frame))["day"].tolist() == frame["day"].tolist()
-
-
-@pytest.mark.parametrize("days", [1e8, 1.1e8, 1e12, 3e38])
-def test_moments_beyond_what_pandas_holds_are_the_last_and_the_first(days: float) -> None:
-    schema = Schema((Column("day", "continuous", date=True),))
-    found = schema.decode(torch.tensor([[-days], [0.0], [days]]))["day"]
-    years = found.to_numpy().astype("M8[Y]").astype(int) + 1970
-    assert years[1] == 1970
-    reached = min(days / 365.2425, 294246 - 1970)
-    assert years[[0, 2]] - 1970 == pytest.approx([-reached, reached], abs=2)
 
 
 def test_ordered_categories_are_their_ranks() -> None:
@@ -341,47 +246,6 @@ def test_text_that_is_written_as_numbers_is_numbers() -> None:
     assert Schema.fit(text.replace("0", "none")).columns[0].kind == "categorical"
 
 
-@pytest.mark.parametrize("empty", [pd.DataFrame(), pd.DataFrame({"a": []})])
-def test_empty_frame(empty: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match="a table with rows and columns but got 0 rows"):
-        Schema.fit(empty)
-
-
-def test_duplicate_columns(frame: pd.DataFrame, schema: Schema) -> None:
-    twice = pd.concat([frame, frame[["age"]]], axis=1)
-    with pytest.raises(ValueError, match=r"distinct column names but got \['age'\]"):
-        Schema.fit(twice)
-    with pytest.raises(ValueError, match=r"distinct column names but got \['age'\]"):
-        schema.encode(twice)
-
-
-@pytest.mark.parametrize("name", [0, ("a", 1), ""])
-def test_column_names_of_any_kind_become_text(name: object) -> None:
-    frame = pd.DataFrame([[1], [2], [4]])
-    frame.columns = pd.Index([name], tupleize_cols=False)
-    assert Schema.fit(frame).names == (str(name),)
-    assert Schema.fit(frame).encode(frame).shape == (3, 1)
-
-
-def test_categorical_names_a_column(frame: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"`categorical` .* got \['room'\]; did you mean 'rooms'"):
-        Schema.fit(frame, categorical=["room"])
-
-
-def test_not_a_frame_and_not_a_tensor() -> None:
-    with pytest.raises(TypeError, match=r"Expected a data frame .* or a list of rows but got dict"):
-        Schema.fit({"a": [1]})
-    # The checker of annotations that runs in tests stands before the public door.
-    with pytest.raises(TypeError, match="`x` to be a tensor but got list"):
-        decode([[0.0]], [Column("a", "continuous")])
-
-
-def test_numbers_whose_squares_are_too_large_are_standardised() -> None:
-    frame = pd.DataFrame({"a": [1.5e308, -1.5e308, 3.0]})
-    x = Schema.fit(frame).encode(frame)
-    torch.testing.assert_close(x[:, 0], torch.tensor([1.0, -1.0, 0.0]) * 1.5**0.5)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -400,11 +264,6 @@ def test_values_that_cannot_be_encoded(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         schema.encode(frame.assign(**changed))
-
-
-def test_missing_columns(schema: Schema, frame: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"but the frame lacks \['age'\]"):
-        schema.encode(frame.drop(columns="age"))
 
 
 def test_what_cannot_be_decoded(schema: Schema) -> None:

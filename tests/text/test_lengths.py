@@ -45,15 +45,6 @@ def value() -> ms.ValueFunction:
     return ms.fit_surrogate(model, x, players=ms.Players.tokens(4), **FEW)
 
 
-def test_they_are_encoded_and_decoded() -> None:
-    x = VOCABULARY.encode(TEXTS)
-    assert x.shape == (3, LONG)
-    assert (x != 0).sum(1).tolist() == [0, 1, LONG]
-    assert [len(tokens) for tokens in VOCABULARY.decode(x)] == [0, 1, LONG]
-    with pytest.warns(UserWarning, match=r"2 of 3 tokens .* not in the vocabulary"):
-        assert VOCABULARY.encode(["never heard good"]).tolist() == [[1, 1, GOOD]]
-
-
 @pytest.mark.parametrize("length", [60, pytest.param(LONG, marks=pytest.mark.slow)])
 def test_many_tokens_are_learned_and_explained_in_groups(length: int) -> None:
     x = rows([1, 50, length, 20], length)
@@ -99,16 +90,3 @@ def test_a_training_on_texts_without_a_token_names_them() -> None:
     none = r"in every row of `x_train` but row 0 has none, one of 5 without players; drop these"
     with pytest.raises(ValueError, match=none):
         ms.fit_surrogate(model, rows([0, 3] * 5, 4), players=ms.Players.tokens(4), **FEW)
-
-
-def test_series_longer_than_any_in_training_are_refused() -> None:
-    players = ms.Players.segments((1, 6), 2, padding=-1)
-    x = torch.rand(8, 1, 9)
-    series = ms.imputed_value(
-        lambda x: x.mean((1, 2))[:, None], ms.MarginalImputer(x[..., :6], players), "identity"
-    )
-    with pytest.raises(
-        ValueError, match=r"\(rows, 1, 6\) but got \(8, 1, 9\); cut longer rows, `x\["
-    ):
-        ms.exact_shapley(series, x)
-    assert ms.exact_shapley(series, x[..., :6]).efficiency_gap < 1e-5

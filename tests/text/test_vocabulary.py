@@ -2,7 +2,6 @@
 
 import json
 import unicodedata
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.segmentation import check_labels
@@ -132,29 +130,6 @@ def test_texts_of_no_one_and_many_tokens() -> None:
     assert vocabulary.words(rows)[0].unique().tolist() == [-1]
 
 
-def test_words_and_sentences_are_players() -> None:
-    vocabulary = ms.Vocabulary.fit(TEXTS)
-    rows = vocabulary.encode(TEXTS)
-    worth = torch.arange(len(vocabulary)).float()
-
-    def game(x: Tensor, mask: Tensor) -> Tensor:
-        return (worth[x.long()][:, None] * mask).sum(-1, keepdim=True)
-
-    players = ms.Players.tokens(rows.shape[1])
-    value = ms.as_value_function(game, rows, players)
-    words = ms.exact_shapley(value.grouped(vocabulary.words, 8), rows)
-    assert words.counts.tolist() == [3, 8, 2]
-    labels = vocabulary.words(rows)
-    for row in range(3):
-        for k in range(int(words.counts[row])):
-            expected = rows[row][labels[row] == k].sum().float()
-            torch.testing.assert_close(words.phi[row, k, 0], expected)
-    sentences = ms.permutation_shapley(value.grouped(vocabulary.sentences, 4), rows)
-    assert sentences.counts.tolist() == [1, 4, 1]
-    with pytest.raises(ValueError, match=r"no padding \(0\) .* row 1 of|row 1 has none"):
-        ms.exact_shapley(value.grouped(vocabulary.words, 8), rows * torch.tensor([[1], [0], [1]]))
-
-
 def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:
     vocabulary, path = ms.Vocabulary.fit(TEXTS, lowercase=False), tmp_path / "vocabulary.json"
     vocabulary.save(path)
@@ -174,12 +149,6 @@ def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:
         ms.Vocabulary.load(tmp_path / "none.json")
 
 
-def test_known_texts_are_encoded_without_a_warning() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ms.Vocabulary.fit(TEXTS).encode(TEXTS)
-
-
 VOCABULARY = ms.Vocabulary(["good", "bad"])
 
 
@@ -192,9 +161,7 @@ VOCABULARY = ms.Vocabulary(["good", "bad"])
         (lambda: ms.Vocabulary.fit(["a", None]), r"`texts\[1\]` to be text but got None"),
         (lambda: ms.Vocabulary.fit(["a"], size=2), "`size` .* from 3 .* got 2"),
         (lambda: ms.Vocabulary(["a", "a"]), r"distinct tokens but got \['a'\]"),
-        (lambda: ms.Vocabulary(["a"], "no"), "`lowercase` to be true or false"),
         (lambda: VOCABULARY.encode(["good"], 0), "`length` .* at least 1 but got 0"),
-        (lambda: VOCABULARY.encode(["good"], truncate=1), "`truncate` to be true or false"),
         (lambda: VOCABULARY.decode([[2.0, 4.0]]), "from 0 to 3, .* row 0 has 4 in place 1"),
         (lambda: VOCABULARY.words([[2.0], [0.5]]), "row 1 has 0.5 in place 0"),
         (lambda: VOCABULARY.words([2.0]), r"shape \(rows, length\) but got \(1,\)"),

@@ -11,7 +11,7 @@ from torch import Tensor
 from manifold_shap._messages import way_to_rows
 from manifold_shap.tables.forms.arrays import ArrayForm
 from manifold_shap.tables.forms.base import Form
-from manifold_shap.tables.forms.narwhals import NarwhalsForm, WithoutPolars
+from manifold_shap.tables.forms.narwhals import NarwhalsForm
 from manifold_shap.tables.forms.pandas import PandasForm
 
 __all__ = ["Form", "form_from_dict", "form_of"]
@@ -52,22 +52,15 @@ def form_of(frame: Any) -> Form:
 
 
 def form_from_dict(plain: Mapping[str, Any]) -> Form:
-    """The form that `Form.to_dict` wrote; one of pandas in place of polars where that is missing.
+    """The form that `Form.to_dict` wrote.
 
     >>> form_from_dict(form_of(np.zeros((2, 3))).to_dict()).columns
     ('x0', 'x1', 'x2')
 
     Raises:
+        ImportError: it is of polars, which is not installed.
         KeyError, TypeError, ValueError: something else wrote it.
     """
-    library = plain["library"]
-    if library == "pandas":
-        return PandasForm.from_dict(plain)
-    if library == "polars":
-        try:
-            return NarwhalsForm.from_dict(plain)
-        except ImportError:
-            return WithoutPolars(plain)
-    if library == "array":
-        return ArrayForm.from_dict(plain)
-    raise ValueError(f"Expected a frame of pandas or polars or an array but got {library!r}.")
+    forms: dict[str, Any] = {"pandas": PandasForm, "polars": NarwhalsForm, "array": ArrayForm}
+    form: Form = forms[plain["library"]].from_dict(plain)
+    return form

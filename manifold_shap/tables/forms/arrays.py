@@ -9,18 +9,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap.tables.forms.base import Codes, Form, Keys, keys_of, other_dtype
-from manifold_shap.tables.plain import cells_from_plain, cells_to_plain
+from manifold_shap.tables.forms.base import other_dtype
+from manifold_shap.tables.forms.pandas import PandasForm
 
 
-class ArrayForm(Form):
-    """An array of numpy, a tensor, or a list of rows, of two axes.
+class ArrayForm(PandasForm):
+    """An array of numpy, a tensor, or a list of rows, of two axes: columns x0, x1, ... of pandas.
 
-    A model sees an array, or a tensor of the same dtype. Columns are named x0, x1, ...
+    A model sees an array, or a tensor of the same dtype.
     """
 
     def __init__(self, count: int, dtype: np.dtype[Any], tensor: torch.dtype | None) -> None:
-        self.columns = tuple(f"x{k}" for k in range(count))
+        names = pd.Index([f"x{k}" for k in range(count)])
+        super().__init__(names, [_column(np.empty(0, dtype)).dtype] * count)
         self.dtype, self.tensor = dtype, tensor
 
     @classmethod
@@ -28,7 +29,7 @@ class ArrayForm(Form):
         array = _array(rows)
         return cls(array.shape[1], array.dtype, rows.dtype if isinstance(rows, Tensor) else None)
 
-    def read(self, frame: Any) -> list[NDArray[Any]]:
+    def read(self, frame: Any) -> list[pd.Series]:
         if not isinstance(frame, np.ndarray | Tensor | list | tuple):
             raise TypeError(
                 "Expected an array, a tensor or a list of rows, as in training, but got "
@@ -42,25 +43,13 @@ class ArrayForm(Form):
             )
         if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
             raise other_dtype("of the array", dtype, array.dtype)
-        return list(array.astype(dtype, copy=False).T)
+        return [_column(cells) for cells in array.astype(dtype, copy=False).T]
 
-    def build(self, columns: Sequence[NDArray[Any]]) -> Any:
+    def build(self, columns: Sequence[pd.Series]) -> Any:
         array = np.empty((len(columns[0]), len(columns)), self.dtype)
         for place, column in zip(array.T, columns, strict=True):
             place[:] = column
         return array if self.tensor is None else torch.from_numpy(array).to(self.tensor)
-
-    def take(self, column: NDArray[Any], places: Codes) -> NDArray[Any]:
-        return column[places]
-
-    def join(self, column: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([column, more])
-
-    def keys(self, column: NDArray[Any]) -> Keys:
-        return keys_of(pd.Series(column, copy=False))
-
-    def cells(self, column: NDArray[Any]) -> pd.Series:
-        return pd.Series(column, dtype=object if column.dtype == object else None, copy=False)
 
     def to_dict(self) -> dict[str, Any]:
         tensor = None if self.tensor is None else str(self.tensor).removeprefix("torch.")
@@ -69,24 +58,13 @@ class ArrayForm(Form):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "ArrayForm":
-        """The form that `to_dict` wrote."""
-        tensor = None if plain["tensor"] is None else _TENSORS[plain["tensor"]]
+        tensor = None if plain["tensor"] is None else getattr(torch, plain["tensor"])
         return cls(plain["columns"], np.dtype(plain["dtype"]), tensor)
 
-    def store(self, column: NDArray[Any]) -> list[Any]:
-        return cells_to_plain(column.view(np.int64) if column.dtype.kind in "mM" else column)
 
-    def restore(self, name: Any, cells: list[Any]) -> NDArray[Any]:
-        column = np.empty(len(cells), self.dtype)
-        whole = self.dtype.kind in "mM"
-        (column.view(np.int64) if whole else column)[:] = cells_from_plain(cells)
-        return column
-
-
-_TENSORS = {str(dtype).removeprefix("torch."): dtype for dtype in (
-    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
-    torch.bfloat16, torch.float32, torch.float64,
-)}  # fmt: skip
+def _column(cells: NDArray[Any]) -> pd.Series:
+    # pandas would make text of objects that are text by chance.
+    return pd.Series(cells, dtype=object if cells.dtype == object else None, copy=False)
 
 
 def _array(rows: Any) -> NDArray[Any]:
@@ -103,14 +81,10 @@ def _array(rows: Any) -> NDArray[Any]:
     if array.dtype.kind in "US":
         # numpy makes text of all cells of a list where one is text.
         array = np.asarray(rows, dtype=object)
-    if array.ndim == 1 and len(array) and isinstance(array[0], dict):
-        raise TypeError(
-            "Expected a data frame, an array or a list of rows but got a list of dicts; "
-            "`pandas.DataFrame(records)` makes a frame of them."
-        )
     if array.ndim != 2:
         raise ValueError(
             f"Expected rows of two axes, (rows, columns), but got shape {array.shape}; one row is "
-            "`x[:1]`, and images go to `fit_surrogate` as tensors."
+            "`x[:1]`, `pandas.DataFrame(records)` makes a frame of dicts, and images go to "
+            "`fit_surrogate` as tensors."
         )
     return array

@@ -1,7 +1,6 @@
 """Reads frames of polars, and of the other libraries that narwhals knows, as tables."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
@@ -17,8 +16,7 @@ from manifold_shap.tables.forms.base import (
     other_dtype,
     other_library,
 )
-from manifold_shap.tables.forms.pandas import PandasForm
-from manifold_shap.tables.plain import cells_from_plain, cells_to_plain
+from manifold_shap.tables.plain import cells_from_plain, to_plain
 
 # Dtypes that can be written, by name.
 _DTYPES = {
@@ -30,6 +28,7 @@ _DTYPES = {
         *(nw.Date, nw.Datetime, nw.Time, nw.Duration),
     )
 }
+_WIDE = (nw.Int128, nw.UInt128)
 _NESTED = (nw.List, nw.Array, nw.Struct, nw.Binary, nw.Object)
 
 
@@ -80,17 +79,26 @@ class NarwhalsForm(Form):
             return np.zeros(len(missing), dtype=np.int64), missing
         if dtype.is_temporal() or isinstance(dtype, nw.Boolean):
             return column.cast(nw.Int64).fill_null(0).to_numpy(), missing
-        if dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128):
+        if dtype.is_integer() and not isinstance(dtype, _WIDE):
             wide = nw.UInt64 if dtype.is_unsigned_integer() else nw.Int64
             return column.cast(wide).fill_null(0).to_numpy(), missing
         text = column.cast(nw.String).fill_null("").to_numpy()
         return np.asarray(text, dtype=object), missing
 
     def cells(self, column: nw.Series[Any]) -> pd.Series:
-        dtype = column.dtype
-        if dtype.is_float() or (dtype.is_integer() and not column.is_null().any()):
+        dtype, cells = column.dtype, column.to_list()
+        if dtype.is_float() or (dtype.is_integer() and None not in cells):
             return pd.Series(column.to_numpy())
-        return _in_pandas(_written(dtype), self.store(column))
+        if dtype.is_integer() and not isinstance(dtype, _WIDE):
+            nullable: Any = type(dtype).__name__
+            return pd.Series(cells, dtype=nullable)
+        if isinstance(dtype, nw.Enum):
+            return pd.Series(pd.Categorical(cells, dtype.categories, ordered=True))
+        if isinstance(dtype, nw.Datetime | nw.Duration):
+            found: Any = pd.Series(column.to_numpy())
+            zone = getattr(dtype, "time_zone", None)
+            return found.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else found
+        return pd.Series(cells, dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
         if self.library is not nw.Implementation.POLARS:
@@ -111,18 +119,9 @@ class NarwhalsForm(Form):
         return cls(nw.Implementation.POLARS, schema)
 
     def store(self, column: nw.Series[Any]) -> list[Any]:
-        dtype = column.dtype
-        if dtype.is_float() or (dtype.is_integer() and not column.is_null().any()):
-            floats = cells_to_plain(column.fill_null(0).to_numpy())
-            for place in np.flatnonzero(column.is_null().to_numpy()):
-                floats[place] = None
-            return floats
-        if dtype.is_temporal():
+        if column.dtype.is_temporal():
             return column.cast(nw.Int64).to_list()
-        cells = column.to_list()
-        if isinstance(dtype, nw.Decimal):
-            return [None if cell is None else str(cell) for cell in cells]
-        return cells
+        return [to_plain(cell) for cell in column.to_list()]
 
     def restore(self, name: str, cells: list[Any]) -> nw.Series[Any]:
         dtype = self.schema[name]
@@ -130,22 +129,7 @@ class NarwhalsForm(Form):
             return nw.new_series(name, cells, backend=self.library)
         if dtype.is_temporal():
             return nw.new_series(name, cells, nw.Int64, backend=self.library).cast(dtype)
-        values = cells_from_plain(cells)
-        if isinstance(dtype, nw.Decimal):
-            values = [None if cell is None else Decimal(cell) for cell in values]
-        return nw.new_series(name, values, dtype, backend=self.library)
-
-
-class WithoutPolars(PandasForm):
-    """The form of a frame of polars where polars is not installed: its frames are of pandas."""
-
-    def __init__(self, plain: Mapping[str, Any]) -> None:
-        self.written = dict(zip(plain["columns"], plain["dtypes"], strict=True))
-        dtypes = [_in_pandas(dtype, []).dtype for dtype in plain["dtypes"]]
-        super().__init__(pd.Index(plain["columns"]), dtypes)
-
-    def restore(self, name: str, cells: list[Any]) -> pd.Series:
-        return _in_pandas(self.written[name], cells)
+        return nw.new_series(name, cells_from_plain(cells), dtype, backend=self.library)
 
 
 def _written(dtype: Any) -> dict[str, Any]:
@@ -166,34 +150,6 @@ def _read(plain: Mapping[str, Any]) -> Any:
     """The dtype that `_written` wrote; polars has one for columns of nulls alone."""
     parts = {key: entry for key, entry in plain.items() if key != "name"}
     return nw.Unknown() if plain["name"] == "Unknown" else _DTYPES[plain["name"]](**parts)
-
-
-def _in_pandas(dtype: Mapping[str, Any], cells: list[Any]) -> pd.Series:
-    """Cells that `NarwhalsForm.store` wrote, as pandas has them."""
-    name = dtype["name"]
-    if name.startswith("Float"):
-        return pd.Series(np.array(cells_from_plain(cells), dtype=name.lower()))
-    if name in ("Int128", "UInt128", "Boolean", "String", "Categorical", "Unknown"):
-        return pd.Series(cells, dtype=object)
-    if "Int" in name:
-        return pd.Series(pd.array(cells, dtype=name))
-    if name == "Enum":
-        return pd.Series(pd.Categorical(cells, dtype["categories"], ordered=True))
-    if name == "Decimal":
-        decimals = [None if cell is None else Decimal(cell) for cell in cells]
-        return pd.Series(decimals, dtype=object)
-    absent = np.array([cell is None for cell in cells], dtype=bool)
-    whole = np.array([0 if cell is None else cell for cell in cells], dtype=np.int64)
-    if name == "Date":
-        moments = pd.Series((whole * 86400).view("M8[s]"))
-        return moments.dt.date.astype(object).where(~absent, None)
-    unit = "ns" if name == "Time" else dtype["time_unit"]
-    found = pd.Series(whole.view(f"{'m8' if name == 'Duration' else 'M8'}[{unit}]"))
-    if name == "Time":
-        return found.dt.time.astype(object).where(~absent, None)
-    zone = dtype.get("time_zone")
-    found = found.where(~absent)
-    return found.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else found
 
 
 def _as_dtype(column: nw.Series[Any], dtype: Any) -> nw.Series[Any]:

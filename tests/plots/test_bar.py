@@ -7,13 +7,10 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
-from matplotlib.container import BarContainer
 
 import manifold_shap as ms
 from manifold_shap.plots import bar, style
 from tests.plots.helpers import (
-    assert_nothing_is_cut,
-    overlapping,
     ragged,
     save,
     tick_labels,
@@ -100,14 +97,6 @@ def test_alone_the_sign_has_a_colour(people: ms.Explanation) -> None:
     assert matplotlib.colors.to_hex(axes.patches[-1].get_facecolor()) == style.NEUTRAL
 
 
-def test_players_that_a_row_lacks_have_no_bar() -> None:
-    explanation = ragged()
-    labels = tick_labels(bar(explanation, row=1))
-    assert sorted(labels) == ["player 0", "player 1"]
-    rest = bar(explanation, row=0, most=1)
-    np.testing.assert_allclose([each.get_width() for each in rest.patches], [-0.3, 0.35], rtol=1e-6)
-
-
 def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanation) -> None:
     values = ms.global_values(people, ["poor", "rich"] * 3)
     axes = bar(values, most=3)
@@ -156,29 +145,3 @@ def test_players_that_a_row_lacks_take_no_part_in_the_means() -> None:
     widths = [each.get_width() for each in bar(ragged()).patches]
     np.testing.assert_allclose(widths, [0.25, 0.25, 0.225], rtol=1e-6)
     assert not bar(ragged()[[1]]).collections
-
-
-@pytest.mark.parametrize("settings", [{"signed": True}, {"row": 1}])
-def test_numbers_stand_beyond_the_ends_of_bars(people: ms.Explanation, settings: dict) -> None:
-    for given in (people, {"a": people, "b": people, "c": people}):
-        axes = bar(given, **settings)
-        axes.figure.draw_without_rendering()
-        assert len(axes.texts) == len(axes.patches)
-        for number, drawn in zip(axes.texts, axes.patches, strict=True):
-            value = float(number.get_text().replace("−", "-"))
-            assert value == pytest.approx(drawn.get_width(), rel=0.02, abs=2e-4)
-            box, end = number.get_window_extent(), drawn.get_window_extent()
-            assert box.x0 > end.x1 if value > 0 else box.x1 < end.x0
-        assert not overlapping(axes.texts, tolerance=0.3)
-        assert_nothing_is_cut(axes.figure)
-
-
-def test_numbers_stand_beyond_whiskers(people: ms.Explanation) -> None:
-    axes = bar(people, row=0)
-    axes.figure.draw_without_rendering()
-    (drawn,) = [each for each in axes.containers if isinstance(each, BarContainer)]
-    (whiskers,) = drawn.errorbar.lines[2]
-    ends = [axes.transData.transform(segment)[:, 0] for segment in whiskers.get_segments()]
-    for number, (low, high) in zip(axes.texts, ends, strict=True):
-        box = number.get_window_extent()
-        assert box.x0 > high or box.x1 < low

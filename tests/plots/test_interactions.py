@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from manifold_shap.plots import interaction_map
@@ -71,16 +70,6 @@ def test_many_players_and_long_names_fit() -> None:
     assert_nothing_is_cut(axes.figure)
 
 
-def test_given_axes_are_kept(found: ms.Interactions) -> None:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    assert interaction_map(found, ax=left) is left
-    assert interaction_map(found, row=-1, ax=right) is right
-    assert "row 3" in right.get_title("left")
-    assert isinstance(figure, Figure)
-    assert_nothing_is_cut(figure)
-    plt.close(figure)
-
-
 def test_players_that_a_row_lacks_are_left_out() -> None:
     found = ms.shapley_interactions(Ragged(2), torch.tensor([[1.0, 2, 3, 4], [5.0, 6, 0, 0]]))
     assert len(tick_labels(interaction_map(found, row=0))) == 2
@@ -88,17 +77,7 @@ def test_players_that_a_row_lacks_are_left_out() -> None:
     assert len(tick_labels(interaction_map(found))) == 2
 
 
-def test_a_game_without_interactions_is_drawn() -> None:
-    found = ms.shapley_interactions(
-        lambda x, mask: (x[:, None] * mask).sum(-1, True), uniform(1, 3)
-    )
-    high = float(found.shapley.phi.abs().max())
-    assert interaction_map(found).images[0].get_clim() == pytest.approx((-high, high))
-
-
-def test_bad_input(found: ms.Interactions, any_type: None) -> None:
-    with pytest.raises(TypeError, match="Expected interactions but got an Explanation"):
-        interaction_map(found.shapley)
+def test_bad_input(found: ms.Interactions) -> None:
     with pytest.raises(ValueError, match=r"`row`.*4 rows"):
         interaction_map(found, row=4)
     with pytest.raises(ValueError, match="`output`"):

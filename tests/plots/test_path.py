@@ -15,7 +15,6 @@ from manifold_shap.plots import (
     ilr_plane,
     ilr_space,
     parallel_coordinates,
-    style,
 )
 from tests.plots.helpers import composed
 
@@ -81,21 +80,3 @@ def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_no
     np.testing.assert_allclose(one, -2 * both, atol=1e-9)
     np.testing.assert_allclose(zero, -six, atol=1e-9)
     assert zero @ one == pytest.approx(0, abs=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e3])
-def test_class_vectors_are_magnified_by_a_round_factor_to_the_size_of_the_path(
-    scale: float,
-) -> None:
-    explanation = composed(scale=scale)
-    explanation = replace(explanation, base=0 * explanation.base, prediction=explanation.phi.sum(1))
-    axes = ilr_plane(explanation)
-    factor = max(
-        float(np.linalg.norm(line.get_xydata()[-1] - line.get_xydata()[0]))
-        for line in axes.lines
-        if line.get_linestyle() == "--" and line.get_color() != style.NEUTRAL
-    )
-    assert f"{factor:.0e}"[0] in "125"
-    path = explanation.phi[0, explanation.norms()[0].argsort(descending=True)].cumsum(0)
-    assert 0.1 < factor / float(path.abs().max()) < 1
-    assert ("×" in axes.figure.get_suptitle()) == (f"{factor:.0e}" != "1e+00")

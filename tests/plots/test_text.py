@@ -11,7 +11,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.plots import text
-from tests.plots.helpers import explained, ragged
+from tests.plots.helpers import ragged
 
 GOOD = ["it", "is", "not", "good"]
 
@@ -167,28 +167,3 @@ def test_as_many_tokens_as_positions_or_players_are_expected() -> None:
     with pytest.raises(ValueError, match=r"hold 3 \(one for each player\) but got 6"):
         text(ragged(), [["a"] * 6, ["a"] * 6])
     assert text(ragged(), [["a", "b", "c"], ["a", "b"]], rows=[1]).html.count("title=") == 2
-
-
-@pytest.mark.usefixtures("any_type")
-def test_tokens_of_a_wrong_type_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"row 0 of `tokens` to be a list of text but got 'it is"):
-        text(two_rows(), ["it is not good", "very good"])
-    with pytest.raises(TypeError, match=r"row 0 of `tokens` to be a list of text but got \[1"):
-        text(two_rows(), [[1, 2, 3, 4], ["a", "b"]])
-
-
-def test_the_named_output_is_shown(digits: ms.Explanation) -> None:
-    flat = explained(torch.zeros(1, 3), ms.Players.of_elements((3,)), ("no", "maybe", "yes"))
-    for output, k in (("yes", 2), (None, int(flat.prediction[0].argmax()))):
-        said = [
-            said for _, said, _ in Spans(text(flat, [["a", "b", "c"]], output=output).html).found
-        ]
-        values = [float(each.replace("−", "-")) for each in said]
-        np.testing.assert_allclose(values, flat.phi[0, :, k], rtol=0.01)
-
-
-def test_half_trained_value_functions_are_cautioned_of() -> None:
-    whole = two_rows()
-    half = replace(whole, made_by={"half_trained": True})
-    page = Spans(text({"a": half, "b": whole}, TWO).html)
-    assert "Caution: half-trained value function: a" in page.read

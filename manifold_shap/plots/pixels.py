@@ -215,7 +215,7 @@ def _write_names(cells: list[Axes], names: list[str], outputs: int) -> None:
     """Above the image, and above the columns of each explanation."""
     for axes, name in zip([cells[0], *cells[1::outputs]], ["image", *names], strict=True):
         said = [style.plain(style.shorten(part, 16 * outputs)) for part in name.split("\n")]
-        place = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
         axes.annotate("\n".join(said), (0, 1), (0, 15), fontsize=style.TEXT, **place)
 
 

@@ -163,11 +163,6 @@ class Explainer:
         Raises:
             TypeError, ValueError: rows that do not fit the frame of training; see `Codebook.rows`.
         """
-        if not callable(estimator):
-            raise TypeError(
-                f"Expected `estimator` to be a function but got {estimator!r:.100}; pass one such "
-                "as `ms.kernel_shapley`."
-            )
         x = self.codebook.rows(frame)
         found = estimator(self.value, x, seed=seed, progress=progress, **settings)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}

@@ -14,8 +14,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.oracles import PosteriorValue, true_value
-from manifold_shap.surrogate.labels import fit_label_surrogate
-from manifold_shap.training.rows import training_rows
 from manifold_shap.values.forwarding import ForwardingValue
 from tests.laws import Enumerated, garden
 
@@ -166,20 +164,6 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     assert torch.equal(found.phi, again.phi)
 
 
-@pytest.mark.slow
-def test_labels_are_learned_as_what_they_are(known: dict[str, Any]) -> None:
-    rows = training_rows(known["x"][:5000], known["x"][:5000], 0, None, None)
-    options: dict[str, Any] = {"max_epochs": 15, "trainer": {"accelerator": "cpu"}}
-    value = fit_label_surrogate(
-        rows, known["y"][:5000], known["law"].classes, hidden=[64], **options
-    )
-    mask = ms.shapley_pairs(500, len(rows.players), 4000)
-    x, true = known["x"][:500], known["h"]
-    wrong = (value(x, mask) - true(x, mask)).square().mean()
-    nothing = true.base(x)[:, None] - true(x, mask)
-    assert wrong < 0.1 * nothing.square().mean()
-
-
 FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y": [0, 1, 0, 1, 0, 1]}
 
 
@@ -251,10 +235,3 @@ def test_permutations_draw_coalitions_for_each_row() -> None:
     )
     twice = estimator(game, torch.ones(2, 12))
     assert (twice.phi[0] != twice.phi[1]).any()
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 95.0, float("nan")])
-def test_a_level_is_a_probability(level: float) -> None:
-    values = ms.GlobalValues(torch.zeros(1), torch.ones(1), 0.0, 0.0, ("age",), rows=100)
-    with pytest.raises(ValueError, match="level"):
-        values.interval(level)

@@ -168,12 +168,6 @@ def test_only_candidates_that_do_not_fit_the_table_are_left_out(
             ms.Explainer(TREES, FRAME, candidates=wanted)
 
 
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
-def test_predictions_too_large_for_squared_errors_are_an_error() -> None:
-    with pytest.raises(ValueError, match=r"squares are finite, .* as large as .*e\+30.; have the"):
-        ms.Explainer(lambda rows: rows["size"] * 1e300, FRAME, returns="values", candidates=FEW)
-
-
 @pytest.mark.parametrize("library", ["polars", "array", "tensor"])
 def test_other_frames_are_explained(library: str) -> None:
     x = FRAME[["size", "rooms"]].to_numpy(np.float32, copy=True)
@@ -215,30 +209,6 @@ def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     assert (explanation.standard_error[:, -1] == 0).all()
     assert explanation.features()["country"].tolist() == ["Norway"] * 2
     assert explanation.efficiency_gap < 1e-6
-
-
-@pytest.mark.filterwarnings("ignore:No prediction changes when")
-@pytest.mark.filterwarnings("ignore:Columns that hold a single value")
-def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
-    frame = FRAME.assign(country="Norway", year=2024)
-    explainer = ms.Explainer(
-        lambda rows: TREES.predict_proba(rows[[*FRAME]]), frame, candidates=["gaussian"]
-    )
-    some, estimator = frame.iloc[[5, 3, 8]], partial(ms.permutation_shapley, permutations=2)
-    store = tmp_path / "rows.zarr"
-    assert ms.explain_rows(store, explainer.value, some, estimator, block=2) == 3
-    stored = ms.Explanation.load(store)
-    assert stored.players.names == (*FRAME, "country", "year")
-    assert stored.instances == ("house 5", "house 3", "house 8")
-    assert (stored.phi[:, -2:] == 0).all()
-    assert stored.features()["country"].tolist() == ["Norway"] * 3
-    again = ms.permutation_shapley(explainer.value, some, permutations=2)
-    assert again.players.names == stored.players.names
-    assert torch.equal(again.prediction, stored.prediction)
-    coarse = explainer.value.grouped({"house": ["size", "rooms"]})
-    names = ms.permutation_shapley(coarse, some, permutations=2).players.names
-    assert names[0] == "house"
-    assert names[-2:] == ("country", "year")
 
 
 @pytest.mark.filterwarnings("ignore:No prediction changes when")
@@ -416,23 +386,6 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
     assert (tmp_path / "notes.txt").read_text() == (own / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["model.pkl", "model.onnx", "README.md/"])
-def test_what_others_put_beside_it_is_left(
-    explainer: ms.Explainer, tmp_path: Path, name: str
-) -> None:
-    explainer.save(tmp_path / "folder")
-    other = tmp_path / "folder" / name.rstrip("/")
-    if name.endswith("/"):
-        other.unlink(missing_ok=True)
-        other.mkdir()
-        other = other / "notes.txt"
-    other.write_text("mine")
-    with pytest.raises(FileExistsError, match=rf"it holds '{name.rstrip('/')}'; name another"):
-        explainer.save(tmp_path / "folder")
-    assert other.read_text() == "mine"
-    assert (tmp_path / "folder" / "explainer.json").is_file()
-
-
 @pytest.mark.parametrize("name", ["model.skops", "../model.skops", 3])
 def test_a_file_that_the_configuration_names_is_the_models_or_left(
     explainer: ms.Explainer, tmp_path: Path, name: Any
@@ -453,17 +406,6 @@ def test_a_file_that_the_configuration_names_is_the_models_or_left(
     else:
         with pytest.raises(FileExistsError, match=r"it holds 'model\.skops'"):
             explainer.save(folder)
-
-
-def test_a_link_to_a_folder_is_followed(explainer: ms.Explainer, tmp_path: Path) -> None:
-    folder, link = tmp_path / "there" / "folder", tmp_path / "link"
-    link.symlink_to(folder)
-    explainer.save(link)
-    assert {each.name for each in folder.iterdir()} == SAVED
-    explainer.save(link)
-    assert link.is_symlink()
-    assert [each.name for each in folder.parent.iterdir()] == ["folder"]
-    ms.Explainer.load(link, TREES)
 
 
 def test_a_url_is_no_folder(explainer: ms.Explainer) -> None:
@@ -505,15 +447,3 @@ def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
         explainer(FRAME.head(2).drop(columns="size"))
     with pytest.raises(TypeError, match=r"a frame of pandas, .* but got polars\.DataFrame"):
         explainer(pl.DataFrame({"size": [1.0]}))
-
-
-def test_a_function_of_one_output_learns_what_to_say() -> None:
-    with pytest.raises(ValueError, match="for a regression, pass returns='values'"):
-        ms.Explainer(lambda rows: rows["size"].to_numpy(), FRAME)
-
-
-def test_swapped_arguments_and_single_rows_are_told_the_way(explainer: ms.Explainer) -> None:
-    with pytest.raises(TypeError, match=r"a model comes first, then the rows, as in `ms\.Explain"):
-        ms.Explainer(FRAME, TREES)
-    with pytest.raises(TypeError, match=r"got pandas.Series; one row stays a frame by `frame\.loc"):
-        explainer(FRAME.iloc[0])

@@ -142,20 +142,6 @@ def test_a_wide_frame_has_a_column_for_each_player() -> None:
         explanation.to_frame("nein")
 
 
-def test_shap_explanation() -> None:
-    pytest.importorskip("shap")
-    explanation = make()
-    theirs = explanation.to_shap()
-    assert theirs.values.shape == (2, 3, 2)
-    assert theirs.base_values.shape == (2, 2)
-    assert list(theirs.feature_names) == ["α", "weight", "日本"]
-    assert list(theirs.output_names) == ["ja", "größer : 3"]
-    total = torch.from_numpy(theirs.values.sum(1) + theirs.base_values)
-    torch.testing.assert_close(total, explanation.prediction)
-    assert (theirs.data == explanation.x.numpy()).all()
-    assert table()[1].to_shap().data.tolist() == [[pytest.approx(20), "red"], [40, "grün"]]
-
-
 @pytest.mark.parametrize(
     ("index", "rows", "labels"),
     [(1, [1], (9,)), (-1, [1], (9,)), (slice(0, 1), [0], (7,)), ([1, 0], [1, 0], (9, 7))],
@@ -191,19 +177,6 @@ def test_features_in_original_units() -> None:
     assert features["age"].tolist() == pytest.approx([20, 40])
 
 
-def test_features_without_a_schema() -> None:
-    players = ms.Players(("a", "b", "c"), torch.tensor([2, 0, 1]))
-    explanation = make(players=players)
-    features = explanation.features()
-    assert features is not None
-    assert features["a"].tolist() == explanation.x[:, 1].tolist()
-    assert features["c"].tolist() == explanation.x[:, 0].tolist()
-    superpixels = make(
-        players=ms.Players(("a", "b", "c"), torch.tensor([[0, 0], [1, 2]])), x=torch.rand(2, 2, 2)
-    )
-    assert superpixels.features() is None
-
-
 def test_players_and_outputs_must_fit_phi() -> None:
     with pytest.raises(ValueError, match=r"`phi` of shape \(2, 2, 2\) .* but got \(2, 3, 2\)"):
         make(players=ms.Players.of_elements((2,)))
@@ -221,11 +194,6 @@ def test_log_ratios_come_with_the_partition_that_names_them() -> None:
     message = r"balances of `partition` as `outputs`, \('ja : 3', .* but got \('ja : 3', 'b'\)"
     with pytest.raises(ValueError, match=message):
         make("ilr", outputs=("ja : 3", "b"))
-
-
-def test_missing_store(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"Expected an explanation at .*none.zarr"):
-        ms.Explanation.load(tmp_path / "none.zarr")
 
 
 def full() -> ms.Explanation:

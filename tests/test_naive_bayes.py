@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy import special, stats
+from scipy import stats
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
@@ -124,22 +124,6 @@ def test_values_are_those_of_enumeration(
     assert (explanation.standard_error == 0).all()
 
 
-@every_kind
-@both_spaces
-def test_values_are_those_of_the_exact_estimator(kind: str, output: str, classes: int) -> None:
-    model, x, reference = fitted(kind, classes)
-    value = ms.imputed_value(model, ms.MarginalImputer(reference), output, draws=len(reference))
-    exact = ms.exact_shapley(value, x)
-    closed = ms.naive_bayes_shapley(model, x, reference, output)
-    assert_close(closed.phi, exact.phi, 2e-5)
-    assert_close(closed.base, exact.base, 2e-5)
-    assert_close(closed.prediction, exact.prediction, 2e-5)
-    assert closed.outputs == exact.outputs
-    assert closed.space == exact.space
-    assert closed.partition == exact.partition
-    assert torch.equal(closed.x, exact.x)
-
-
 def test_permutations_agree_on_wine() -> None:
     x, y = load_wine(return_X_y=True)
     x, y = x[y < 2].astype(np.float32), y[y < 2]
@@ -198,17 +182,6 @@ def test_the_score_of_three_classes_is_that_of_three_mixtures(kind: str) -> None
     )
 
 
-def test_the_score_outlives_likelihoods_that_underflow() -> None:
-    model = GaussianNB().fit([[0.0], [1.0], [100.0], [101.0], [300.0], [301.0]], [0, 0, 1, 1, 2, 2])
-    rows = np.array([[0.5], [200.0]])
-    log_p = log_likelihoods(model, rows)
-    assert (np.exp(log_p[0]) == 0).any()
-    rest = special.logsumexp(log_p[..., [[1, 2], [0, 2], [0, 1]]], axis=-1) - math.log(2)
-    terms = log_p - rest
-    expected = np.abs(terms - terms.mean(0)).sum(-1)
-    assert_close(ms.multiclass_score(model, rows, rows), expected)
-
-
 @every_kind
 def test_a_group_gets_the_sum_of_its_features(kind: str) -> None:
     model, x, reference = fitted(kind, 3)
@@ -221,17 +194,6 @@ def test_a_group_gets_the_sum_of_its_features(kind: str) -> None:
     assert torch.equal(grouped.prediction, single.prediction)
     evidence = ms.weight_of_evidence(model, x, "ilr", players=players)
     assert_close(evidence.phi.sum(1), evidence.prediction - evidence.base, 2e-6)
-
-
-def test_images_are_rows_of_pixels() -> None:
-    model, x, reference = fitted("bits", 3)
-    flat = ms.naive_bayes_shapley(model, x, reference, "ilr")
-    images = ms.naive_bayes_shapley(
-        model, torch.from_numpy(x).reshape(3, 2, 2), reference.reshape(-1, 2, 2), "ilr"
-    )
-    assert torch.equal(images.phi, flat.phi)
-    assert images.x.shape == (3, 2, 2)
-    assert images.players.event == (2, 2)
 
 
 def test_rows_are_not_rounded_to_single_precision() -> None:

@@ -2,12 +2,10 @@
 
 import sys
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
 import manifold_shap as ms
@@ -86,22 +84,6 @@ def test_maps_of_ones_own_go_with_their_rows() -> None:
         labels(torch.stack((x[0], x[0] + 1)))
     with pytest.raises(ValueError, match=r"each of 16 players .* `label_maps\(x, labels\)`"):
         value.grouped(torch.cat((maps, maps)))
-
-
-@given(
-    arrays.arrays(
-        np.int64, st.tuples(st.integers(1, 3), st.integers(1, 6)), elements=st.integers(-2, 4)
-    )
-)
-@settings(deadline=None, max_examples=60)
-def test_labels_are_numbers_from_zero_without_a_gap(labels: np.ndarray) -> None:
-    rows = [sorted(set(row) - {-1}) for row in labels.tolist()]
-    right = all(row and row == list(range(len(row))) for row in rows)
-    if right:
-        assert check_labels(torch.from_numpy(labels)).tolist() == list(map(len, rows))
-    else:
-        with pytest.raises(ValueError, match="without a gap but row"):
-            check_labels(torch.from_numpy(labels))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """What a person sees of an explanation: a title, the first rows, what contributes most."""
 
-from html import escape
-
 import pandas as pd
 import pytest
 import torch
@@ -79,13 +77,6 @@ def test_log_ratios_show_the_coordinate_that_moved_most() -> None:
     lines = repr(explanation).splitlines()[2:]
     for line, k in zip(lines, moved, strict=True):
         assert explanation.outputs[k] in line
-
-
-def test_an_explanation_of_no_rows_says_so() -> None:
-    explanation = ms.exact_shapley(total, X)[[]]
-    title = "Explanation(0 instances, 4 players, output '0' in 'identity', by 'exact')"
-    assert repr(explanation) == f"{title}\nno rows"
-    assert explanation._repr_html_() == f"<div><p>{escape(title)}</p><p>no rows</p></div>"
 
 
 def test_errors_that_are_not_known_are_said() -> None:

@@ -47,15 +47,6 @@ def test_bars_write_prediction_base_and_row(people: ms.Explanation) -> None:
     )
 
 
-def test_bars_sum_the_rest_and_the_whole_is_efficient(people: ms.Explanation) -> None:
-    axes = bar(people, row=0, output="rich", most=2)
-    widths = [each.get_width() for each in axes.patches]
-    assert len(widths) == 3
-    assert tick_labels(axes)[-1] == "3 other features"
-    change = people.prediction[0, 1] - people.base[0, 1]
-    assert sum(widths) == pytest.approx(change.item(), abs=1e-6)
-
-
 def test_whiskers_reach_two_standard_errors(people: ms.Explanation) -> None:
     axes = bar(people, row=0, output="rich")
     (whiskers,) = axes.collections
@@ -116,14 +107,6 @@ def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanat
     assert [text.get_text() for text in both.get_legend().get_texts()] == [
         "on manifold", "off manifold"
     ]  # fmt: skip
-
-
-def test_global_values_of_other_players_are_refused(people: ms.Explanation) -> None:
-    values = ms.global_values(people, ["poor", "rich"] * 3)
-    with pytest.raises(ValueError, match="global values of the same players"):
-        bar({"a": values, "b": people})
-    with pytest.raises(ValueError, match="global values of the same players"):
-        bar({"a": values, "b": replace(values, players=tuple("abcde"))})
 
 
 def test_over_rows_bars_are_means_with_their_errors(people: ms.Explanation) -> None:

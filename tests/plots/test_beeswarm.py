@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 import manifold_shap as ms
 from manifold_shap.plots import beeswarm
-from tests.plots.helpers import ragged, save, table, tick_labels, written
+from tests.plots.helpers import ragged, tick_labels, written
 
 
 def points(axes: Axes) -> np.ndarray:
@@ -69,16 +69,6 @@ def test_rows_have_no_point_for_players_that_they_lack() -> None:
     np.testing.assert_array_equal(np.isnan(y), np.isnan(x))
     rest = points(beeswarm(explanation, most=1))[:, 0].reshape(2, 2)
     np.testing.assert_allclose(rest.sum(0), explanation.phi[..., 0].nansum(1), rtol=1e-5)
-
-
-def test_superpixels_single_rows_and_groups_are_grey_without_a_colour_bar(
-    patches: ms.Explanation, people: ms.Explanation
-) -> None:
-    grouped = table({"all": ["age", "sex", "gain ($)", "owner", "city"]})
-    for axes in (beeswarm(patches), beeswarm(people[[2]]), beeswarm(grouped)):
-        assert axes.figure.axes == [axes]
-        assert np.isnan(np.ma.filled(axes.collections[0].get_array(), np.nan)).all()
-        save(axes.figure)
 
 
 def test_several_explanations_stand_side_by_side_on_the_same_scales(people: ms.Explanation) -> None:

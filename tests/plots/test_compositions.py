@@ -120,16 +120,6 @@ def test_lines_lead_from_the_base_to_the_prediction() -> None:
     np.testing.assert_allclose([line[-1] for line in lines], prediction, rtol=1e-4)
 
 
-def test_of_many_classes_those_large_at_an_end_stand_out() -> None:
-    explanation = composed(classes=10)
-    figure = parallel_coordinates(explanation).figure
-    ends = np.stack([line[[0, -1]].max() for line in lines_of(figure, 10)])
-    colours = [to_hex(line.get_color()) for line in figure.axes[0].lines[:10]]
-    out = [k for k, colour in enumerate(colours) if colour != style.NEUTRAL]
-    assert set(out) == set(ends.argsort()[-5:])
-    assert len({colours[k] for k in out}) == 5
-
-
 @pytest.mark.parametrize("plot", OF_A_ROW)
 def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
     explanation = composed(classes=("a", "b", "c"))
@@ -138,16 +128,3 @@ def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
         np.testing.assert_allclose(heights(one), heights(two), rtol=1e-4)
         for first, second in zip(one.lines, two.lines, strict=True):
             np.testing.assert_allclose(first.get_ydata(), second.get_ydata(), rtol=1e-3)
-
-
-def test_every_class_has_its_name_probability_and_line_in_the_legend() -> None:
-    explanation = composed(classes=("cat", "dog", "eel"))
-    axes = parallel_coordinates(explanation)
-    prediction = distribution(explanation, explanation.prediction[0])
-    legend = axes.get_legend()
-    order = prediction.argsort()[::-1]
-    said = [f"{explanation.classes[k]}  {prediction[k]:.2f}" for k in order]
-    assert [text.get_text() for text in legend.get_texts()] == said
-    colours = [axes.lines[k].get_color() for k in order]
-    assert [line.get_color() for line in legend.get_lines()] == colours
-    assert len(set(colours)) == 3

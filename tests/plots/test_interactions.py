@@ -10,7 +10,7 @@ import torch
 import manifold_shap as ms
 from manifold_shap.plots import interaction_map
 from tests.examples import Ragged, table, uniform
-from tests.plots.helpers import LONG, assert_nothing_is_cut, tick_labels
+from tests.plots.helpers import tick_labels
 
 
 @pytest.fixture
@@ -57,17 +57,6 @@ def test_over_rows_it_has_their_mean_and_marks_what_may_be_none() -> None:
     assert [text.get_text() for text in narrow.texts] == ["×"]
     assert "×: within" in narrow.get_title("left").replace("\n", " ")
     plt.close(narrow.figure)
-
-
-def test_many_players_and_long_names_fit() -> None:
-    names = [f"{LONG}{k}" if k % 3 else f"${k}" for k in range(16)]
-    value = ms.as_value_function(table(16), uniform(2, 16))
-    found = ms.shapley_interactions(value, uniform(2, 16), evaluations=2 * 16**2)
-    players = ms.Players.of_elements((16,), names)
-    found = replace(found, shapley=replace(found.shapley, players=players))
-    axes = interaction_map(found, row=0)
-    assert "12 of 16 players" in axes.figure.get_suptitle()
-    assert_nothing_is_cut(axes.figure)
 
 
 def test_players_that_a_row_lacks_are_left_out() -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.text import Annotation
 
 import manifold_shap as ms
@@ -50,19 +49,6 @@ def test_what_cannot_be_drawn_is_refused(plot: Callable[..., object]) -> None:
 def test_balances_that_are_not_there_are_refused(balances, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         ilr_plane(composed(classes=5), balances=balances)
-
-
-def test_players_that_a_row_lacks_have_no_step() -> None:
-    explanation = composed(players=3, classes=4)
-    phi = explanation.phi.clone()
-    phi[1, 2] = torch.nan
-    owners = torch.tensor([[0, 1, 2], [1, 0, -1]])
-    players = ms.Players.of_rows((3,), 3)
-    prediction = explanation.base + phi.nansum(1)
-    fewer = replace(explanation, phi=phi, owners=owners, players=players, prediction=prediction)
-    titles = [axes.get_title(loc="left").split("\n")[0] for axes in compositions(fewer, row=1)]
-    said = [f"player {k} = {fewer.x[1, 1 - k]:.4g}".replace("-", "−") for k in (0, 1)]
-    assert sorted(titles) == said
 
 
 def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_none() -> None:

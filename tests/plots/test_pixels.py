@@ -48,14 +48,6 @@ def test_all_maps_share_one_symmetric_scale_with_red_for_positive(digits: ms.Exp
     assert cmap(0.0)[2] > cmap(0.0)[0]
 
 
-def test_few_extreme_pixels_do_not_bleach_the_others() -> None:
-    explanation = explained(torch.rand(1, 1, 30, 30), ms.Players.of_elements((1, 30, 30)), ("a",))
-    phi = torch.full_like(explanation.phi, 0.1)
-    phi[0, 0] = 100.0
-    low, high = panels(pixel_maps(replace(explanation, phi=phi)).figure)[1].images[0].get_clim()
-    assert (low, high) == pytest.approx((-0.1, 0.1))
-
-
 def test_superpixels_are_spread_evenly_and_channels_summed(patches: ms.Explanation) -> None:
     figure = pixel_maps(patches, output="dog").figure
     image, signed = (panel.images[0].get_array() for panel in panels(figure)[:2])
@@ -187,18 +179,3 @@ def test_images_that_cannot_be_shown_are_refused(digits: ms.Explanation) -> None
         pixel_maps(digits, images=digits.x[:2])
     with pytest.raises(ValueError, match="numbers from 0 to 1, or of bytes, but got 0 to 2; undo"):
         pixel_maps(digits, images=2 * digits.x)
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"rows": [5]}, "Expected `rows` to be a whole number from -5 to 4"),
-        ({"rows": []}, "at least one image but got none"),
-        ({"top": 4}, "Expected `top` to be a whole number from 1 to 3"),
-        ({"top": 2, "output": "1"}, "names of outputs, or how many of the `top`"),
-        ({"output": []}, "names of outputs, or how many of the `top`"),
-    ],
-)
-def test_what_is_not_there_is_refused(digits: ms.Explanation, settings: dict, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        pixel_maps(digits, **settings)

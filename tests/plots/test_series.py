@@ -98,16 +98,6 @@ def test_explanations_stand_side_by_side_on_one_scale() -> None:
     assert_nothing_is_cut(panels.figure)
 
 
-def test_time_points_that_play_alone_have_their_own_values_and_no_borders() -> None:
-    explanation = explained(wave(1)[:1, :8], ms.Players.of_elements((8,)), ("no", "yes"))
-    (axes,) = series(explanation, output="yes")
-    np.testing.assert_allclose(np.ravel(colours(axes).get_array()), explanation.phi[0, :, 1])
-    assert not borders(axes)
-    assert axes.get_ylabel() == ""
-    assert "Shapley value (probability)" in written(axes.figure)
-    assert axes.figure.get_suptitle().startswith("Predicted probability of yes: ")
-
-
 def test_channels_of_their_own_players_have_their_own_values() -> None:
     index = torch.arange(12) // 6 + 2 * torch.arange(3)[:, None]
     explanation = explained(wave(3)[None], ms.Players(range(6), index), ("a",))

@@ -131,12 +131,8 @@ def test_a_player_of_several_words_is_one_run_of_its_colour() -> None:
         (["un", "##forget", "##table", "film"], "unforgettable film"),
         (["▁un", "forget", "table", "▁film"], "unforgettable film"),
         (["un", "forget", "table", "Ġfilm"], "unforgettable film"),
-        (["un", "forget", "table ", "film"], "unforgettable film"),
         (["a", "b", "c", "d"], "a b c d"),
-        (["a", "\n", "c", "d"], "a⏎\ncd"),
-        (["a", " ", "c", "d"], "a\N{NO-BREAK SPACE}cd"),
         (["a", "ĊĊ", "c", "Ġd"], "a⏎\nc d"),
-        (["a", "", "c", "##"], "a · c ##"),
     ],
 )
 def test_tokens_are_joined_as_tokenizers_mark_them(tokens: list[str], said: str) -> None:

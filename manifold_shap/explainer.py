@@ -180,15 +180,10 @@ class Explainer:
             settings: see `__call__`; `outputs` by name, which are the same for all parts.
 
         Raises:
-            TypeError, ValueError: another frame, or a number of `outputs`.
+            ValueError: another frame, or a number of `outputs`.
         """
         import pandas as pd
 
-        if not isinstance(frame, pd.DataFrame):
-            raise TypeError(
-                f"Expected a data frame of pandas but got {type(frame).__name__}; its "
-                "`to_pandas()`, or `pandas.DataFrame(...)`, is one."
-            )
         outputs = settings.get("outputs")
         if isinstance(outputs, int):
             raise ValueError(

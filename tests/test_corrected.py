@@ -99,6 +99,18 @@ def test_the_bias_is_the_product_of_both_errors(known: dict[str, Any]) -> None:
     assert abs(bias) > 1e-3
 
 
+def test_standard_errors_are_those_of_rows_drawn_anew(known: dict[str, Any]) -> None:
+    parts = [
+        ms.corrected_global_values(model, x, y, folds=2, learn=lambda *_: (known["m"], known["h"]))
+        for x, y in zip(known["x"].split(1000), known["y"].split(1000), strict=True)
+    ]
+    scatter = torch.stack([part.phi for part in parts]).std(0)
+    error = torch.stack([part.standard_error for part in parts]).mean(0)
+    touched = [k for k, name in enumerate(known["law"].names) if name != "gnome"]
+    # Twenty parts leave an error of .16 to each ratio.
+    assert (scatter / error)[touched].mean() == pytest.approx(1, abs=0.25)
+
+
 @pytest.mark.slow
 def test_intervals_cover_with_cell_means_of_other_folds(known: dict[str, Any]) -> None:
     """Means of rows that are alike, the simplest learners, over repetitions of the data."""

@@ -409,10 +409,3 @@ def test_other_columns_are_refused() -> None:
 def test_weights_out_of_range_are_refused(weights: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         explain(fitted("gaussian")[0], weights=weights)
-
-
-def test_players_of_other_rows_are_refused() -> None:
-    players = ms.Players.of_elements((5,))
-    message = r"rows of shape \(4,\), as `x` has them, but they own rows of shape \(5,\)"
-    with pytest.raises(ValueError, match=message):
-        explain(fitted("gaussian")[0], players=players)

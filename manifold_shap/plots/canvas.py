@@ -37,29 +37,25 @@ class _Figure(Figure):
 
 
 class Shown:
-    """Axes of such a figure, which a notebook shows with it."""
+    """What a notebook shows by such a figure that it is of."""
 
     figure: Any
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        figure = self.figure
-        return figure._repr_png_() if isinstance(figure, _Figure) else None
+        return self.figure._repr_png_() if isinstance(self.figure, _Figure) else None
 
 
 class Plain(Shown, Axes):
     """Axes of two dimensions that show their figure."""
 
 
-class Panels(list[Axes]):
+class Panels(Shown, list[Axes]):
     """The panels of a plot of several, by which a notebook shows them all."""
 
     @property
-    def figure(self) -> Any:
+    def figure(self) -> Any:  # type: ignore[override]
         """What holds them: a figure, or in the place of given axes a part of one."""
         return self[0].figure
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        return self.figure._repr_png_() if isinstance(self.figure, _Figure) else None
 
 
 def laid_out(height: float, width: float = style.WIDTH) -> Figure:
@@ -228,6 +224,13 @@ def colour_bar(panels: Axes | Sequence[Axes], colours: Any, label: str, **settin
     return bar
 
 
-def signed_colours(limit: float) -> ScalarMappable:
-    """Blue from -limit to nothing, red from there to limit."""
-    return ScalarMappable(Normalize(-limit, limit), style.DIVERGING)
+def signed_scale(values: Float[np.ndarray, "..."], share: float) -> tuple[ScalarMappable, str]:
+    """Colours of values, blue below zero and red above, and which ends of their bar are pointed.
+
+    A few extreme values would leave all others pale: the scale holds a `share` of the sizes.
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    largest = sizes.max()
+    limit = float(np.quantile(sizes, share, method="higher") or largest or 1.0)
+    ends = "both" if largest > limit else "neither"
+    return ScalarMappable(Normalize(-limit, limit), style.DIVERGING), ends

@@ -11,8 +11,6 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from manifold_shap.metrics import Score
 from manifold_shap.plots import canvas, style
 
-_DASHES = ("-", "--", ":", "-.")
-
 
 def mse_curve(
     scores: Mapping[str, Score], players: int | None = None, ax: Axes | None = None
@@ -97,12 +95,11 @@ def _curves(
         size = np.array(curve.size) / (players or 1)
         height, error = np.array(drawn[name]), np.array(curve.standard_error)
         colour = style.SERIES[which % len(style.SERIES)]
-        dashes = _DASHES[which // len(style.SERIES) % len(_DASHES)]
         look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "marker": "o", "markersize": 3}
         axes.fill_between(
             size, height - error, height + error, color=colour, alpha=0.2, linewidth=0
         )
-        lines += axes.plot(size, height, dashes, **look)
+        lines += axes.plot(size, height, **look)
     if players is None:
         style.scale(axes.xaxis, "players in the coalition")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -71,13 +71,11 @@ def heatmap(
 
 
 def _draw_map(ax: Axes, values: Float[np.ndarray, "lines rows"], label: str) -> None:
-    size = np.abs(values[np.isfinite(values)])
-    # A few extreme values would leave all others pale; pointed ends of the colour bar show them.
-    limit = float(np.quantile(size, 0.99)) or float(size.max()) or 1.0
-    colours = style.DIVERGING.with_extremes(bad=style.NEUTRAL)
-    look: dict[str, Any] = {"cmap": colours, "vmin": -limit, "vmax": limit}
-    image = ax.imshow(values, aspect="auto", interpolation="nearest", **look)
-    canvas.colour_bar(ax, image, label, extend="both" if size.max() > limit else "neither")
+    colours, ends = canvas.signed_scale(values, 0.99)
+    cmap = style.DIVERGING.with_extremes(bad=style.NEUTRAL)
+    look: dict[str, Any] = {"cmap": cmap, "norm": colours.norm, "interpolation": "nearest"}
+    image = ax.imshow(values, aspect="auto", **look)
+    canvas.colour_bar(ax, image, label, extend=ends)
 
 
 def _name_rows(ax: Axes, names: list[str]) -> None:

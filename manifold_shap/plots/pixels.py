@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from manifold_shap._checks import check_number, to_tensor
+from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import canvas, selection, style, titles
 from manifold_shap.plots.canvas import Panels
@@ -86,27 +86,22 @@ def pixel_maps(
         TypeError: `explanations` are something else, or `images` no numbers.
         ValueError: the inputs are no images, or images of other than 1, 3 or 4 channels and none
             are given to show; the explanations differ in rows, players or outputs, or `rows` or
-            `output` name something that is not there; `images` or `overlay` out of range.
+            `output` name something that is not there; `images` out of range.
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
     _check_images(first)
-    check_number("overlay", overlay, 0, 1, fix="0.4 shows both the image and its map")
     of_row = selection.several_outputs_of_rows(first, output, top)
     columns = 1 + len(by_name) * of_row.shape[1]
     size = _size(first.x.shape[-2:])
     per_block = min(_MOST_LINES, max(1, int(_PAGE / (_TITLE + size[1]))))
     if rows is None:
         rows = range(min(len(first.phi), per_block * (4 if of_row.shape[1] == 1 else 1)))
-    elif len(rows) == 0:
-        raise ValueError("Expected `rows` to name at least one image but got none.")
     chosen = [selection.row_index(first, int(row), "rows") for row in rows]
     shown = images_of(first.x, images, chosen)
     of_row = of_row[chosen]
     maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
-    # A few extreme pixels would leave all others pale; pointed ends of the colour bar show them.
-    largest = float(np.abs(maps).max())
-    limit = float(np.quantile(np.abs(maps), 0.995)) or largest or 1.0
+    colours, ends = canvas.signed_scale(maps, 0.995)
     label = [
         selection.shapley_axis(first, " per pixel" if _have_several_pixels(first) else ""),
         *_small_print(by_name, len(set(chosen)), of_row.shape[1]),
@@ -115,7 +110,6 @@ def pixel_maps(
     for first_line in cells[:: _per_block(len(cells), per_block)]:
         _write_names(first_line, list(by_name), of_row.shape[1])
     owners = selection.owners(first)
-    look: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -limit, "vmax": limit}
     for line, row in enumerate(chosen):
         picture, *panels = cells[line]
         _write_titles(cells[line], first, row, of_row[line].tolist())
@@ -124,16 +118,15 @@ def pixel_maps(
         if not len(edges) and not overlay:
             edges = outline(first.x[row].numpy())
         for axes, values in zip(panels, maps[line], strict=True):
-            axes.imshow(values, **look)
+            axes.imshow(values, cmap=colours.cmap, norm=colours.norm)
             if overlay:
                 shown[line].draw_pale(axes, overlay)
             axes.add_collection(
                 LineCollection(list(edges), colors=style.SOFT, linewidths=0.5, alpha=0.7)
             )
     panels = Panels(itertools.chain(*cells))
-    settings: dict[str, Any] = {"location": "bottom", "aspect": 35, "shrink": 0.8}
-    settings["extend"] = "both" if largest > limit else "neither"
-    bar = canvas.colour_bar(panels, canvas.signed_colours(limit), "\n".join(label), **settings)
+    settings: dict[str, Any] = {"location": "bottom", "aspect": 35, "shrink": 0.8, "extend": ends}
+    bar = canvas.colour_bar(panels, colours, "\n".join(label), **settings)
     bar.locator = MaxNLocator(2, symmetric=True)
     return panels
 

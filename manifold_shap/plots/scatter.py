@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from pandas.api import types
 
 from manifold_shap._messages import closest
@@ -134,9 +133,7 @@ def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
         absent = ~np.isfinite(places)
         low, high = np.nanmin(places), np.nanmax(places)
         if values.dates:
-            locator = AutoDateLocator(minticks=2, maxticks=6)
-            ax.xaxis.set_major_locator(locator)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+            style.dates(ax.xaxis)
         distinct = np.unique(places[~absent])
         if not values.dates and 1 < len(distinct) <= min(_FEW, len(places) // 3):
             ax.set_xticks(distinct, [as_text(value) for value in distinct.tolist()])
@@ -231,6 +228,4 @@ def _draw_on_scale(
     grey = "" if np.isfinite(values.numbers).all() else " (grey: missing)"
     bar = canvas.colour_bar(ax, points, style.shorten(name) + grey)
     if values.dates:
-        locator = AutoDateLocator(minticks=2, maxticks=5)
-        bar.ax.yaxis.set_major_locator(locator)
-        bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(locator))
+        style.dates(bar.ax.yaxis)

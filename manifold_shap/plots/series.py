@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.cm import ScalarMappable
+from matplotlib.dates import date2num
 from matplotlib.figure import FigureBase
 from matplotlib.patheffects import Normal, Stroke
 
@@ -86,15 +87,12 @@ def series(
     values = np.stack([np.append(each, np.nan)[owners] for each in phi], axis=1)
     shown = _largest(values, check_whole("most", most))
     figure, panels = _panels(ax, len(shown), list(by_name))
-    sizes = np.abs(np.concatenate(phi))
-    # A few extreme values of many would leave all others pale.
-    largest = np.nanmax(sizes)
-    limit = float(np.nanquantile(sizes, 0.995, method="higher") or largest or 1.0)
+    colours, ends = canvas.signed_scale(np.concatenate(phi), 0.995)
     several = owns_several(owners[:, None])[:, 0]
     curves = first.x[row].reshape(len(owners), -1).numpy()
     for place, axes in enumerate(panels):
         channel, column = shown[place // len(by_name)], place % len(by_name)
-        _draw(axes, at[: owners.shape[1]], curves[channel], values[channel, column], limit)
+        _draw(axes, at[: owners.shape[1]], curves[channel], values[channel, column], colours)
         _mark_segments(axes, at, owners[channel], several[channel])
     for axes, channel in zip(panels[:: len(by_name)], shown, strict=True):
         said = style.plain(style.shorten(names[channel], _NAME))
@@ -104,8 +102,7 @@ def series(
     per = " of a segment" if several.any() else ""
     label = selection.shapley_axis(first, per, selection.kinds(first))
     look: dict[str, Any] = {"location": "bottom", "aspect": 40, "shrink": 0.6}
-    ends = "both" if largest > limit else "neither"
-    canvas.colour_bar(panels, canvas.signed_colours(limit), label, extend=ends, **look)
+    canvas.colour_bar(panels, colours, label, extend=ends, **look)
     said = selection.amount(first, first.prediction[row, k].item())
     part = f"{len(shown)} of {len(names)} channels" if len(shown) < len(names) else ""
     where = ", ".join(filter(None, (selection.row_name(first, row), part)))
@@ -177,15 +174,13 @@ def _draw(
     at: Float[np.ndarray, " time"],
     curve: Float[np.ndarray, " all"],
     values: Float[np.ndarray, " time"],
-    limit: float,
+    colours: ScalarMappable,
 ) -> None:
     """A curve upon the colours of its time points, each as wide as half of the way to the next."""
     ends = _ends(at)
-    look: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -limit, "vmax": limit}
-    axes.pcolormesh(
-        ends, [0, 1], values[None], **look, transform=axes.get_xaxis_transform(), zorder=0,
-        rasterized=len(at) > 1000,
-    )  # fmt: skip
+    look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm, "zorder": 0}
+    look["transform"] = axes.get_xaxis_transform()
+    axes.pcolormesh(ends, [0, 1], values[None], rasterized=len(at) > 1000, **look)
     curve = curve[: len(at)]
     marker = "o" if len(at) == 1 else ""
     (line,) = axes.plot(at, curve, color=style.INK, linewidth=1.0, marker=marker)
@@ -234,6 +229,4 @@ def _write_times(panels: Sequence[Axes], times: Any) -> None:
         # Of dates, what all have in common.
         axes.xaxis.get_offset_text().set(fontsize=style.TEXT)
     if times is not None and _is_dates(times):
-        locator = AutoDateLocator(maxticks=7)
-        panels[0].xaxis.set_major_locator(locator)
-        panels[0].xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        style.dates(panels[0].xaxis)

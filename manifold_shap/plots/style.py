@@ -13,6 +13,7 @@ from matplotlib import colormaps, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import ListedColormap
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import MaxNLocator
 
 from manifold_shap.tables.features import as_text
@@ -67,6 +68,13 @@ def scale(axis: Axis, label: str, ticks: int = 6) -> None:
     """Label an axis, and write at most so many round numbers along it."""
     axis.set_label_text(plain(label), fontsize=TEXT)
     axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+
+
+def dates(axis: Axis) -> None:
+    """Write days since 1970 as dates."""
+    locator = AutoDateLocator(minticks=2, maxticks=7)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def write_lines(axes: Axes, labels: Sequence[str]) -> None:

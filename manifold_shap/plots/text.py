@@ -72,8 +72,6 @@ def text(
     first, *_ = by_name.values()
     check_tokens(tokens, len(first.phi))
     rows = range(min(len(first.phi), _ROWS)) if rows is None else rows
-    if len(rows) == 0:
-        raise ValueError("Expected `rows` to name at least one row but got none.")
     chosen = [selection.row_index(first, int(row), "rows") for row in rows]
     of_row = selection.outputs_of_rows(first, output).tolist()
     values = [e.phi[row, :, of_row[row]] for row in chosen for e in by_name.values()]
@@ -136,7 +134,7 @@ class ColouredText:
                 f"Expected `path` to end in '.html' but got {str(path)!r}; a browser prints a page "
                 "as a PDF."
             )
-        write_whole(path, lambda beside: beside.write_text(self.page, encoding="utf-8"))
+        write_whole(path, lambda beside: beside.write_text(self.page, "utf-8", "replace"))
 
 
 def _line(text: str, look: str) -> str:

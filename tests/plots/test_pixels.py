@@ -162,8 +162,6 @@ def test_an_overlay_is_a_pale_grey_copy_of_the_image_over_each_map(
         np.testing.assert_allclose(over.get_array(), bright, rtol=1e-5)
         assert over.cmap(over.norm(0.0))[0] > 0.3
         assert over.cmap(over.norm(1.0))[0] == 1
-    with pytest.raises(ValueError, match=r"Expected `overlay` .* of at most 1 but got 2\.0; 0\.4"):
-        pixel_maps(patches, overlay=2.0)
 
 
 def test_images_that_cannot_be_shown_are_refused(digits: ms.Explanation) -> None:

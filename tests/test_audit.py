@@ -92,14 +92,6 @@ def test_the_noise_of_the_reference_is_in_no_figure(truth: ms.Explanation) -> No
     assert bool(((bias.low <= 1e-6) & (bias.high >= -1e-6)).all())
 
 
-def test_a_known_bias_is_found_and_none_is_made_up(explained: ms.Explanation) -> None:
-    low, high = ms.audit(explained, game, rows=300, reference=TWO_PAIRS).bias(0.999)[1:]
-    for player, bias in enumerate(BIAS):
-        assert bool(((low[player] < bias) & (bias < high[player])).all())
-    assert bool((low[0] > 0).all())
-    assert bool((high[2] < 0).all())
-
-
 # Plain data and frames.
 
 

@@ -125,38 +125,6 @@ def test_rows_of_tables_are_compared_in_their_own_units() -> None:
         ms.averaged(explanations[::2])
 
 
-def test_a_column_that_is_constant_in_one_half_is_the_same_player_in_the_mean() -> None:
-    """It stands behind the others there, as a value function that has never seen it vary has it."""
-    generator = torch.Generator().manual_seed(0)
-    numbers = torch.randn(60, 2, generator=generator).numpy()
-    frame = pd.DataFrame({"rare": [0.0] * 30 + [1.0, 0.0] * 15, "a": numbers[:, 0]})
-    frame["b"] = numbers[:, 1]
-
-    def model(rows: pd.DataFrame) -> Tensor:
-        return torch.tensor((rows.rare + rows.a * rows.b).to_numpy())[:, None]
-
-    halves = frame[:30].reset_index(drop=True), frame[30:].reset_index(drop=True)
-    explanations = []
-    for half in halves:
-        codebook = ms.Codebook.fit(half)
-        asked = ms.as_model(model, codebook, returns="values")
-        imputer = ms.table_imputer(ms.MarginalImputer, codebook, half)
-        value = ms.imputed_value(asked, imputer, "identity")
-        explanations.append(ms.exact_shapley(value, frame.iloc[[31, 33, 35]]))
-    assert explanations[0].players.names == ("a", "b", "rare")
-    assert explanations[1].players.names == ("rare", "a", "b")
-    own = {name: [] for name in frame}
-    for each in explanations:
-        for name in frame:
-            own[name].append(each.phi[:, each.players.names.index(name)])
-    for order in (explanations, explanations[::-1]):
-        whole = ms.averaged(order)
-        assert whole.players.names == order[0].players.names
-        for k, name in enumerate(whole.players.names):
-            torch.testing.assert_close(whole.phi[:, k], torch.stack(own[name]).mean(0))
-            assert whole.features()[name].tolist() == frame[name].iloc[[31, 33, 35]].tolist()
-
-
 def test_errors() -> None:
     one = noisy(5, torch.ones(4), 0)
     for others, said in (

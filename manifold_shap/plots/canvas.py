@@ -53,7 +53,7 @@ class Panels(Shown, list[Axes]):
     """The panels of a plot of several, by which a notebook shows them all."""
 
     @property
-    def figure(self) -> Any:  # type: ignore[override]
+    def figure(self) -> Any:
         """What holds them: a figure, or in the place of given axes a part of one."""
         return self[0].figure
 

@@ -110,6 +110,7 @@ def pixel_maps(
     for first_line in cells[:: _per_block(len(cells), per_block)]:
         _write_names(first_line, list(by_name), of_row.shape[1])
     owners = selection.owners(first)
+    look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm}
     for line, row in enumerate(chosen):
         picture, *panels = cells[line]
         _write_titles(cells[line], first, row, of_row[line].tolist())
@@ -118,7 +119,7 @@ def pixel_maps(
         if not len(edges) and not overlay:
             edges = outline(first.x[row].numpy())
         for axes, values in zip(panels, maps[line], strict=True):
-            axes.imshow(values, cmap=colours.cmap, norm=colours.norm)
+            axes.imshow(values, **look)
             if overlay:
                 shown[line].draw_pale(axes, overlay)
             axes.add_collection(

@@ -111,16 +111,3 @@ def test_many_categories_share_a_place() -> None:
 def test_unknown_features_are_refused(people: ms.Explanation, feature: object) -> None:
     with pytest.raises((ValueError, TypeError), match=r"`feature` to be one of \['age'|'feature'"):
         scatter(people, feature)
-
-
-def test_yes_and_no_are_categories_with_missing_cells_too() -> None:
-    member = pd.array([True, False, pd.NA] * 2, dtype="boolean")
-    frame = pd.DataFrame({"age": [30.0, 50.0, 40.0, 20.0, 60.0, 10.0], "member": member})
-    codes = ms.Codebook.fit(frame)
-    explanation = explained(
-        codes.rows(frame), codes.players, ("price",), ms.Identity(), schema=codes
-    )
-    legend = scatter(explanation, "age", color="member").get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["False", "True", "missing"]
-    places = scatter(explanation, "member").get_xticklabels()
-    assert [text.get_text() for text in places] == ["False", "True", "missing"]

@@ -112,12 +112,6 @@ def test_numbers_have_about_three_digits(value: float, said: str) -> None:
     assert style.number(value) == said
 
 
-def test_errors_set_the_decimals() -> None:
-    assert style.with_error(0.01714, 0.00114) == "0.0171 ± 0.0011"
-    assert style.with_error(4000.0, 400.0) == "4000 ± 400"
-    assert style.with_error(0.5, 0.0) == "0.5"
-
-
 def test_several_panels_take_the_place_of_given_axes(people: ms.Explanation) -> None:
     explanation = composed(classes=4)
     for plot in (

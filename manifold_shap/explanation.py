@@ -10,15 +10,15 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from manifold_shap import simplex
 from manifold_shap._arrays import Label, as_instances
-from manifold_shap._messages import check_choice
+from manifold_shap._messages import check_choice, named_outputs
 from manifold_shap.audits import Audit
-from manifold_shap.display import Displayed
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width
 from manifold_shap.players import Players
-from manifold_shap.simplex.compositions import OnSimplex
-from manifold_shap.simplex.partition import Partition
+from manifold_shap.simplex import compositions
+from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
 from manifold_shap.tables.schema import Schema
 
@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     import shapiq
     import xarray as xr
 
+    from manifold_shap.global_values import GlobalValues
+    from manifold_shap.interactions import Interactions
+    from manifold_shap.plots.accessor import Plots
     from manifold_shap.tables.codebook import Codebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(OnSimplex, Displayed):
+class Explanation:
     """Shapley values of a model's outputs for some rows, and how they were made.
 
     `phi` sums over players to `prediction - base`, for every row and output.
@@ -324,3 +327,202 @@ class Explanation(OnSimplex, Displayed):
         from manifold_shap.interop import shapiq_values
 
         return shapiq_values.of_explanation(self, row, output)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes that `phi` has log-ratios of.
+
+        Raises:
+            ValueError: the output space is not `ilr`; so for all that follows here.
+        """
+        return self._on_simplex().classes
+
+    @property
+    def basis(self) -> Float[Tensor, "outputs classes"]:
+        """Of the log-ratio coordinates: orthonormal rows that sum to zero, float64."""
+        return self._on_simplex().basis
+
+    def compositions(self) -> Float[Tensor, "instances players classes"]:
+        """Shapley compositions, points of the simplex (Noé et al. 2024, Eq. 10): `ilr_inv(phi)`.
+
+        The uniform one moves nothing; a row's compositions perturb the base to the prediction.
+        """
+        return simplex.ilr_inv(self.phi, self.basis).exp()
+
+    def norms(self) -> Float[Tensor, "instances players"]:
+        """How strongly each player moves the prediction, whatever the direction."""
+        self._on_simplex()
+        return self.phi.norm(dim=-1)
+
+    def norm_errors(self) -> Float[Tensor, "instances players"]:
+        """Standard errors of the norms; NaN where they are not known, see `in_basis`."""
+        self._on_simplex()
+        sampling = _exact_or_nan(self.standard_error)[..., 0]
+        if self.covariance is not None:
+            sampling = compositions.norm_errors(self.phi, self.covariance)
+        if self.model_error is None:
+            return sampling
+        return sampling + _exact_or_nan(self.model_error)[..., 0]
+
+    def cosines(self) -> Float[Tensor, "instances players players"]:
+        """Of the angles between players' compositions; NaN for one that moves nothing."""
+        self._on_simplex()
+        return compositions.cosines(self.phi)
+
+    def projections(self) -> Float[Tensor, "instances players classes"]:
+        """On the class-compositions (Noé et al., Eq. 26): in favour of, or against, which class."""
+        return compositions.projections(self.phi, self.basis)
+
+    def summarize(self, instance: int = 0, most: int = 10) -> "pd.DataFrame":
+        """Norms, projections and cosines of one row's players, the largest norm first.
+
+        Columns: `norm` with its `standard_error`, `on <class>` for the projection
+        on each class-composition, `cosine with <player>` (Noé et al. 2024, Section 6.3).
+
+        Args:
+            instance: position of the row.
+            most: players to list.
+        """
+        import pandas as pd
+
+        row = self[instance]
+        size, errors, by_class, angles = (
+            part[0] for part in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
+        )
+        names, order = row.players.names, size.argsort(descending=True, stable=True)[:most].tolist()
+        columns = {
+            "norm": size,
+            "standard_error": errors,
+            **{f"on {name}": by_class[:, k] for k, name in enumerate(row.classes)},
+            **{f"cosine with {names[k]}": angles[:, k] for k in order},
+        }
+        frame = pd.DataFrame({name: column.numpy() for name, column in columns.items()})
+        return frame.set_axis(list(names)).iloc[order].rename_axis("players")
+
+    def in_basis(self, partition: Partition | Tree) -> "Explanation":
+        """The same explanation in the log-ratio coordinates of another partition of the classes.
+
+        A rotation: compositions, norms and angles stay what they are. Standard errors stay known
+        where they are zero, or where `covariance` is; a `model_error` where it is zero, so that
+        explanations are put into the basis before they are `averaged`. An audit, which is of the
+        coordinates that were, is left behind.
+
+        Args:
+            partition: a `Partition`, or nested pairs of class names such as `[["a", "b"], "c"]`.
+
+        Raises:
+            ValueError: the output space is not `ilr`, or these are other classes.
+        """
+        own = self._on_simplex()
+        if not isinstance(partition, Partition):
+            partition = Partition.of_tree(partition, own.classes)
+        partition = partition.aligned(own.classes)
+        if partition == own:
+            return self
+        turn = own.rotation(partition).to(self.phi)
+        covariance, errors = self.covariance, _exact_or_nan(self.standard_error)
+        if covariance is not None:
+            covariance = turn @ covariance @ turn.T
+            errors = covariance.diagonal(dim1=-2, dim2=-1).clamp(min=0).sqrt()
+        return replace(
+            self,
+            phi=self.phi @ turn.T,
+            standard_error=errors,
+            covariance=covariance,
+            model_error=None if self.model_error is None else _exact_or_nan(self.model_error),
+            made_by={name: each for name, each in self.made_by.items() if name != "audit"},
+            base=self.base @ turn.T,
+            prediction=self.prediction @ turn.T,
+            outputs=partition.names,
+            partition=partition,
+        )
+
+    def _on_simplex(self) -> Partition:
+        if self.partition is None:
+            raise ValueError(
+                "Expected an explanation with output='ilr' but this one is in "
+                f"{self.space.name!r}; make the value function with output='ilr'."
+            )
+        return self.partition
+
+    @property
+    def plot(self) -> "Plots":
+        """Its plots, such as `.waterfall(0)` and `.text(tokens)`; see `manifold_shap.plots`."""
+        from manifold_shap.plots.accessor import Plots
+
+        return Plots(self)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        tokens: Sequence[Sequence[str]] | None = None,
+        images: Any = None,
+        series: Any = None,
+        global_values: "GlobalValues | None" = None,
+        interactions: "Interactions | None" = None,
+    ) -> None:
+        """Write one HTML file for people who would rather look than read.
+
+        It needs no other file and no internet. It has the model and the quality of the value
+        function, all rows together, a table of rows to choose from, the values and errors of each,
+        and how it was made. Of many rows or outputs some are shown, and the page says so; it is 3
+        MB at most, unless a single row takes more.
+
+            explanation.report("report.html", global_values=ms.global_values(explanation, y))
+
+        Args:
+            path: of the file, which ends in ".html"; of an object store the text of its URL.
+            title: of the page; by default what is explained.
+            tokens: of rows that are texts, as of `plots.text`, such as
+                `vocabulary.decode(explanation.x)`.
+            images: what to show of rows that are pictures, as of `plots.pixel_maps`. Rows of shape
+                (channels, height, width) are shown themselves without it; rows of shape (height,
+                width) are taken for pictures only with it.
+            series: what to show of rows that are series: as many rows of the same shape, such as
+                `x * std + mean`, or their channels by name, `{"pressure": x[:, 0], ...}`. Rows of
+                shape (channels, time) are shown themselves without it if players are segments of
+                time or channels; others are taken for series only with it.
+            global_values: of these players, see `manifold_shap.global_values`.
+            interactions: of the same rows, players and outputs.
+
+        Raises:
+            ImportError: jinja2 is not installed (`manifold_shap[report]`).
+            TypeError: `global_values`, `interactions`, `tokens` or `series` are something else.
+            ValueError: no rows; another ending of `path`; more than one of tokens, images
+                and series; any of these, global values or interactions of other rows or players.
+            OSError: no space or no permission; what stood at `path` is left as it was.
+        """
+        from manifold_shap.report import write
+
+        write(
+            self, path, title=title, tokens=tokens, images=images, series=series,
+            global_values=global_values, interactions=interactions,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        from manifold_shap import summary
+
+        return summary.text(self, self._title)
+
+    def _repr_html_(self) -> str:
+        from manifold_shap import summary
+
+        return summary.html(self, self._title)
+
+    @property
+    def _title(self) -> str:
+        made = self.made_by.get("estimator", "unknown estimator")
+        return (
+            f"Explanation({len(self.phi)} instances, {len(self.players)} players, "
+            f"{named_outputs(self.outputs)} in {self.space.name!r}, by {made!r})"
+        )
+
+
+def _exact_or_nan(
+    error: Float[Tensor, "instances players outputs"],
+) -> Float[Tensor, "instances players outputs"]:
+    """Errors in other coordinates, where the covariance between those that were is not known."""
+    exact = (error == 0).all(-1, keepdim=True)
+    return torch.where(exact, 0.0, torch.nan).to(error).expand_as(error).clone()

@@ -8,7 +8,6 @@ The model is there only where a file of it was given. No code and nothing pickle
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +29,6 @@ from manifold_shap.imputers import (
 from manifold_shap.io.files import digest, local_path, write_whole
 from manifold_shap.models import Model
 from manifold_shap.models.files import SUFFIXES, load_model
-from manifold_shap.quality import Quality
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.surrogate.distillation import disagreement
@@ -47,18 +45,6 @@ _CONFIGURATION, _TENSORS = "explainer.json", "tensors.safetensors"
 _ALWAYS = (_CONFIGURATION, _TENSORS)
 # What a folder may be made of: a file of the model has a suffix that `load_model` reads.
 FILES = (*_ALWAYS, *(f"model{suffix}" for suffix in SUFFIXES))
-# What the configuration and its parts have to hold, and may hold besides.
-_OPTIONAL = {
-    each.name
-    for each in fields(Quality)
-    if (each.default, each.default_factory) != (MISSING, MISSING)
-}
-_KEYS: Mapping[str, tuple[set[str], set[str]]] = {
-    "": ({"format", "version", "space", "value", "codebook", "seed", "quality", "model"}, set()),
-    "quality": ({each.name for each in fields(Quality)} - _OPTIONAL, _OPTIONAL),
-    "model": ({"classes", "returns"}, {"file"}),
-    "model.file": ({"name", "digest"}, set()),
-}
 _CLASSICAL = {
     kind.name: kind for kind in (MarginalImputer, GaussianImputer, CopulaImputer, EmpiricalImputer)
 }
@@ -137,32 +123,7 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ValueError(
             f"{expected} its files are not as they were saved together; save the explainer again."
         )
-    if wrong := _misfits(plain):
-        raise ValueError(
-            f"Expected what this version of manifold_shap saves at {folder / _CONFIGURATION} but "
-            f"{wrong} ({_versions(plain)}); load it by the version that wrote it, or save the "
-            "explainer again."
-        )
     return plain, tensors
-
-
-def _misfits(plain: Mapping[str, Any]) -> str:
-    """What a configuration lacks, or has that is unknown; empty where it is as it should be."""
-    for place, (needed, optional) in _KEYS.items():
-        part: Any = plain
-        for name in filter(None, place.split(".")):
-            part = part.get(name)
-        where = f"its `{place}`" if place else "it"
-        if part is None and place == "model.file":
-            continue
-        if not isinstance(part, dict):
-            return f"{where} is no mapping"
-        missing, unknown = sorted(needed - set(part)), sorted(set(part) - needed - optional)
-        if missing or unknown:
-            lacks = f"{where} lacks {missing}" if missing else ""
-            has = f"{where} has {unknown} besides" if unknown else ""
-            return " and ".join(filter(None, (lacks, has)))
-    return ""
 
 
 def _versions(plain: Mapping[str, Any]) -> str:

@@ -65,7 +65,6 @@ def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
             have to be independent: another `seed` for each.
 
     Raises:
-        TypeError: no list of explanations.
         ValueError: fewer than two, or explanations of other rows, players or outputs, in another
             output space, or sampled by the same seed.
     """
@@ -150,13 +149,17 @@ def half_width(
 
 def _checked(explanations: Sequence["Explanation"]) -> list["Explanation"]:
     """The explanations, all with the players in the order of the first one."""
-    from manifold_shap.tables.features import in_order
+    from manifold_shap.tables.features import in_order, other_rows
 
-    _check_type(explanations)
+    if len(explanations) < 2:
+        raise ValueError(
+            f"Expected two or more explanations but got {len(explanations)}; explain the rows by a "
+            "second value function, learned on other rows."
+        )
     first, *others = explanations
     for other in others:
-        same: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
-            "players": (_sorted(first), _sorted(other)),
+        same: dict[str, tuple[Any, Any]] = {
+            "players": (sorted(first.players.names), sorted(other.players.names)),
             "outputs": (first.outputs, other.outputs),
             "output space": ((first.space,), (other.space,)),
             "instances": (first.instances, other.instances),
@@ -167,40 +170,7 @@ def _checked(explanations: Sequence["Explanation"]) -> list["Explanation"]:
                     f"Expected explanations of the same {name} but got {one[:5]} and {two[:5]}."
                 )
     found = [in_order(each, first.players.names) for each in explanations]
-    _check_rows_and_seeds(found)
-    return found
-
-
-def _sorted(explanation: "Explanation") -> tuple[str, ...]:
-    return tuple(sorted(explanation.players.names))
-
-
-def _check_type(explanations: Any) -> None:
-    from manifold_shap.explanation import Explanation
-
-    expected = "Expected a list of two or more explanations"
-    if not isinstance(explanations, Sequence):
-        raise TypeError(
-            f"{expected} but got {type(explanations).__name__}; pass `[first, second]`, by value "
-            "functions that were learned on different rows."
-        )
-    for number, each in enumerate(explanations):
-        if not isinstance(each, Explanation):
-            raise TypeError(
-                f"{expected} but number {number} is {each!r:.100} ({type(each).__name__}); pass "
-                "what an estimator returned."
-            )
-    if len(explanations) < 2:
-        raise ValueError(
-            f"Expected two or more explanations but got {len(explanations)}; explain the rows by a "
-            "second value function, learned on other rows."
-        )
-
-
-def _check_rows_and_seeds(explanations: Sequence["Explanation"]) -> None:
-    from manifold_shap.tables.features import other_rows
-
-    for one, two in itertools.combinations(explanations, 2):
+    for one, two in itertools.combinations(found, 2):
         if other_rows(one, two):
             raise ValueError(
                 "Expected explanations of the same rows but their `x` differ; explain the same "
@@ -213,6 +183,7 @@ def _check_rows_and_seeds(explanations: Sequence["Explanation"]) -> None:
                 f"{seeds[0]}: the coalitions that they share make them agree, and `model_error` "
                 "too small. Explain one of them with another seed."
             )
+    return found
 
 
 def _sampled(explanation: "Explanation") -> bool:

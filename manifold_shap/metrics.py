@@ -94,13 +94,11 @@ def shapley_pairs(
 
     Raises:
         TypeError, ValueError: `rows`, `players` or `least` is no whole number of at least 1,
-            `seed` is no seed, `law` no law or one of another number of players, or `counts` are not
+            `seed` is no seed, `law` is of another number of players, or `counts` are not
             of these rows and players.
     """
     rows, least = check_whole("rows", rows), check_whole("least", least)
     law = law or SizeUniform(players)
-    if not isinstance(law, CoalitionLaw):
-        raise TypeError(f"Expected `law` to be a CoalitionLaw but got {law!r:.100}.")
     if law.players != players:
         raise ValueError(f"Expected a law of {players} players but got one of {law.players}.")
     generator = torch.Generator().manual_seed(check_seed(seed))

@@ -302,9 +302,4 @@ def _players(
     if players is None:
         return Players.of_elements(event, bayes.features)
     check_same_players(players, "naive Bayes")
-    if players.event != event:
-        raise ValueError(
-            f"Expected `players` that own rows of shape {event}, as `x` has them, but they own "
-            f"rows of shape {players.event}."
-        )
     return players

@@ -12,6 +12,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from manifold_shap._arrays import column_names, read_numbers
+from manifold_shap._messages import shown
+
 _UNFITTED = "Expected a fitted model but this %(name)s is not; call `fit`."
 
 
@@ -168,43 +171,18 @@ class NaiveBayes:
             )
 
     def _tensor(self, x: Any, name: str) -> Float[Tensor, "rows *event"]:
-        if not isinstance(x, Tensor | np.ndarray):
-            x = self._array(x, name)
-        if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
-            x = torch.from_numpy(x.astype(np.float32 if x.dtype == np.float32 else np.float64))
-        if not isinstance(x, Tensor) or x.is_complex():
-            kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
-            raise TypeError(
-                f"Expected `{name}` to be a data frame, an array or a tensor of numbers but got "
-                f"{kind}; "
-                "a sparse matrix becomes an array by `.toarray()`."
+        columns = column_names(x)
+        if self.named and columns is not None and set(columns) != set(self.features):
+            raise ValueError(
+                f"Expected `{name}` to have the columns that the model was fitted on, "
+                f"{shown(self.features, 10)}, but got {shown(columns, 10)}."
             )
+        if not isinstance(x, Tensor | np.ndarray):
+            x = read_numbers(x, name, self.features if self.named else ())
+        if isinstance(x, np.ndarray):
+            x = torch.from_numpy(x.astype(np.float32 if x.dtype == np.float32 else np.float64))
         x = x.detach().cpu()
         return x if x.dtype == torch.float32 else x.double()
-
-    def _array(self, frame: Any, name: str) -> Any:
-        """The columns of a data frame that the model was fitted on; anything else as it is."""
-        import pandas as pd
-        from pandas.api.types import is_numeric_dtype
-
-        if not isinstance(frame, pd.DataFrame):
-            return frame
-        if self.named:
-            missing = [column for column in self.features if column not in frame]
-            extra = [column for column in frame if column not in self.features]
-            if missing or extra:
-                raise ValueError(
-                    f"Expected `{name}` to have the columns that the model was fitted on but it "
-                    f"lacks {missing[:10]} and has the extra {extra[:10]}."
-                )
-            frame = frame[list(self.features)]
-        others = [column for column, kind in frame.dtypes.items() if not is_numeric_dtype(kind)]
-        if others:
-            raise TypeError(
-                f"Expected columns of numbers in `{name}` but {others[:10]} are of other types; "
-                "encode them as for the fit, for example by scikit-learn's `OrdinalEncoder`."
-            )
-        return frame.to_numpy(np.float64, na_value=np.nan)
 
 
 def read_model(model: Any) -> NaiveBayes:

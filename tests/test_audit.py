@@ -14,7 +14,6 @@ import manifold_shap as ms
 
 ROWS = torch.randn(400, 4, generator=torch.Generator().manual_seed(0))
 BIAS, SPREAD = torch.tensor([0.3, 0.0, -0.2, 0.0]), 0.1
-MANY = torch.randn(24, 20, generator=torch.Generator().manual_seed(1))
 TWO_PAIRS = partial(ms.permutation_shapley, permutations=4)
 
 
@@ -93,54 +92,6 @@ def test_the_noise_of_the_reference_is_in_no_figure(truth: ms.Explanation) -> No
     assert bool(((bias.low <= 1e-6) & (bias.high >= -1e-6)).all())
 
 
-@pytest.mark.parametrize("reference", [ms.exact_shapley, TWO_PAIRS])
-def test_intervals_hold_the_errors_of_all_rows(
-    explained: ms.Explanation, truth: ms.Explanation, reference: Any
-) -> None:
-    """Of 60 samples of 60 rows, 95 % intervals hold the truth about 95 times in a hundred."""
-    away = (explained.phi - truth.phi).double()
-    relative = (away.square().sum() / truth.phi.double().square().sum()).sqrt()
-    held = {"bias": 0.0, "error": 0.0, "relative": 0.0}
-    times = 60
-    for seed in range(times):
-        found = ms.audit(explained, game, rows=60, reference=reference, seed=seed)
-        for name, measured, true in (
-            ("bias", found.bias(), away.mean(0)),
-            ("error", found.mean_squared_error(), away.square().mean(0)),
-            ("relative", found.relative_error(), relative),
-        ):
-            inside = (measured.low <= true) & (true <= measured.high)
-            held[name] += inside.double().mean().item() / times
-    # Rows are drawn without replacement, 60 of 400, so that they hold a little more often.
-    assert 0.9 < held["bias"] <= 0.99
-    assert 0.87 < held["error"] <= 1.0
-    assert 0.87 < held["relative"] <= 1.0
-
-
-def test_a_known_bias_is_found_and_none_is_made_up(explained: ms.Explanation) -> None:
-    low, high = ms.audit(explained, game, rows=300, reference=TWO_PAIRS).bias(0.999)[1:]
-    for player, bias in enumerate(BIAS):
-        assert bool(((low[player] < bias) & (bias < high[player])).all())
-    assert bool((low[0] > 0).all())
-    assert bool((high[2] < 0).all())
-
-
-def test_more_players_than_can_be_enumerated() -> None:
-    def value(x: Tensor, mask: Tensor) -> Tensor:
-        return (x[:, None] * mask).sum(-1, keepdim=True)
-
-    found = ms.permutation_shapley(value, MANY, permutations=2)
-    found = ms.Explanation(
-        found.phi * 1.1, found.standard_error, found.base, found.prediction, found.x,
-        found.players, found.outputs, found.space,
-    )  # fmt: skip
-    audit = ms.audit(found, value, rows=24)
-    assert audit.reference == "permutation"
-    torch.testing.assert_close(
-        audit.relative_error().estimate, torch.tensor(0.1).double(), atol=1e-4, rtol=0
-    )
-
-
 # Plain data and frames.
 
 
@@ -201,16 +152,6 @@ def test_streamed_rows_have_the_audit_of_all(tmp_path: Path) -> None:
     assert ms.Explanation.load(path).audit is None
 
 
-def test_every_row_is_audited_as_often() -> None:
-    often, x = torch.zeros(10), torch.arange(10.0)[:, None] + 1
-    found = ms.exact_shapley(lambda x, mask: x[:, None] * mask, x)
-    for seed in range(60):
-        one = ms.audit(found, lambda x, mask: x[:, None] * mask, rows=1, seed=seed)
-        often[int(one.sums["totals"][1].sqrt().round()) - 1] += 1
-    assert bool((often > 0).all())
-    assert often.max() < 15
-
-
 def test_the_ordering_and_the_basis_are_those_of_the_explanation(
     make_value: Callable[..., ms.ValueFunction],
 ) -> None:
@@ -222,22 +163,6 @@ def test_the_ordering_and_the_basis_are_those_of_the_explanation(
     assert ms.audit(turned, value, rows=30).relative_error().estimate < 1e-5
     with pytest.raises(ValueError, match=r"`reference` with the ordering of .* give it `ordering`"):
         ms.audit(found, value, rows=5, reference=ms.exact_shapley)
-
-
-def test_half_precision_is_part_of_the_error(
-    make_value: Callable[..., ms.ValueFunction],
-) -> None:
-    value: Any = make_value("surrogate")
-    half = value.in_precision("bf16-mixed")
-    found = ms.exact_shapley(half, ROWS[:50])
-    assert found.made_by["precision"] == "bf16-mixed"
-    error = ms.audit(found, half, rows=50).relative_error()
-    true = ms.exact_shapley(value, ROWS[:50]).phi
-    away = ((found.phi - true).square().sum() / true.square().sum()).sqrt()
-    assert away > 1e-4
-    torch.testing.assert_close(error.estimate, away.double(), rtol=1e-3, atol=0)
-    selected = half.select([0])
-    ms.audit(ms.exact_shapley(selected, ROWS[:5]), selected)
 
 
 # Errors.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.oracles import PosteriorValue, true_value
-from manifold_shap.surrogate.labels import fit_label_surrogate
-from manifold_shap.training.rows import training_rows
 from manifold_shap.values.forwarding import ForwardingValue
 from tests.laws import Enumerated, garden
 
@@ -102,6 +99,18 @@ def test_the_bias_is_the_product_of_both_errors(known: dict[str, Any]) -> None:
     assert abs(bias) > 1e-3
 
 
+def test_standard_errors_are_those_of_rows_drawn_anew(known: dict[str, Any]) -> None:
+    parts = [
+        ms.corrected_global_values(model, x, y, folds=2, learn=lambda *_: (known["m"], known["h"]))
+        for x, y in zip(known["x"].split(1000), known["y"].split(1000), strict=True)
+    ]
+    scatter = torch.stack([part.phi for part in parts]).std(0)
+    error = torch.stack([part.standard_error for part in parts]).mean(0)
+    touched = [k for k, name in enumerate(known["law"].names) if name != "gnome"]
+    # Twenty parts leave an error of .16 to each ratio.
+    assert (scatter / error)[touched].mean() == pytest.approx(1, abs=0.25)
+
+
 @pytest.mark.slow
 def test_intervals_cover_with_cell_means_of_other_folds(known: dict[str, Any]) -> None:
     """Means of rows that are alike, the simplest learners, over repetitions of the data."""
@@ -166,20 +175,6 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     assert torch.equal(found.phi, again.phi)
 
 
-@pytest.mark.slow
-def test_labels_are_learned_as_what_they_are(known: dict[str, Any]) -> None:
-    rows = training_rows(known["x"][:5000], known["x"][:5000], 0, None, None)
-    options: dict[str, Any] = {"max_epochs": 15, "trainer": {"accelerator": "cpu"}}
-    value = fit_label_surrogate(
-        rows, known["y"][:5000], known["law"].classes, hidden=[64], **options
-    )
-    mask = ms.shapley_pairs(500, len(rows.players), 4000)
-    x, true = known["x"][:500], known["h"]
-    wrong = (value(x, mask) - true(x, mask)).square().mean()
-    nothing = true.base(x)[:, None] - true(x, mask)
-    assert wrong < 0.1 * nothing.square().mean()
-
-
 FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y": [0, 1, 0, 1, 0, 1]}
 
 
@@ -187,10 +182,6 @@ FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y":
     ("changes", "said"),
     [
         ({"y": None}, r"one label for each of the rows, but got \(\); pass"),
-        ({"y": [0, 1, 0]}, r"of shape \(6,\), one label for each .* but got \(3,\)"),
-        ({"y": [[0], [1], [0], [1], [0], [1]]}, r"but got \(6, 1\); .* as one column"),
-        ({"y": [0, 1, 0, 1, 0, float("nan")]}, "labels to be among the outputs .*'nan'"),
-        ({"y": [0, 1, 0, 1, 0, None]}, r"labels to be among the outputs .*\['None'\]"),
         ({"y": [0, 1, 2, 0, 1, 0]}, "labels to be among the outputs"),
         ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "labels in the order of the rows"),
         ({"folds": 1}, "folds"),
@@ -226,9 +217,6 @@ def twelve_players(estimator: Any) -> ms.GlobalValues:
     ("estimator", "name"),
     [
         (ms.kernel_shapley, "kernel"),
-        (partial(ms.odd_shapley, evaluations=60), "odd"),
-        (partial(ms.auto_shapley, evaluations=120), "odd"),
-        (ms.adaptive_shapley, "adaptive"),
         (amortized, "amortized"),
     ],
 )
@@ -238,23 +226,3 @@ def test_errors_of_the_estimator_have_to_show_in_how_rows_scatter(
     """Those of a bias, and of coalitions that rows share, do not."""
     with pytest.raises(ValueError, match=f"without bias .* of its own for each, but got '{name}'"):
         twelve_players(estimator)
-
-
-def test_permutations_draw_coalitions_for_each_row() -> None:
-    """Two rows that are alike have other values, of the same mean."""
-    estimator = ms.permutation_shapley
-    found = twelve_players(estimator)
-    assert found.made_by["estimator"] == "permutation"
-    assert found.efficiency_gap < 1e-5
-    game = ms.as_value_function(
-        lambda x, mask: (x[:, None] + mask).prod(-1, True), torch.ones(2, 12)
-    )
-    twice = estimator(game, torch.ones(2, 12))
-    assert (twice.phi[0] != twice.phi[1]).any()
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 95.0, float("nan")])
-def test_a_level_is_a_probability(level: float) -> None:
-    values = ms.GlobalValues(torch.zeros(1), torch.ones(1), 0.0, 0.0, ("age",), rows=100)
-    with pytest.raises(ValueError, match="level"):
-        values.interval(level)

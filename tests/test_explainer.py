@@ -1,7 +1,6 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
 import json
-import re
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -13,13 +12,11 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from safetensors.torch import load_file
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from manifold_shap import candidates
-from manifold_shap import folder as folders
 from manifold_shap._messages import UnfitError
 
 FEW = ("gaussian", "copula")
@@ -82,8 +79,6 @@ def test_a_frame_gives_a_frame_with_its_index(explainer: ms.Explainer) -> None:
 @pytest.mark.parametrize(
     ("frame", "settings", "message"),
     [
-        (FRAME.head(2).to_numpy(), {}, r"frame of pandas but got ndarray; .*`pandas.DataFrame"),
-        (pl.DataFrame({"a": [1.0]}), {}, r"frame of pandas but got DataFrame; its `to_pandas\(\)`"),
         (FRAME.head(2), {"outputs": 1}, "names of `outputs` but got 1"),
         (FRAME.head(0), {"outputs": ["maybe"]}, "`outputs` to be one of"),
     ],
@@ -104,14 +99,6 @@ def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -
     assert repr(explainer) == (
         f"Explainer(3 players, outputs ['False', 'True'] in 'probability', by {quality.chosen!r})"
     )
-
-
-@pytest.mark.filterwarnings("ignore:Of the candidates no value function is clearly better")
-def test_the_same_seed_makes_the_same_choice() -> None:
-    first, second = (ms.Explainer(TREES, FRAME, candidates=FEW, seed=3) for _ in range(2))
-    assert first.quality.mse == second.quality.mse
-    one, other = (each(FRAME.head(2), evaluations=60) for each in (first, second))
-    assert torch.equal(one.phi, other.phi)
 
 
 @pytest.fixture
@@ -179,42 +166,6 @@ def test_only_candidates_that_do_not_fit_the_table_are_left_out(
             ms.Explainer(TREES, FRAME, candidates=wanted)
 
 
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-@pytest.mark.parametrize("unit", [1e100])
-def test_columns_of_any_size_are_explained_alike(unit: float) -> None:
-    rng = np.random.default_rng(0)
-    size = rng.normal(size=120)
-    frame = pd.DataFrame({"size": size + rng.normal(size=120), "rooms": size})
-    results = []
-    for one, rows in ((1.0, frame), (unit, frame * unit)):
-        explainer = ms.Explainer(partial(_share_of, one), rows, candidates=FEW)
-        results.append((explainer.quality.mse, explainer(rows.head(3)).phi))
-    assert results[1][0] == pytest.approx(results[0][0], rel=1e-3)
-    torch.testing.assert_close(results[1][1], results[0][1], atol=1e-4, rtol=0)
-
-
-def _share_of(unit: float, rows: pd.DataFrame) -> Any:
-    share = 1 / (1 + np.exp(-(rows["size"] + rows["rooms"]).to_numpy() / unit))
-    return np.stack((1 - share, share), 1)
-
-
-def test_predictions_too_large_for_squared_errors_are_an_error() -> None:
-    with pytest.raises(ValueError, match=r"squares are finite, .* as large as .*e\+30.; have the"):
-        ms.Explainer(lambda rows: rows["size"] * 1e300, FRAME, returns="values", candidates=FEW)
-
-
-def test_a_model_that_fails_on_drawn_rows_alone_is_at_fault() -> None:
-    known = set(zip(FRAME["size"], FRAME["rooms"], strict=True))
-
-    def brittle(rows: pd.DataFrame) -> Any:
-        if not known.issuperset(zip(rows["size"], rows["rooms"], strict=True)):
-            raise KeyError("these rows are new")
-        return TREES.predict_proba(rows)
-
-    with pytest.raises(RuntimeError, match="failed with KeyError: 'these rows are new'"):
-        ms.Explainer(brittle, FRAME, candidates=FEW)
-
-
 @pytest.mark.parametrize("library", ["polars", "array", "tensor"])
 def test_other_frames_are_explained(library: str) -> None:
     x = FRAME[["size", "rooms"]].to_numpy(np.float32, copy=True)
@@ -255,29 +206,6 @@ def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     assert (explanation.standard_error[:, -1] == 0).all()
     assert explanation.features()["country"].tolist() == ["Norway"] * 2
     assert explanation.efficiency_gap < 1e-6
-
-
-@pytest.mark.filterwarnings("ignore:Columns that hold a single value")
-def test_a_store_has_the_constant_columns_too(tmp_path: Path) -> None:
-    frame = FRAME.assign(country="Norway", year=2024)
-    explainer = ms.Explainer(
-        lambda rows: TREES.predict_proba(rows[[*FRAME]]), frame, candidates=["gaussian"]
-    )
-    some, estimator = frame.iloc[[5, 3, 8]], partial(ms.permutation_shapley, permutations=2)
-    store = tmp_path / "rows.zarr"
-    assert ms.explain_rows(store, explainer.value, some, estimator, block=2) == 3
-    stored = ms.Explanation.load(store)
-    assert stored.players.names == (*FRAME, "country", "year")
-    assert stored.instances == ("house 5", "house 3", "house 8")
-    assert (stored.phi[:, -2:] == 0).all()
-    assert stored.features()["country"].tolist() == ["Norway"] * 3
-    again = ms.permutation_shapley(explainer.value, some, permutations=2)
-    assert again.players.names == stored.players.names
-    assert torch.equal(again.prediction, stored.prediction)
-    coarse = explainer.value.grouped({"house": ["size", "rooms"]})
-    names = ms.permutation_shapley(coarse, some, permutations=2).players.names
-    assert names[0] == "house"
-    assert names[-2:] == ("country", "year")
 
 
 @pytest.mark.filterwarnings("ignore:Columns that hold a single value")
@@ -392,15 +320,6 @@ def test_it_is_saved_and_loaded(explainer: ms.Explainer, tmp_path: Path) -> None
     assert one.instances == other.instances
 
 
-@pytest.mark.filterwarnings("ignore:Of the candidates")
-def test_collinear_columns_are_no_news_when_loaded(tmp_path: Path) -> None:
-    a, c = np.arange(90.0), np.arange(90.0) % 7
-    frame = pd.DataFrame({"a": a, "b": a, "c": c})
-    model = LinearRegression().fit(frame, a + 10 * c)
-    ms.Explainer(model, frame, candidates="gaussian").save(tmp_path / "folder")
-    ms.Explainer.load(tmp_path / "folder", model)
-
-
 def test_another_model_is_refused(explainer: ms.Explainer, tmp_path: Path) -> None:
     explainer.save(tmp_path / "folder")
     other = HistGradientBoostingClassifier(max_iter=3, random_state=1).fit(FRAME, PRICE > 250)
@@ -408,14 +327,11 @@ def test_another_model_is_refused(explainer: ms.Explainer, tmp_path: Path) -> No
         ms.Explainer.load(tmp_path / "folder", other)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "json", "setting", "tensors", "other"])
+@pytest.mark.parametrize("damage", ["json", "setting", "tensors", "other"])
 def test_a_damaged_folder_is_refused(explainer: ms.Explainer, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "folder"
     explainer.save(folder)
-    if damage == "truncated":
-        whole = (folder / "tensors.safetensors").read_bytes()
-        (folder / "tensors.safetensors").write_bytes(whole[:-8])
-    elif damage == "json":
+    if damage == "json":
         (folder / "explainer.json").write_text("{")
     elif damage == "setting":
         whole = (folder / "explainer.json").read_text()
@@ -428,64 +344,6 @@ def test_a_damaged_folder_is_refused(explainer: ms.Explainer, tmp_path: Path, da
         (folder / "explainer.json").write_text(json.dumps({"format": "something"}))
     with pytest.raises(ValueError, match="Expected a folder that an explainer was saved to"):
         ms.Explainer.load(folder, TREES)
-
-
-@pytest.mark.parametrize(
-    ("part", "lost", "besides", "says"),
-    [
-        ("quality", "", "calibration", r"its `quality` has \['calibration'\] besides"),
-        ("quality", "rows", "", r"its `quality` lacks \['rows'\]"),
-        ("quality", "mse", "error", r"lacks \['mse'\] and its `quality` has \['error'\] besides"),
-        ("", "quality", "", r"it lacks \['quality'\]"),
-        ("", "model", "", r"it lacks \['model'\]"),
-        ("", "", "ordering", r"it has \['ordering'\] besides"),
-        ("model", "returns", "", r"its `model` lacks \['returns'\]"),
-        ("model.file", "name", "", r"its `model\.file` lacks \['name'\]"),
-    ],
-)
-def test_what_another_version_wrote_is_told_with_both_versions(
-    explainer: ms.Explainer, tmp_path: Path, part: str, lost: str, besides: str, says: str
-) -> None:
-    def change(plain: dict[str, Any]) -> None:
-        plain["version"] = "9.1"
-        plain["model"]["file"] = {"name": "model.skops", "digest": ""}
-        changed = plain
-        for name in filter(None, part.split(".")):
-            changed = changed[name]
-        changed.pop(lost, None)
-        changed |= {besides: 1} if besides else {}
-
-    explainer.save(tmp_path / "folder")
-    _sealed(tmp_path / "folder", change)
-    versions = rf"{says} \(written by version 9\.1, this is {re.escape(ms.__version__)}\); load it"
-    with pytest.raises(ValueError, match=versions):
-        ms.Explainer.load(tmp_path / "folder", TREES)
-
-
-def test_what_has_a_default_may_be_missing(explainer: ms.Explainer, tmp_path: Path) -> None:
-    explainer.save(tmp_path / "folder")
-    for name in ("warning", "skipped", "seconds", "selection"):
-        _sealed(tmp_path / "folder", lambda plain, name=name: plain["quality"].pop(name))
-    assert ms.Explainer.load(tmp_path / "folder", TREES).quality.skipped == {}
-
-
-@pytest.mark.parametrize("part", ["quality", "model"])
-def test_parts_that_are_no_mappings_are_told(
-    explainer: ms.Explainer, tmp_path: Path, part: str
-) -> None:
-    explainer.save(tmp_path / "folder")
-    _sealed(tmp_path / "folder", lambda plain: plain.update({part: [1]}))
-    with pytest.raises(ValueError, match=rf"its `{part}` is no mapping"):
-        ms.Explainer.load(tmp_path / "folder", TREES)
-
-
-def _sealed(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change a configuration, and give it the right checksum again."""
-    plain = json.loads((folder / "explainer.json").read_text())
-    del plain["digest"]
-    change(plain)
-    plain["digest"] = folders._digest(plain, load_file(folder / "tensors.safetensors"))
-    (folder / "explainer.json").write_text(json.dumps(plain))
 
 
 def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) -> None:
@@ -504,26 +362,7 @@ def test_nothing_else_is_overwritten(explainer: ms.Explainer, tmp_path: Path) ->
     assert (tmp_path / "notes.txt").read_text() == (own / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    "name", ["model.pkl", "model.ipynb", "model.d/", "model.onnx", "README.md/", "explainer.json~"]
-)
-def test_what_others_put_beside_it_is_left(
-    explainer: ms.Explainer, tmp_path: Path, name: str
-) -> None:
-    explainer.save(tmp_path / "folder")
-    other = tmp_path / "folder" / name.rstrip("/")
-    if name.endswith("/"):
-        other.unlink(missing_ok=True)
-        other.mkdir()
-        other = other / "notes.txt"
-    other.write_text("mine")
-    with pytest.raises(FileExistsError, match=rf"it holds '{name.rstrip('/')}'; name another"):
-        explainer.save(tmp_path / "folder")
-    assert other.read_text() == "mine"
-    assert (tmp_path / "folder" / "explainer.json").is_file()
-
-
-@pytest.mark.parametrize("name", ["model.skops", "notes.txt", "../model.skops", 3, ["model.skops"]])
+@pytest.mark.parametrize("name", ["model.skops", "../model.skops", 3])
 def test_a_file_that_the_configuration_names_is_the_models_or_left(
     explainer: ms.Explainer, tmp_path: Path, name: Any
 ) -> None:
@@ -545,37 +384,9 @@ def test_a_file_that_the_configuration_names_is_the_models_or_left(
             explainer.save(folder)
 
 
-def test_a_link_to_a_folder_is_followed(explainer: ms.Explainer, tmp_path: Path) -> None:
-    folder, link = tmp_path / "there" / "folder", tmp_path / "link"
-    link.symlink_to(folder)
-    explainer.save(link)
-    assert {each.name for each in folder.iterdir()} == SAVED
-    explainer.save(link)
-    assert link.is_symlink()
-    assert [each.name for each in folder.parent.iterdir()] == ["folder"]
-    ms.Explainer.load(link, TREES)
-
-
-@pytest.mark.parametrize(
-    "url", ["s3://bucket/folder", "memory://folder", Path("gs://bucket/folder"), "file:///folder"]
-)
-def test_a_url_is_no_folder(
-    explainer: ms.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_url_is_no_folder(explainer: ms.Explainer) -> None:
     with pytest.raises(ValueError, match=r"`folder` to be .* this machine, then upload what is th"):
-        explainer.save(url)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_damaged_folder_is_saved_to_again(explainer: ms.Explainer, tmp_path: Path) -> None:
-    explainer.save(tmp_path / "folder")
-    file = tmp_path / "folder" / "explainer.json"
-    file.write_text(file.read_text()[:300])
-    with pytest.raises(ValueError, match=r"its explainer\.json is damaged"):
-        ms.Explainer.load(tmp_path / "folder", TREES)
-    explainer.save(tmp_path / "folder")
-    ms.Explainer.load(tmp_path / "folder", TREES)
+        explainer.save("s3://bucket/folder")
 
 
 @pytest.mark.parametrize(
@@ -612,70 +423,3 @@ def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
         explainer(FRAME.head(2).drop(columns="size"))
     with pytest.raises(TypeError, match=r"a frame of pandas, .* but got polars\.DataFrame"):
         explainer(pl.DataFrame({"size": [1.0]}))
-
-
-def test_a_function_of_one_output_learns_what_to_say() -> None:
-    with pytest.raises(ValueError, match="for a regression, pass returns='values'"):
-        ms.Explainer(lambda rows: rows["size"].to_numpy(), FRAME)
-
-
-def test_the_name_of_an_estimator_is_refused(explainer: ms.Explainer, any_type: Any) -> None:
-    estimator: Any = "kernel"
-    with pytest.raises(TypeError, match=r"a function but got 'kernel'; pass one such as `ms\."):
-        explainer(FRAME.head(1), estimator=estimator)
-
-
-def test_the_names_of_classes_may_be_an_array(any_type: Any) -> None:
-    classes: Any = np.array(["cheap", "dear"])
-    explainer = ms.Explainer(TREES, FRAME, candidates=["gaussian"], classes=classes)
-    assert explainer.value.outputs == ("cheap", "dear")
-
-
-def test_the_quality_goes_with_stored_rows(explainer: ms.Explainer, tmp_path: Path) -> None:
-    rows = FRAME.head(2)
-    ms.explain_rows(tmp_path / "rows.zarr", explainer.value, rows, ms.exact_shapley)
-    stored = ms.Explanation.load(tmp_path / "rows.zarr")
-    assert stored.quality is not None
-    assert stored.quality["chosen"] == explainer.quality.chosen
-
-
-def test_every_warning_is_at_the_line_of_the_caller(explainer: ms.Explainer) -> None:
-    rng = np.random.default_rng(0)
-    few = FRAME.assign(number=range(len(FRAME)), country="Norway")
-
-    def guess(rows: pd.DataFrame) -> Any:
-        return rng.dirichlet([1, 1], len(rows))
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        made = ms.Explainer(guess, few, candidates=FEW, fit_seconds=1e-6)
-        made(few.head(2).assign(rooms=np.nan, country="Sweden"), evaluations=20)
-    text = "\n".join(str(each.message) for each in caught)
-    for part in (
-        "other outputs when",
-        "No value repeats",
-        "single value",
-        "left out",
-        "Of the cand",
-    ):
-        assert part in text
-    for part in ("that training had none of", "what they did throughout"):
-        assert part in text
-    assert {each.filename for each in caught} == {__file__}
-
-
-def test_a_misspelled_setting_of_the_estimator_is_refused(explainer: ms.Explainer) -> None:
-    with pytest.raises(ValueError, match="did you mean 'evaluations' for 'evaluatons'"):
-        explainer(FRAME.head(1), evaluatons=10)
-
-
-def test_swapped_arguments_and_single_rows_are_told_the_way(explainer: ms.Explainer) -> None:
-    with pytest.raises(TypeError, match=r"a model comes first, then the rows, as in `ms\.Explain"):
-        ms.Explainer(FRAME, TREES)
-    with pytest.raises(TypeError, match=r"got pandas.Series; one row stays a frame by `frame\.loc"):
-        explainer(FRAME.iloc[0])
-
-
-def test_names_of_classes_are_no_numbers() -> None:
-    with pytest.raises(TypeError, match=r"an array of .*; names of classes are no numbers"):
-        ms.Explainer(lambda rows: np.array(["dear"] * len(rows)), FRAME, candidates=["gaussian"])

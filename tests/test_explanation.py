@@ -3,9 +3,6 @@
 import dataclasses
 import json
 import math
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -21,7 +18,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.audits import Audit
 from manifold_shap.tables.features import in_order
-from tests.examples import Padded
 
 Make = Callable[..., ms.Explanation]
 FullDisk = Callable[[], AbstractContextManager[None]]
@@ -119,11 +115,6 @@ def test_dataset_is_labelled() -> None:
     assert json.loads(dataset.attrs["space"])["output"] == "ilr"
 
 
-def test_foreign_dataset_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"Expected a dataset written by Explanation.save .*'t'"):
-        ms.Explanation.from_xarray(xr.Dataset({"t": ("t", [1.0])}))
-
-
 def test_dataframe_has_one_line_per_number() -> None:
     explanation = make()
     frame = explanation.to_long_frame()
@@ -149,27 +140,6 @@ def test_a_wide_frame_has_a_column_for_each_player() -> None:
     assert explanation.phi[0, 0, 0] != 0
     with pytest.raises(ValueError, match=r"`output` to be one of .* but got 'nein'"):
         explanation.to_frame("nein")
-
-
-def test_a_wide_frame_keeps_the_index_of_the_table() -> None:
-    index = pd.date_range("2024-05-01", periods=2)
-    frame = make(outputs=("only",), **ONE).with_labels(index).to_frame()
-    assert frame.index.equals(index)
-    assert frame.columns.tolist() == ["α", "weight", "日本"]
-
-
-def test_shap_explanation() -> None:
-    pytest.importorskip("shap")
-    explanation = make()
-    theirs = explanation.to_shap()
-    assert theirs.values.shape == (2, 3, 2)
-    assert theirs.base_values.shape == (2, 2)
-    assert list(theirs.feature_names) == ["α", "weight", "日本"]
-    assert list(theirs.output_names) == ["ja", "größer : 3"]
-    total = torch.from_numpy(theirs.values.sum(1) + theirs.base_values)
-    torch.testing.assert_close(total, explanation.prediction)
-    assert (theirs.data == explanation.x.numpy()).all()
-    assert table()[1].to_shap().data.tolist() == [[pytest.approx(20), "red"], [40, "grün"]]
 
 
 @pytest.mark.parametrize(
@@ -207,54 +177,6 @@ def test_features_in_original_units() -> None:
     assert features["age"].tolist() == pytest.approx([20, 40])
 
 
-def test_features_without_a_schema() -> None:
-    players = ms.Players(("a", "b", "c"), torch.tensor([2, 0, 1]))
-    explanation = make(players=players)
-    features = explanation.features()
-    assert features is not None
-    assert features["a"].tolist() == explanation.x[:, 1].tolist()
-    assert features["c"].tolist() == explanation.x[:, 0].tolist()
-    superpixels = make(
-        players=ms.Players(("a", "b", "c"), torch.tensor([[0, 0], [1, 2]])), x=torch.rand(2, 2, 2)
-    )
-    assert superpixels.features() is None
-
-
-def test_a_numpy_number_is_an_index() -> None:
-    assert_same(make()[np.int64(1)], make()[1])
-
-
-def test_conversions_share_no_memory() -> None:
-    explanation = make("ilr")
-    dataset = explanation.to_xarray()
-    for name in (*TENSORS, "player_of_element"):
-        dataset[name].values[...] = 0
-    pytest.importorskip("shap")
-    theirs = explanation.to_shap()
-    for array in (theirs.values, theirs.base_values, theirs.error_std):
-        array[...] = 0
-    assert_same(explanation, make("ilr"))
-
-
-def test_with_labels() -> None:
-    schema, explanation = table()
-    labelled = make().with_labels(instances=[3, 4])
-    assert labelled.instances == (3, 4)
-    assert dataclasses.replace(explanation, schema=None).with_labels(schema=schema).schema == schema
-
-
-def test_plots_are_imported_when_they_are_used(root: Path) -> None:
-    code = """
-import sys, manifold_shap as ms
-print("manifold_shap.plots" in sys.modules, callable(ms.plots.bar))
-"""
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True"]
-    with pytest.raises(AttributeError, match="No manifold_shap attribute plot"):
-        ms.__getattr__("plot")
-
-
 def test_players_and_outputs_must_fit_phi() -> None:
     with pytest.raises(ValueError, match=r"`phi` of shape \(2, 2, 2\) .* but got \(2, 3, 2\)"):
         make(players=ms.Players.of_elements((2,)))
@@ -272,11 +194,6 @@ def test_log_ratios_come_with_the_partition_that_names_them() -> None:
     message = r"balances of `partition` as `outputs`, \('ja : 3', .* but got \('ja : 3', 'b'\)"
     with pytest.raises(ValueError, match=message):
         make("ilr", outputs=("ja : 3", "b"))
-
-
-def test_missing_store(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"Expected an explanation at .*none.zarr"):
-        ms.Explanation.load(tmp_path / "none.zarr")
 
 
 def full() -> ms.Explanation:
@@ -340,15 +257,7 @@ def test_another_basis_forgets_what_was_of_the_coordinates() -> None:
     torch.testing.assert_close(exact.norm_errors(), alone.norm_errors())
 
 
-def test_a_mean_says_what_all_of_it_say() -> None:
-    other = replace(full(), made_by={**full().made_by, "seed": 2, "share": 0.25})
-    found = ms.averaged([full(), other]).made_by
-    assert found == {"estimator": "exact", "permutations": 8, "evaluations": 24, "averaged": 2}
-
-
-@pytest.mark.parametrize(
-    "name", [".zmetadata", "phi/0.0.0", "player_of_element/0", "players/0", "instances/0"]
-)
+@pytest.mark.parametrize("name", [".zmetadata", "phi/0.0.0", "players/0"])
 @pytest.mark.parametrize("damage", ["truncated", "changed"])
 def test_damaged_store(tmp_path: Path, name: str, damage: str) -> None:
     path = tmp_path / "explanation.zarr"
@@ -388,14 +297,6 @@ def test_what_is_not_an_explanation_is_not_overwritten(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_an_earlier_explanation_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "explanation.zarr"
-    make("ilr").save(path)
-    make().save(path)
-    assert ms.Explanation.load(path).space == ms.Probability()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["explanation.zarr"]
-
-
 def large(seed: int = 0) -> ms.Explanation:
     """Random numbers that no compression fits into the kilobyte of `full_disk`."""
     phi: Tensor = torch.rand(50, 3, 2, generator=torch.Generator().manual_seed(seed))
@@ -412,20 +313,6 @@ def test_a_failed_save_keeps_the_earlier_explanation(tmp_path: Path, full_disk: 
         large(seed=1).save(path)
     assert_same(ms.Explanation.load(path), earlier)
     assert [entry.name for entry in tmp_path.iterdir()] == ["explanation.zarr"]
-
-
-def test_an_unwritable_place(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("mine")
-    with pytest.raises(OSError, match=r"Could not write .*file/e.zarr .*choose another place"):
-        make().save(file / "e.zarr")
-    assert file.read_text() == "mine"
-
-
-def test_a_store_can_be_moved(tmp_path: Path) -> None:
-    make().save(tmp_path / "a.zarr")
-    shutil.move(tmp_path / "a.zarr", tmp_path / "b.zarr")
-    assert_same(ms.Explanation.load(tmp_path / "b.zarr"), make())
 
 
 def ragged() -> ms.Explanation:
@@ -464,31 +351,11 @@ def test_rows_with_players_of_their_own(tmp_path: Path) -> None:
     assert loaded[0].efficiency_gap == 0
 
 
-def test_padding_is_kept(tmp_path: Path) -> None:
-    explanation = ms.exact_shapley(Padded(), Padded.some_rows())
-    explanation.save(tmp_path / "e.zarr")
-    loaded = ms.Explanation.load(tmp_path / "e.zarr")
-    assert loaded.players.same_as(explanation.players)
-    assert not loaded.players.same_as(ms.Players.tokens(6, padding=-1))
-    assert loaded.counts.tolist() == [3, 1, 6, 3, 2]
-
-
 def test_owners_belong_to_rows_with_players_of_their_own() -> None:
     with pytest.raises(ValueError, match="Expected `owners` where rows have players of their own"):
         dataclasses.replace(ragged(), owners=None)
     with pytest.raises(ValueError, match=r"`owners` .*got some"):
         make(owners=torch.zeros(2, 3, dtype=torch.int64))
-
-
-def test_double_precision_is_kept(tmp_path: Path) -> None:
-    def value(x: Tensor, mask: Tensor) -> Tensor:
-        return 1e6 + (x[:, None].double() * mask).sum(-1, keepdim=True)
-
-    explanation = ms.exact_shapley(value, torch.tensor([[1.0, -1.0, 0.5]]))
-    assert explanation.phi.dtype == explanation.base.dtype == torch.float64
-    assert explanation.efficiency_gap < 1e-9
-    explanation.save(tmp_path / "e.zarr")
-    assert_same(ms.Explanation.load(tmp_path / "e.zarr"), explanation)
 
 
 def test_a_group_of_columns_has_all_their_values() -> None:

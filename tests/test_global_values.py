@@ -53,17 +53,6 @@ def test_they_sum_to_the_accuracy_beyond_that_of_class_balance() -> None:
     assert found.efficiency_gap < 1e-5
 
 
-def test_one_pair_of_orders_for_each_row_is_enough() -> None:
-    value = marginal()
-    exact = ms.global_values(ms.exact_shapley(value, X), Y)
-    often = torch.arange(150).repeat(40)
-    found = ms.permutation_shapley(value, X[often], permutations=2)
-    own = [ms.global_values(found[part.tolist()], Y) for part in torch.arange(6000).split(150)]
-    apart = torch.stack([each.phi for each in own]).std(0) / len(own) ** 0.5
-    phi = ms.global_values(found, Y[often]).phi
-    assert ((phi - exact.phi).abs() < 4 * apart).all()
-
-
 def test_errors_are_over_rows() -> None:
     explanation = ms.exact_shapley(marginal(), X)
     found = ms.global_values(explanation, Y)
@@ -187,14 +176,6 @@ def test_errors_of_slopes_are_those_of_rows_drawn_anew() -> None:
     drawn = np.random.default_rng(0).integers(0, len(y), (400, len(y)))
     again = [ms.global_values(explanation[rows.tolist()], y[rows]).phi for rows in drawn]
     torch.testing.assert_close(torch.stack(again).std(0), found.standard_error, rtol=0.15, atol=0)
-
-
-def test_a_model_that_knows_the_target_has_no_error() -> None:
-    x = torch.randn(30, 1, generator=torch.Generator().manual_seed(0))
-    value = ms.imputed_value(lambda x: x, ms.MarginalImputer(x), "identity")
-    found = ms.global_values(ms.exact_shapley(value, x), x[:, 0])
-    assert found.phi.item() == pytest.approx(1, abs=1e-6)
-    assert found.standard_error.item() < 1e-6
 
 
 def test_of_several_outputs_one_is_named() -> None:

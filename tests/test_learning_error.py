@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.learning_error import SCALE, total_error
+from manifold_shap.learning_error import SCALE
 
 
 def explained(phi: Tensor, error: float = 0.0) -> ms.Explanation:
@@ -108,12 +108,6 @@ def test_a_seed_that_occurs_twice_is_refused(
     assert (found > 0).any()
 
 
-def test_exact_values_may_have_any_seed() -> None:
-    exact = explained(torch.randn(3, 4))
-    seeded = replace(exact, made_by={**exact.made_by, "seed": 0})
-    assert ms.averaged([seeded, seeded]).made_by["averaged"] == 2
-
-
 def test_rows_of_tables_are_compared_in_their_own_units() -> None:
     """Two codebooks number the same cells in another way."""
     frame = pd.DataFrame(
@@ -131,38 +125,6 @@ def test_rows_of_tables_are_compared_in_their_own_units() -> None:
         ms.averaged(explanations[::2])
 
 
-def test_a_column_that_is_constant_in_one_half_is_the_same_player_in_the_mean() -> None:
-    """It stands behind the others there, as a value function that has never seen it vary has it."""
-    generator = torch.Generator().manual_seed(0)
-    numbers = torch.randn(60, 2, generator=generator).numpy()
-    frame = pd.DataFrame({"rare": [0.0] * 30 + [1.0, 0.0] * 15, "a": numbers[:, 0]})
-    frame["b"] = numbers[:, 1]
-
-    def model(rows: pd.DataFrame) -> Tensor:
-        return torch.tensor((rows.rare + rows.a * rows.b).to_numpy())[:, None]
-
-    halves = frame[:30].reset_index(drop=True), frame[30:].reset_index(drop=True)
-    explanations = []
-    for half in halves:
-        codebook = ms.Codebook.fit(half)
-        asked = ms.as_model(model, codebook, returns="values")
-        imputer = ms.table_imputer(ms.MarginalImputer, codebook, half)
-        value = ms.imputed_value(asked, imputer, "identity")
-        explanations.append(ms.exact_shapley(value, frame.iloc[[31, 33, 35]]))
-    assert explanations[0].players.names == ("a", "b", "rare")
-    assert explanations[1].players.names == ("rare", "a", "b")
-    own = {name: [] for name in frame}
-    for each in explanations:
-        for name in frame:
-            own[name].append(each.phi[:, each.players.names.index(name)])
-    for order in (explanations, explanations[::-1]):
-        whole = ms.averaged(order)
-        assert whole.players.names == order[0].players.names
-        for k, name in enumerate(whole.players.names):
-            torch.testing.assert_close(whole.phi[:, k], torch.stack(own[name]).mean(0))
-            assert whole.features()[name].tolist() == frame[name].iloc[[31, 33, 35]].tolist()
-
-
 def test_errors() -> None:
     one = noisy(5, torch.ones(4), 0)
     for others, said in (
@@ -175,29 +137,9 @@ def test_errors() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             ms.averaged([one, *others])
-    for wrong, said in (
-        (one, "a list of two or more explanations but got Explanation; pass"),
-        ([one, 3], r"but number 1 is 3 \(int\)"),
-        (3, "but got int"),
-    ):
-        with pytest.raises(TypeError, match=said):
-            ms.averaged(wrong)  # type: ignore[arg-type]
     unknown = replace(one, standard_error=one.phi * torch.nan)
     with pytest.raises(ValueError, match="with standard errors but those of this one are all"):
         unknown.interval()
     for level in (0.0, 1.0, -1.0, 95.0, float("nan")):
         with pytest.raises(ValueError, match="level"):
             one.interval(level)
-
-
-def test_print_outs_tables_and_whiskers_show_both_errors() -> None:
-    parts = [noisy(5, torch.ones(3), seed, error=0.1) for seed in range(2)]
-    whole = ms.averaged([replace(e, made_by={**e.made_by, "seed": k}) for k, e in enumerate(parts)])
-    assert whole.model_error is not None
-    both = (whole.standard_error.square() + whole.model_error.square()).sqrt()
-    torch.testing.assert_close(total_error(whole), both)
-    torch.testing.assert_close(total_error(parts[0]), parts[0].standard_error)
-    largest = int(whole.phi[0, :, 0].abs().argmax())
-    assert f"± {both[0, largest, 0].item():.2g}" in repr(whole).splitlines()[2]
-    assert "model_error" in whole.to_long_frame().columns
-    assert "model_error" not in parts[0].to_long_frame().columns

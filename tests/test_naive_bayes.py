@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import stats
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
@@ -20,10 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import naive_bayes
 from manifold_shap.coalitions import all_coalitions
 
-few = settings(deadline=None, max_examples=20)
 FEATURES = 4
 ROWS, REFERENCE = slice(0, 3), slice(3, 11)
 
@@ -128,40 +124,6 @@ def test_values_are_those_of_enumeration(
     assert (explanation.standard_error == 0).all()
 
 
-@every_kind
-@both_spaces
-def test_values_are_those_of_the_exact_estimator(kind: str, output: str, classes: int) -> None:
-    model, x, reference = fitted(kind, classes)
-    value = ms.imputed_value(model, ms.MarginalImputer(reference), output, draws=len(reference))
-    exact = ms.exact_shapley(value, x)
-    closed = ms.naive_bayes_shapley(model, x, reference, output)
-    assert_close(closed.phi, exact.phi, 2e-5)
-    assert_close(closed.base, exact.base, 2e-5)
-    assert_close(closed.prediction, exact.prediction, 2e-5)
-    assert closed.outputs == exact.outputs
-    assert closed.space == exact.space
-    assert closed.partition == exact.partition
-    assert torch.equal(closed.x, exact.x)
-
-
-@every_kind
-@both_spaces
-def test_predictions_are_those_of_scikit_learn(kind: str, output: str, classes: int) -> None:
-    model, _, reference = fitted(kind, classes)
-    x = table(kind, classes)[0]
-    explanation = ms.naive_bayes_shapley(model, x, reference, output)
-    assert_close(explanation.prediction, in_space(model.predict_log_proba(x), output))
-
-
-@every_kind
-def test_one_balance_of_two_classes_is_their_log_odds(kind: str) -> None:
-    model, x, reference = fitted(kind)
-    odds = ms.naive_bayes_shapley(model, x, reference, "log_odds")
-    balance = ms.naive_bayes_shapley(model, x, reference, "ilr")
-    # It speaks for the first class, log-odds for the second.
-    assert_close(balance.phi, -odds.phi / math.sqrt(2))
-
-
 def test_permutations_agree_on_wine() -> None:
     x, y = load_wine(return_X_y=True)
     x, y = x[y < 2].astype(np.float32), y[y < 2]
@@ -205,13 +167,6 @@ def test_evidence_is_the_change_in_odds_without_the_feature(kind: str) -> None:
 
 
 @every_kind
-def test_the_score_of_two_classes_is_twice_the_magnitude(kind: str) -> None:
-    model, x, reference = fitted(kind)
-    phi = ms.naive_bayes_shapley(model, x, reference, weights=WEIGHTS).phi[..., 0]
-    assert_close(ms.multiclass_score(model, x, reference, weights=WEIGHTS), 2 * phi.abs())
-
-
-@every_kind
 def test_the_score_of_three_classes_is_that_of_three_mixtures(kind: str) -> None:
     model, x, reference = fitted(kind, 3)
     prior = np.exp(log_prior(model))
@@ -227,66 +182,6 @@ def test_the_score_of_three_classes_is_that_of_three_mixtures(kind: str) -> None
     )
 
 
-def test_the_score_outlives_likelihoods_that_underflow() -> None:
-    model = GaussianNB().fit([[0.0], [1.0], [100.0], [101.0], [300.0], [301.0]], [0, 0, 1, 1, 2, 2])
-    rows = np.array([[0.5], [200.0]])
-    log_p = log_likelihoods(model, rows)
-    assert (np.exp(log_p[0]) == 0).any()
-    rest = special.logsumexp(log_p[..., [[1, 2], [0, 2], [0, 1]]], axis=-1) - math.log(2)
-    terms = log_p - rest
-    expected = np.abs(terms - terms.mean(0)).sum(-1)
-    assert_close(ms.multiclass_score(model, rows, rows), expected)
-
-
-numbers = st.floats(-5, 5, width=32)
-some_rows = st.lists(st.lists(numbers, min_size=4, max_size=4), min_size=1, max_size=4)
-some_weights = st.lists(st.floats(0, 1), min_size=4, max_size=4)
-
-
-@both_spaces
-@given(x=some_rows, reference=some_rows, weights=some_weights)
-@few
-def test_values_share_out_the_prediction(
-    output: str, classes: int, x: list, reference: list, weights: list[float]
-) -> None:
-    model = fitted("gaussian", classes)[0]
-    explanation = ms.naive_bayes_shapley(
-        model, np.array(x), np.array(reference), output, weights=weights
-    )
-    change = explanation.prediction - explanation.base
-    assert_close(explanation.phi.sum(1), change, 2e-5)
-
-
-@both_spaces
-@given(x=some_rows, reference=some_rows, weights=some_weights)
-@few
-def test_values_are_linear_in_the_weights(
-    output: str, classes: int, x: list, reference: list, weights: list[float]
-) -> None:
-    model = fitted("gaussian", classes)[0]
-    rows = np.array(x), np.array(reference)
-    whole = ms.naive_bayes_shapley(model, *rows, output).phi
-    weighted = ms.naive_bayes_shapley(model, *rows, output, weights=weights).phi
-    assert_close(weighted, whole.double() * torch.tensor(weights).double()[:, None], 2e-6)
-
-
-@every_kind
-def test_a_feature_of_weight_zero_gets_exactly_zero(kind: str) -> None:
-    model, x, reference = fitted(kind, 3)
-    explanation = ms.naive_bayes_shapley(model, x, reference, "ilr", weights=WEIGHTS)
-    assert (explanation.phi[:, 2] == 0).all()
-    assert (explanation.phi[:, [0, 1, 3]].abs().sum(-1) > 0).any(0).all()
-    assert (ms.weight_of_evidence(model, x, "ilr", weights=WEIGHTS).phi[:, 2] == 0).all()
-    assert (ms.multiclass_score(model, x, reference, weights=WEIGHTS)[:, 2] == 0).all()
-
-
-@every_kind
-def test_a_reference_explains_itself_by_nothing_on_average(kind: str) -> None:
-    model, _, reference = fitted(kind, 3)
-    phi = ms.naive_bayes_shapley(model, reference, reference, "ilr").phi
-    assert_close(phi.mean(0), torch.zeros(FEATURES, 2))
-
-
 @every_kind
 def test_a_group_gets_the_sum_of_its_features(kind: str) -> None:
     model, x, reference = fitted(kind, 3)
@@ -299,35 +194,6 @@ def test_a_group_gets_the_sum_of_its_features(kind: str) -> None:
     assert torch.equal(grouped.prediction, single.prediction)
     evidence = ms.weight_of_evidence(model, x, "ilr", players=players)
     assert_close(evidence.phi.sum(1), evidence.prediction - evidence.base, 2e-6)
-
-
-def test_the_score_of_a_group_is_of_its_sum() -> None:
-    model, x, reference = fitted("gaussian")
-    players = ms.Players(("ends", "middle"), torch.tensor([0, 1, 1, 0]))
-    phi = ms.naive_bayes_shapley(model, x, reference, players=players).phi[..., 0]
-    score = ms.multiclass_score(model, x, reference, players=players)
-    assert_close(score, 2 * phi.abs())
-
-
-def test_images_are_rows_of_pixels() -> None:
-    model, x, reference = fitted("bits", 3)
-    flat = ms.naive_bayes_shapley(model, x, reference, "ilr")
-    images = ms.naive_bayes_shapley(
-        model, torch.from_numpy(x).reshape(3, 2, 2), reference.reshape(-1, 2, 2), "ilr"
-    )
-    assert torch.equal(images.phi, flat.phi)
-    assert images.x.shape == (3, 2, 2)
-    assert images.players.event == (2, 2)
-
-
-@every_kind
-def test_the_size_of_a_chunk_does_not_matter(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, x, reference = fitted(kind, 3)
-    whole = ms.naive_bayes_shapley(model, x, reference, "ilr")
-    score = ms.multiclass_score(model, x, reference)
-    monkeypatch.setattr(naive_bayes, "_MOST_ELEMENTS", 1)
-    assert_close(ms.naive_bayes_shapley(model, x, reference, "ilr").phi, whole.phi)
-    assert_close(ms.multiclass_score(model, x, reference), score)
 
 
 def test_rows_are_not_rounded_to_single_precision() -> None:
@@ -364,14 +230,6 @@ def test_tables_arrays_and_tensors_serve_alike() -> None:
         assert explanation.x.dtype == torch.float32
 
 
-def test_columns_count_by_place_where_the_model_knows_no_names() -> None:
-    model, x, reference = fitted("categorical")
-    frame = pd.DataFrame(x, columns=list("abcd"))
-    explanation = ms.naive_bayes_shapley(model, frame, reference)
-    assert torch.equal(explanation.phi, ms.naive_bayes_shapley(model, x, reference).phi)
-    assert explanation.players.names == ("x0", "x1", "x2", "x3")
-
-
 def test_an_explanation_says_how_it_was_made_and_is_kept(tmp_path: Path) -> None:
     x, y = table("gaussian", 3)
     model = GaussianNB().fit(x, np.array(["no", "yes", "perhaps"])[y])
@@ -403,13 +261,6 @@ def test_what_never_occurs_tells_nothing() -> None:
     assert explanation.phi.isfinite().all()
     with pytest.raises(ValueError, match="feature 'x2' of row 2 of `x` has none in class '0'"):
         ms.naive_bayes_shapley(model, x, x[:2])
-
-
-def test_an_impossible_row_is_found_in_any_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, x, _ = fitted("gaussian")
-    monkeypatch.setattr(naive_bayes, "_MOST_ELEMENTS", 1)
-    with pytest.raises(ValueError, match="feature 'x1' of row 2 of `x` has none in class '0'"):
-        ms.weight_of_evidence(model, with_entry(x, 1e40))
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
@@ -472,14 +323,6 @@ def test_spaces_in_which_nothing_adds_up_are_refused(output: str) -> None:
         ms.weight_of_evidence(model, x, output)
 
 
-def test_log_odds_need_two_classes() -> None:
-    model, x, _ = fitted("gaussian", 3)
-    with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 3"):
-        explain(model)
-    with pytest.raises(ValueError, match="Expected two classes for output='log_odds' but got 3"):
-        ms.weight_of_evidence(model, x)
-
-
 def with_entry(x: np.ndarray, value: float) -> np.ndarray:
     changed = x.copy()
     changed[2, 1] = value
@@ -512,19 +355,10 @@ def test_features_without_a_likelihood_are_refused(kind: str, value: float, mess
         explain(model, x, x_reference=bad)
 
 
-def test_a_variance_of_zero_is_refused() -> None:
-    x, y = table("gaussian")
-    x[:, 0] = 1
-    model = GaussianNB(var_smoothing=0).fit(x, y)
-    with pytest.raises(ValueError, match=r"feature 'x0' of row 0 .*; fit .* \(`var_smoothing`"):
-        explain(model, x)
-
-
 @pytest.mark.parametrize(
     ("x", "message"),
     [
         (np.zeros((3, 5)), r"`x` of shape \(rows, 4\), as the model was fitted, but got \(3, 5\)"),
-        (np.zeros(4), r"`x` of shape \(rows, 4\), as the model was fitted, but got \(4,\)"),
         (np.zeros((0, 4)), r"`x` of shape \(rows, 4\), as the model was fitted, but got \(0, 4\)"),
     ],
 )
@@ -539,13 +373,8 @@ def test_rows_of_another_shape_are_refused(x: np.ndarray, message: str) -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([[0.0] * 4], "be a data frame, an array or a tensor of numbers but got list"),
-        (np.array([["a"] * 4]), "a tensor of numbers but got an array of <U1; a sparse matrix"),
-        (torch.zeros(2, 4, dtype=torch.complex64), "a tensor of numbers but got Tensor"),
-        (
-            pd.DataFrame({"a": ["1", "2"], "b": 0, "c": pd.Categorical([1, 2]), "d": 1}),
-            r"Expected columns of numbers in `x` but \['a', 'c'\] are of other types",
-        ),
+        (pd.DataFrame({"a": ["1", "2"], "b": 0, "c": 2, "d": 1}), "columns do not: .'a "),
+        ([["a"] * 4], "a list of other things"),
     ],
 )
 def test_rows_that_are_no_numbers_are_refused(x: Any, message: str) -> None:
@@ -558,11 +387,11 @@ def test_other_columns_are_refused() -> None:
     frame = pd.DataFrame(x, columns=list("abcd"))
     model = GaussianNB().fit(frame, y)
     other = frame.rename(columns={"b": "e"})
-    with pytest.raises(ValueError, match=r"`x` .* but it lacks \['b'\] and has the extra \['e'\]"):
+    with pytest.raises(ValueError, match=r"that the model was fitted on, .* but got \['a', 'e',"):
         explain(model, other, x_reference=frame)
     missing = frame.astype("Float64")
     missing.loc[1, "a"] = pd.NA
-    with pytest.raises(ValueError, match="a finite number but row 1 of `x` has nan for feature 'a"):
+    with pytest.raises(ValueError, match=r"lack one in these columns: .*'a \(1\)'"):
         explain(model, missing, x_reference=frame)
 
 
@@ -570,26 +399,9 @@ def test_other_columns_are_refused() -> None:
     ("weights", "message"),
     [
         ([1.0] * 3, r"Expected `weights` of shape \(4,\), one per feature, but got \(3,\)"),
-        (0.5, r"Expected `weights` of shape \(4,\), one per feature, but got \(\)"),
-        ([1, 1, 1.5, 1], "Expected `weights` from 0 to 1 but feature 'x2' has 1.5"),
-        ([1, -0.1, 1, 1], "Expected `weights` from 0 to 1 but feature 'x1' has -0.1"),
         ([1, 1, 1, math.nan], "Expected `weights` from 0 to 1 but feature 'x3' has nan"),
     ],
 )
 def test_weights_out_of_range_are_refused(weights: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         explain(fitted("gaussian")[0], weights=weights)
-
-
-def test_players_of_other_rows_are_refused() -> None:
-    players = ms.Players.of_elements((5,))
-    message = r"rows of shape \(4,\), as `x` has them, but they own rows of shape \(5,\)"
-    with pytest.raises(ValueError, match=message):
-        explain(fitted("gaussian")[0], players=players)
-
-
-def test_players_that_differ_by_row_are_refused() -> None:
-    model, x, reference = fitted("gaussian", 2)
-    players = ms.Players.of_rows((FEATURES,), 2)
-    with pytest.raises(ValueError, match="same elements of every row for naive Bayes"):
-        ms.naive_bayes_shapley(model, x, reference, players=players)

@@ -1,18 +1,14 @@
 """Superpixels and label maps: whole, without gaps, the same for the same picture."""
 
-import pickle
 import sys
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import segmentation
 from manifold_shap.segmentation import check_labels
 
 
@@ -59,26 +55,6 @@ def test_superpixels_follow_colours_and_shades(channels: int) -> None:
     assert torch.equal(ms.superpixels(4, compactness=1)(x[:, 0])[0], labels[0, 0]) or channels > 1
 
 
-def test_a_picture_seen_before_is_not_divided_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    labels, x = ms.superpixels(4), quarters()
-    first = labels(x)
-    monkeypatch.setattr(segmentation, "_scikit_image", None)
-    assert torch.equal(labels(x.flip(0)), first.flip(0))
-    with pytest.raises(TypeError):
-        labels(x + torch.eye(16))
-    # What is kept is bounded.
-    monkeypatch.undo()
-    monkeypatch.setattr(segmentation, "_MOST_KEPT", 600)
-    few = ms.superpixels(4)
-    many = torch.rand(5, 1, 16, 16, generator=torch.Generator().manual_seed(1))
-    assert torch.equal(few(many), ms.superpixels(4)(many))
-    assert len(few._cache) == 2
-    # Another process divides pictures again.
-    sent = pickle.loads(pickle.dumps(few))
-    assert len(sent._cache) == 0
-    assert torch.equal(sent(many), few(many))
-
-
 def test_superpixels_are_players() -> None:
     x = quarters()
     imputer = ms.BaselineImputer(torch.zeros(3, 16, 16), ms.Players.pixels((3, 16, 16)))
@@ -108,30 +84,6 @@ def test_maps_of_ones_own_go_with_their_rows() -> None:
         labels(torch.stack((x[0], x[0] + 1)))
     with pytest.raises(ValueError, match=r"each of 16 players .* `label_maps\(x, labels\)`"):
         value.grouped(torch.cat((maps, maps)))
-
-
-def test_a_map_of_pixels_is_that_of_their_channels() -> None:
-    x = quarters(2, 4)
-    value = ms.imputed_value(lambda x: x.flatten(1).sum(1, True), ms.MarginalImputer(x), "identity")
-    rows = torch.arange(4)[:, None].expand(4, 4) // 2
-    halves = value.grouped(rows)
-    assert torch.equal(halves.players.index, rows.expand(2, 4, 4))
-
-
-@given(
-    arrays.arrays(
-        np.int64, st.tuples(st.integers(1, 3), st.integers(1, 6)), elements=st.integers(-2, 4)
-    )
-)
-@settings(deadline=None, max_examples=60)
-def test_labels_are_numbers_from_zero_without_a_gap(labels: np.ndarray) -> None:
-    rows = [sorted(set(row) - {-1}) for row in labels.tolist()]
-    right = all(row and row == list(range(len(row))) for row in rows)
-    if right:
-        assert check_labels(torch.from_numpy(labels)).tolist() == list(map(len, rows))
-    else:
-        with pytest.raises(ValueError, match="without a gap but row"):
-            check_labels(torch.from_numpy(labels))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """What a person sees of an explanation: a title, the first rows, what contributes most."""
 
-from html import escape
-from pathlib import Path
-
 import pandas as pd
 import pytest
 import torch
@@ -80,30 +77,6 @@ def test_log_ratios_show_the_coordinate_that_moved_most() -> None:
     lines = repr(explanation).splitlines()[2:]
     for line, k in zip(lines, moved, strict=True):
         assert explanation.outputs[k] in line
-
-
-def test_an_explanation_of_no_rows_says_so() -> None:
-    explanation = ms.exact_shapley(total, X)[[]]
-    title = "Explanation(0 instances, 4 players, output '0' in 'identity', by 'exact')"
-    assert repr(explanation) == f"{title}\nno rows"
-    assert explanation._repr_html_() == f"<div><p>{escape(title)}</p><p>no rows</p></div>"
-
-
-def test_no_rows_of_a_table_or_of_ragged_rows_are_printed(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"age": [1.5, 2.0, 7.25], "town": ["Bonn", "Rome", "Bonn"]})
-    codebook = ms.Codebook.fit(frame)
-    x = codebook.rows(frame)
-    value = ms.as_value_function(total, x, codebook.players)
-    whole = ms.exact_shapley(value, x).with_labels(schema=codebook)
-    whole.save(tmp_path / "e.zarr")
-    stored = ms.Explanation.load(tmp_path / "e.zarr", slice(0))
-    for none in (whole[:0], stored, ms.exact_shapley(Ragged(), Ragged.some_rows())[:0]):
-        assert repr(none).splitlines()[1:] == ["no rows"]
-        features = none.features()
-        assert features is not None
-        assert features.shape == (0, len(none.players))
-        assert none.efficiency_gap == 0.0
-        assert none.interval()[1].shape == none.phi.shape
 
 
 def test_errors_that_are_not_known_are_said() -> None:

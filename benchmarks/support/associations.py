@@ -88,12 +88,13 @@ def network(
     for node, (x, y) in places.items():
         axes.plot(x, y, "o", color=style.INK, markersize=9, zorder=3)
         side = "center" if abs(x) < 0.1 else "left" if x > 0 else "right"
-        axes.text(1.13 * x, 1.13 * y, style.plain(names[node]), ha=side, va="center", **style.FONT)
+        axes.text(1.13 * x, 1.13 * y, style.plain(names[node]), ha=side, va="center",
+                  fontsize=style.TEXT)  # fmt: skip
     axes.set_aspect("equal")
     axes.set(xlim=(-1.85, 1.85), ylim=(-1.25, 1.25))
     axes.axis("off")
     title = f"Associations from {DRAWN:g} on, in numbers from {WRITTEN:g} on"
-    axes.set_title(title, loc="left", **style.FONT)
+    axes.set_title(title, loc="left", fontsize=style.TEXT)
     meaning = {"positive": style.RAISES, "negative": style.LOWERS, "without sign": style.NEUTRAL}
     lines = [Line2D([], [], color=each, linewidth=4, label=name) for name, each in meaning.items()]
     axes.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3,

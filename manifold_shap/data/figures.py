@@ -5,7 +5,6 @@ from typing import Any
 
 from manifold_shap import plots
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import markup
 
 # Rows that have a figure of their own.
 _ROWS = 8
@@ -45,8 +44,7 @@ def of_texts(
     explanations: ByTitle, notes: Mapping[str, str], tokens: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """Coloured words, as a page; arguments as of `of_columns` and `plots.text`."""
-    coloured = plots.text(_in_a_line(explanations, notes), tokens)
-    return {"text.html": markup.page(coloured.html)}
+    return {"text.html": plots.text(_in_a_line(explanations, notes), tokens).page}
 
 
 def of_series(explanations: ByTitle, notes: Mapping[str, str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +17,10 @@ from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
 
-# Points.
-_LABEL = 150.0
+# Letters.
+_LABEL = 30
 # Share of the axis that is left for numbers on each side.
-_BEYOND = 0.2
+_BEYOND = 0.25
 
 
 def bar(
@@ -60,20 +61,17 @@ def bar(
         ax: axes to draw in; by default a new figure.
 
     Raises:
-        TypeError: `explanations` are something else, or `ax` is no axes.
+        TypeError: `explanations` are something else.
         ValueError: the explanations differ in rows, players or outputs, `most` is not positive,
             or `row` or `output` name something that is not there.
     """
     bars = _bars(explanations, row, output, most, signed)
     several, count = bars.values.shape
     ax = canvas.one_panel(ax, 0.95 + 0.21 * count * (1 + 0.6 * (several - 1)), grid="x")
-    room = canvas.width_of(ax)
-    if canvas.is_own(ax):
-        room -= max(map(style.text_width, bars.labels)) + 3 * style.MARGIN
     handles = _draw(ax, bars)
     ax.axvline(0, color=style.INK, linewidth=0.8)
     style.write_lines(ax, bars.labels)
-    style.scale(ax.xaxis, bars.axis, style.ticks(room, *ax.get_xlim()))
+    style.scale(ax.xaxis, bars.axis, ticks=5)
     if several > 1:
         canvas.legend_above(ax, handles, bars.names, handlelength=1.5)
     headline(ax, bars.by_name, *bars.title)
@@ -225,29 +223,20 @@ def _draw(ax: Axes, bars: _Bars) -> list[object]:
     The first bar of each explanation is returned.
     """
     several, count = bars.values.shape
-    # Exact values have error 0, and one pair of orders gives none: no whisker for either.
-    whiskers = np.where(bars.errors > 0, 2 * bars.errors, np.nan)
     size = style.TEXT if several == 1 else style.SMALL
     texts = style.signed(np.nan_to_num(bars.values).flatten().tolist())
     numbers = iter(texts if bars.signed else [text.lstrip("+") for text in texts])
     thickness = (0.72 if several == 1 else 0.8) / several
     handles = []
-    for which, (values, whisker) in enumerate(zip(bars.values, whiskers, strict=True)):
+    for which, (values, errors) in enumerate(zip(bars.values, bars.errors, strict=True)):
         colours = [style.SERIES[which % len(style.SERIES)]] * count
         if several == 1 and bars.signed:
             colours = [style.RAISES if value >= 0 else style.LOWERS for value in values]
         if several == 1 and bars.rest:
             colours[-1] = style.NEUTRAL
         lines = np.arange(count) + thickness * (which - (several - 1) / 2)
-        container = ax.barh(
-            lines,
-            values,
-            height=0.92 * thickness,
-            color=colours,
-            xerr=None if np.isnan(whisker).all() else whisker,
-            error_kw={"elinewidth": 0.8, "capsize": 1.5, "ecolor": style.INK},
-        )
-        handles.append(container[0])
-        ax.bar_label(container, list(islice(numbers, count)), padding=3, fontsize=size)
+        look: dict[str, Any] = {"height": 0.92 * thickness, "color": colours}
+        drawn = canvas.bars(ax, lines, values, errors, list(islice(numbers, count)), size, **look)
+        handles.append(drawn[0])
     ax.margins(x=_BEYOND)
     return handles

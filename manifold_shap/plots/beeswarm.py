@@ -1,7 +1,6 @@
 """Draws the Shapley values of many rows, feature by feature, as points in swarms."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,8 @@ from manifold_shap.plots import canvas, ranks, selection, style
 from manifold_shap.plots.canvas import Panels
 from manifold_shap.plots.titles import headline
 
-# Points.
-_LABEL = 150.0
+# Letters.
+_LABEL = 30
 # Inches: the width of one of several panels.
 _PANEL = 1.7
 _BINS = 100
@@ -55,7 +54,7 @@ def beeswarm(
         The axes; of several explanations, a list of them.
 
     Raises:
-        TypeError: `explanations` are something else, or `ax` is no axes.
+        TypeError: `explanations` are something else.
         ValueError: nothing to plot, the explanations differ in rows, players or outputs, `most` is
             not positive, or no such output.
     """
@@ -78,11 +77,12 @@ def beeswarm(
         _draw(axes, lines.double().numpy(), places)
     label = selection.shapley_axis(first, kinds=selection.kinds(first) if alone else ())
     for axes in panels:
-        style.scale(axes.xaxis, label if alone else "", ticks=6 if alone else 4)
+        style.scale(axes.xaxis, label if alone else "", ticks=5 if alone else 4)
     if not isinstance(drawn, Axes):
-        drawn.figure.supxlabel(label, **style.FONT)
+        drawn.figure.supxlabel(label, fontsize=style.TEXT)
     if np.isfinite(places).any():
-        _draw_colour_bar(panels)
+        bar = canvas.colour_bar(panels, ScalarMappable(cmap=style.SEQUENTIAL), "feature value")
+        bar.set_ticks([0, 1], labels=["low", "high"])
     title = selection.title(first, k)
     place = drawn if isinstance(drawn, Axes) else drawn.figure
     headline(place, by_name, title, "; ".join(filter(None, hints)))
@@ -100,10 +100,10 @@ def _lines(
             values = ranks.ordered(own.iloc[:, 0])
             places.append(ranks.rank(values.numbers))
             if values.ends and len(own) > 1:
-                ends = style.shorten(f": {values.ends[0]} … {values.ends[1]}", 0.6 * _LABEL)
+                ends = style.shorten(f": {values.ends[0]} … {values.ends[1]}", _LABEL // 2)
         else:
             places.append(np.full(len(own), np.nan))
-        labels.append(style.shorten(name, _LABEL - style.text_width(ends)) + ends)
+        labels.append(style.shorten(name, _LABEL - len(ends)) + ends)
     return labels, np.stack(places, 1)
 
 
@@ -125,14 +125,13 @@ def _panels(names: Sequence[str], labels: Sequence[str], ax: Axes | None) -> Axe
         return axes
     columns = min(len(names), 4)
     rows = -(-len(names) // columns)
-    beside = max(map(style.text_width, labels)) / 72 + 0.6
+    beside = 0.06 * max(map(len, labels)) + 0.6
     panels = canvas.panels(
         canvas.container(ax, height * rows, _PANEL * columns + beside), len(names), columns
     )
     for axes, name in zip(panels, names, strict=True):
         style.strip(axes, grid="y")
-        title = style.plain(style.shorten(name, 72 * _PANEL - 2 * style.MARGIN))
-        axes.set_title(title, loc="left", **style.FONT)
+        axes.set_title(style.plain(style.shorten(name, 24)), loc="left", fontsize=style.TEXT)
     # The last panel of each column, be there an empty place below.
     for axes in panels[-columns:]:
         axes.tick_params(labelbottom=True)
@@ -176,14 +175,3 @@ def jitter(phi: Float[np.ndarray, "rows lines"]) -> Iterator[Float[np.ndarray, "
         offsets = np.full(len(values), np.nan)
         offsets[np.isfinite(values)] = 0.4 * share * spread
         yield offsets
-
-
-def _draw_colour_bar(panels: Sequence[Axes]) -> None:
-    figure: Any = panels[0].figure
-    bar = figure.colorbar(
-        ScalarMappable(cmap=style.SEQUENTIAL), ax=panels, ticks=[0, 1], aspect=35, pad=0.02
-    )
-    bar.ax.set_yticklabels(["low", "high"])
-    bar.ax.tick_params(labelsize=style.TEXT, length=0)
-    bar.set_label("feature value", **style.FONT, labelpad=-8)
-    bar.outline.set_visible(False)

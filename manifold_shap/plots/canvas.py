@@ -6,19 +6,22 @@ through pyplot: nothing opens a window or has to be closed, and notebooks show w
 
 from collections.abc import Sequence
 from io import BytesIO
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+from matplotlib.transforms import blended_transform_factory
 
 from manifold_shap.plots import style
 
-# Points: the room below given axes that their ticks and label take.
-_BELOW = 38.0
+# Letters: in a legend, about the room of what stands before a label.
+_HANDLE = 6
 # Of a title, for which figures have the room.
 _USUAL_LINES = 2
 
@@ -34,29 +37,25 @@ class _Figure(Figure):
 
 
 class Shown:
-    """Axes of such a figure, which a notebook shows with it."""
+    """What a notebook shows by such a figure that it is of."""
 
     figure: Any
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        figure = self.figure
-        return figure._repr_png_() if isinstance(figure, _Figure) else None
+        return self.figure._repr_png_() if isinstance(self.figure, _Figure) else None
 
 
 class Plain(Shown, Axes):
     """Axes of two dimensions that show their figure."""
 
 
-class Panels(list[Axes]):
+class Panels(Shown, list[Axes]):
     """The panels of a plot of several, by which a notebook shows them all."""
 
     @property
     def figure(self) -> Any:
         """What holds them: a figure, or in the place of given axes a part of one."""
         return self[0].figure
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        return self.figure._repr_png_() if isinstance(self.figure, _Figure) else None
 
 
 def laid_out(height: float, width: float = style.WIDTH) -> Figure:
@@ -70,7 +69,7 @@ def one_panel(ax: Axes | None, height: float, grid: str, width: float = style.WI
     """The given axes, or else those of a new figure, with grid lines across one ("x" or "y")."""
     if ax is None:
         ax = laid_out(height, width).add_subplot(axes_class=Plain)
-    style.strip(check_axes(ax), grid)
+    style.strip(ax, grid)
     return ax
 
 
@@ -78,12 +77,11 @@ def container(ax: Axes | None, height: float, width: float = style.WIDTH) -> Fig
     """A new figure for several panels, or a part of a figure in the place of given axes.
 
     Raises:
-        TypeError: `ax` is no axes.
         ValueError: `ax` is not one of a grid of axes.
     """
     if ax is None:
         return laid_out(height, width)
-    place = check_axes(ax).get_subplotspec()
+    place = ax.get_subplotspec()
     if place is None:
         raise ValueError(
             "Expected `ax` made by `plt.subplots` or `figure.add_subplot`, whose place several "
@@ -92,16 +90,6 @@ def container(ax: Axes | None, height: float, width: float = style.WIDTH) -> Fig
     figure: Any = ax.figure
     ax.remove()
     return figure.add_subfigure(place)
-
-
-def check_axes(ax: Any) -> Axes:
-    """Axes of matplotlib; TypeError if `ax` is something else."""
-    if not isinstance(ax, Axes):
-        raise TypeError(
-            "Expected `ax` to be axes of matplotlib, such as `plt.subplots()[1]`, but got "
-            f"{type(ax).__name__}."
-        )
-    return ax
 
 
 def is_own(ax: Axes) -> bool:
@@ -131,73 +119,68 @@ def panels(figure: FigureBase, count: int, columns: int) -> Panels:
     return Panels(grid.flat[:count].tolist())
 
 
+def letters(place: Axes | FigureBase | None, size: float = style.TEXT) -> int:
+    """About how many letters fit on a line of it, or of a new figure."""
+    width = 72 * style.WIDTH if place is None else width_of(place)
+    return int((width - 2 * style.MARGIN) / (0.5 * size))
+
+
 def write_above(place: Axes | FigureBase, lines: Sequence[str]) -> None:
     """A title flush left over a whole figure or over given axes."""
     text = "\n".join(map(style.plain, lines))
-    look: dict[str, Any] = {"fontsize": style.TITLE, "color": style.INK}
     if isinstance(place, Axes) and not is_own(place):
-        place.set_title(text, loc="left", **look)
+        place.set_title(text, loc="left", fontsize=style.TITLE)
         return
     figure: Any = place.figure if isinstance(place, Axes) else place
     if isinstance(figure, _Figure) and len(lines) > _USUAL_LINES:
         more = len(lines) - _USUAL_LINES
         figure.set_figheight(figure.get_figheight() + 1.25 * style.TITLE * more / 72)
     # Constrained layout leaves room for it.
-    figure.suptitle(text, x=style.MARGIN / width_of(place), ha="left", **look)
+    figure.suptitle(text, x=style.MARGIN / width_of(place), ha="left", fontsize=style.TITLE)
 
 
 def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
     """Small print below all that is drawn, which goes on in further lines."""
-    figure: Any = place.figure if isinstance(place, Axes) else place
     given = isinstance(place, Axes) and not is_own(place)
-    above = "" if given else figure.get_supxlabel()
-    # A figure has one line of text at its foot, the label of its panels.
-    size = style.TEXT if above else style.SMALL
-    # At a low resolution, letters are a little wider.
-    width = 0.96 * (width_of(place) - 2 * style.MARGIN)
-    parts = [part for line in lines for part in style.wrapped(line, width, size)]
+    room = letters(place, style.TEXT if given else style.SMALL)
+    parts = [part for line in lines for part in wrap(line, room)]
     text = "\n".join(map(style.plain, parts))
-    look: dict[str, Any] = {"fontsize": size, "color": style.INK if above else style.SOFT}
     if isinstance(place, Axes) and given:
-        below: Any = ("axes fraction", place.get_legend() or place.xaxis.label)
-        look |= {"ha": "right", "va": "top", "annotation_clip": False}
-        place.annotate(text, (1, 0), (0, -2), below, "offset points", **look)
+        place.set_xlabel(f"{place.get_xlabel()}\n{text}")
         return
+    figure: Any = place.figure if isinstance(place, Axes) else place
     if isinstance(figure, _Figure):
-        room = 1.3 * size * len(parts) + style.MARGIN
-        figure.set_figheight(figure.get_figheight() + room / 72)
-    side = {} if above else {"x": style.MARGIN / width_of(place), "ha": "left"}
-    # Constrained layout leaves room for it.
-    figure.supxlabel(f"{above}\n{text}" if above else text, **side, **look)
+        figure.set_figheight(figure.get_figheight() + 1.3 * style.SMALL * (len(parts) + 1) / 72)
+    # A figure has one text at its foot, and its panels may have a label there.
+    if label := figure.get_supxlabel():
+        figure.supxlabel(f"{label}\n{text}")
+    else:
+        look: dict[str, Any] = {"ha": "left", "fontsize": style.SMALL, "color": style.SOFT}
+        figure.supxlabel(text, x=style.MARGIN / width_of(place), **look)
 
 
 def legend_above(
-    axes: Axes, handles: Sequence[Any], labels: Sequence[str], handle: float = 42.0, **settings: Any
+    axes: Axes, handles: Sequence[Any], labels: Sequence[str], **settings: Any
 ) -> None:
     """A legend over the axes, where it covers no data, from the left edge of the figure.
 
-    It has as many columns as the figure is wide; each has a `handle` of so many points. Over given
-    axes is their title, and the legend is below them.
+    Over given axes is their title, and the legend is beside them.
     """
-    width = width_of(axes)
-    room = width - 2 * style.MARGIN
-    labels = [style.shorten(label, room - handle) for label in labels]
-    columns = max(1, int(room // (max(map(style.text_width, labels)) + handle)))
     figure: Any = axes.figure
+    labels = [style.shorten(label, letters(axes) - _HANDLE) for label in labels]
+    columns = letters(axes) // (max(map(len, labels)) + _HANDLE)
     place: dict[str, Any] = {
         "loc": "lower left",
-        "bbox_to_anchor": (style.MARGIN / width, 1),
+        "bbox_to_anchor": (style.MARGIN / width_of(axes), 1),
         "bbox_transform": blended_transform_factory(figure.transFigure, axes.transAxes),
+        "ncols": int(np.clip(columns, 1, len(labels))),
     }
     if not is_own(axes):
-        below = ScaledTranslation(0, -_BELOW / 72, figure.dpi_scale_trans)
-        place = {"loc": "upper left", "bbox_to_anchor": (0, 0)}
-        place["bbox_transform"] = axes.transAxes + below
+        place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
     axes.legend(
         handles,
         # Before matplotlib 3.10, labels that start with "_" are dropped.
         [style.plain(f" {label}" if label.startswith("_") else label) for label in labels],
-        ncols=min(columns, len(labels)),
         **place,
         borderaxespad=0,
         borderpad=0.3,
@@ -209,22 +192,45 @@ def legend_above(
     )
 
 
-def colour_bar(figure: Any, limit: float, beyond: bool, label: str, **place: Any) -> None:
-    """A scale of values from -limit to limit, with pointed ends where some are beyond.
-
-    Its `place` are the axes `cax`, or below others, `ax`.
-    """
-    # The largest of 1, 2, ... times a power of ten within the limit: three labels never collide.
-    power = 10.0 ** np.floor(np.log10(limit))
-    end = np.floor(limit / power) * power
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(-limit, limit), style.DIVERGING),
-        orientation="horizontal",
-        extend="both" if beyond else "neither",
-        ticks=[-end, 0, end],
-        format=lambda value, _: style.number(value),
-        **place,
+def bars(
+    ax: Axes,
+    lines: Any,
+    values: Float[np.ndarray, " lines"],
+    errors: Float[np.ndarray, " lines"],
+    numbers: Sequence[str],
+    size: float = style.TEXT,
+    **look: Any,
+) -> BarContainer:
+    """Bars with numbers beyond their ends, and whiskers of two errors that are known and not 0."""
+    whiskers = np.where(errors > 0, 2 * errors, np.nan)
+    drawn = ax.barh(
+        lines,
+        values,
+        xerr=None if np.isnan(whiskers).all() else whiskers,
+        error_kw={"elinewidth": 0.8, "capsize": 1.5, "ecolor": style.INK},
+        **look,
     )
+    ax.bar_label(drawn, numbers, padding=3, fontsize=size)
+    return drawn
+
+
+def colour_bar(panels: Axes | Sequence[Axes], colours: Any, label: str, **settings: Any) -> Any:
+    """A scale of colours beside axes, which share it."""
+    figure: Any = (panels if isinstance(panels, Axes) else panels[0]).figure
+    bar = figure.colorbar(colours, ax=panels, **{"aspect": 30, "pad": 0.02, **settings})
     bar.outline.set_visible(False)
-    bar.set_label(style.plain(label), **style.FONT)
     bar.ax.tick_params(labelsize=style.TEXT, color=style.NEUTRAL, length=2)
+    style.scale(bar.long_axis, label)
+    return bar
+
+
+def signed_scale(values: Float[np.ndarray, "..."], share: float) -> tuple[ScalarMappable, str]:
+    """Colours of values, blue below zero and red above, and which ends of their bar are pointed.
+
+    A few extreme values would leave all others pale: the scale holds a `share` of the sizes.
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    largest = sizes.max()
+    limit = float(np.quantile(sizes, share, method="higher") or largest or 1.0)
+    ends = "both" if largest > limit else "neither"
+    return ScalarMappable(Normalize(-limit, limit), style.DIVERGING), ends

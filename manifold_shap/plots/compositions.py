@@ -17,13 +17,10 @@ from manifold_shap.plots.path import Path
 from manifold_shap.plots.titles import headline
 from manifold_shap.spaces import Probability
 
-# Points.
-_CLASS = 80.0
-_BETWEEN = 8.0
+# Letters: of the name of a class, and between panels.
+_CLASS, _BETWEEN = 18, 2
 # Share of the axis that is left for numbers.
 _BEYOND = 0.5
-# Points: a line of text, and what is beside the panel of lines but for names.
-_LINE, _BESIDE = 10.5, 90.0
 
 
 def compositions(
@@ -65,7 +62,7 @@ def compositions(
     # Numbers stand upon the dashed line.
     halo = [withStroke(linewidth=3, foreground=style.GROUND)]
     _write_parts(panels, path.compositions, path_effects=halo)
-    panels.figure.supxlabel("part of the composition", **style.FONT)
+    panels.figure.supxlabel("part of the composition", fontsize=style.TEXT)
     dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
     headline(panels.figure, {"": explanation}, *path.headline(dashed))
     return panels
@@ -99,7 +96,7 @@ def cumulative(
     """
     path = Path.of_row(explanation, row, most)
     panels, room = _grid(ax, path, path.states)
-    labels = path.labels(room - style.text_width("+ "))
+    labels = path.labels(room - 2)
     titles = ["base", *(f"+ {label}" for label in labels)]
     titles[-1] += "\n= prediction"
     for axes, title in zip(panels, titles, strict=True):
@@ -108,7 +105,7 @@ def cumulative(
         places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=style.INK, linewidth=1.0)
     _write_parts(panels, path.states)
-    panels.figure.supxlabel("probability", **style.FONT)
+    panels.figure.supxlabel("probability", fontsize=style.TEXT)
     headline(panels.figure, {"": explanation}, *path.headline("strokes: before the step"))
     return panels
 
@@ -118,18 +115,15 @@ def _grid(
     path: Path,
     parts: Float[Tensor, "panels classes"],
     below: Sequence[str] = (),
-) -> tuple[Panels, float]:
-    """A panel of bars for each distribution, and the room for a title in points.
+) -> tuple[Panels, int]:
+    """A panel of bars for each distribution, and the letters of a title.
 
     Second lines of titles, `below`, are never cut.
     """
     classes = [style.shorten(name, _CLASS) for name in path.explanation.classes]
-    whole = 72 * style.WIDTH if ax is None else canvas.width_of(ax)
-    room = max(whole - 3 * style.MARGIN - max(map(style.text_width, classes)), 100.0)
-    first = max(map(style.text_width, path.labels(150.0))) + style.text_width("+ ")
-    # Losing a letter or two of the widest title is better than another line of panels.
-    widest = max(0.9 * first, *map(style.text_width, below), 0.0)
-    columns = min(int(np.clip(room // (widest + _BETWEEN), 2, 4)), len(parts))
+    room = canvas.letters(ax) - max(map(len, classes))
+    widest = max(map(len, [*path.labels(30), *below])) + _BETWEEN
+    columns = min(int(np.clip(room // widest, 2, 4)), len(parts))
     lines = -(-len(parts) // columns)
     figure = canvas.container(ax, 0.85 + lines * (0.42 + 0.125 * len(classes)))
     panels = canvas.panels(figure, len(parts), columns)
@@ -141,9 +135,8 @@ def _grid(
         axes.tick_params(labelleft=number % columns == 0, labelbottom=last)
         axes.barh(range(len(p)), p, height=0.72, color=colours)
     style.write_lines(panels[0], classes)
-    room = room / columns - _BETWEEN
     style.scale(panels[0].xaxis, "", ticks=3)
-    return panels, room
+    return panels, room // columns - _BETWEEN
 
 
 def _write_parts(panels: Panels, parts: Tensor, **look: Any) -> None:
@@ -156,7 +149,7 @@ def _write_parts(panels: Panels, parts: Tensor, **look: Any) -> None:
 
 
 def _set_title(axes: Axes, title: str) -> None:
-    axes.set_title(style.plain(title), loc="left", **style.FONT, pad=3)
+    axes.set_title(style.plain(title), loc="left", fontsize=style.TEXT, pad=3)
 
 
 def parallel_coordinates(
@@ -187,19 +180,16 @@ def parallel_coordinates(
     """
     path = Path.of_row(explanation, row, most)
     states = path.states.numpy()
-    labels = ["base", *(f"+ {label}" for label in path.labels(110.0))]
+    labels = ["base", *(f"+ {label}" for label in path.labels(24))]
     names = [style.shorten(name, _CLASS) for name in explanation.classes]
     ends = [f"{name}  {Probability().amount(p)}" for name, p in zip(names, states[-1], strict=True)]
-    sides = _BESIDE + max(map(style.text_width, ends))
-    width = max(style.WIDTH, (sides + _LINE * len(labels)) / 72)
-    room = 72 * width - sides if ax is None else canvas.width_of(ax)
-    settings, below = style.below_axis(labels, room)
-    height = max(2.0, 1.2 * _LINE * len(ends) / 72)
-    axes = canvas.one_panel(ax, height + 0.7 + below / 72, grid="y", width=width)
+    height = max(2.0, 0.175 * len(ends)) + 0.05 * max(map(len, labels))
+    axes = canvas.one_panel(ax, height + 0.7, "y", max(style.WIDTH, 2.5 + 0.2 * len(labels)))
     for line, look in zip(states.T, _looks(states), strict=True):
         # The ends lie on the border.
         axes.plot(line, clip_on=False, **look)
-    axes.set_xticks(range(len(labels)), [style.plain(label) for label in labels], **settings)
+    said = [style.plain(label) for label in labels]
+    axes.set_xticks(range(len(labels)), said, **style.below_axis(labels))
     axes.set_xlim(0, len(labels) - 1)
     axes.set_ylim(bottom=0)
     style.scale(axes.yaxis, "probability")

@@ -9,11 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from manifold_shap.metrics import Score
-from manifold_shap.plots import canvas, selection, style
-
-# Points: in the legend, a line of this length and the space around it.
-_HANDLE = 42.0
-_DASHES = ("-", "--", ":", "-.")
+from manifold_shap.plots import canvas, style
 
 
 def mse_curve(
@@ -39,8 +35,7 @@ def mse_curve(
         ax: axes to draw in; by default a new figure.
 
     Raises:
-        TypeError: `scores` are no scores by name, or `ax` is no axes.
-        ValueError: no score, or one without a coalition; fewer `players` than a coalition has.
+        ValueError: fewer `players` than a coalition has.
     """
     _check(scores, players)
     drawn = {name: score.by_size.mse for name, score in scores.items()}
@@ -75,7 +70,7 @@ def distance_curve(
         players, ax: as of `mse_curve`.
 
     Raises:
-        TypeError, ValueError: as of `mse_curve`.
+        ValueError: as of `mse_curve`.
     """
     _check(scores, players)
     drawn = {name: score.by_size.debiased for name, score in scores.items()}
@@ -100,12 +95,11 @@ def _curves(
         size = np.array(curve.size) / (players or 1)
         height, error = np.array(drawn[name]), np.array(curve.standard_error)
         colour = style.SERIES[which % len(style.SERIES)]
-        dashes = _DASHES[which // len(style.SERIES) % len(_DASHES)]
         look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "marker": "o", "markersize": 3}
         axes.fill_between(
             size, height - error, height + error, color=colour, alpha=0.2, linewidth=0
         )
-        lines += axes.plot(size, height, dashes, **look)
+        lines += axes.plot(size, height, **look)
     if players is None:
         style.scale(axes.xaxis, "players in the coalition")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -121,26 +115,19 @@ def _add_legend(
     axes: Axes, lines: list[Line2D], scores: Mapping[str, Score], overall: Mapping[str, float]
 ) -> None:
     """The figure over all coalitions of each score, with its number of draws."""
-    room = canvas.width_of(axes) - 2 * style.MARGIN - _HANDLE
     legend = []
     for name, score in scores.items():
         draws = f", {score.draws} draws" if score.draws > 1 else ""
-        figure = f": {style.with_error(overall[name], score.standard_error)}{draws}"
-        legend.append(style.shorten(name, room - style.text_width(figure)) + figure)
+        error = style.with_error(overall[name], score.standard_error)
+        legend.append(f"{style.shorten(name)}: {error}{draws}")
     title = "over all coalitions, ± standard error"
-    canvas.legend_above(axes, lines, legend, _HANDLE, title=title, handlelength=2.5)
+    canvas.legend_above(axes, lines, legend, title=title, handlelength=2.5)
 
 
 def _check(scores: Mapping[str, Score], players: int | None) -> None:
-    for name, score in selection.check_named(scores, Score, "score").items():
-        if not score.by_size.size:
-            raise ValueError(
-                f"Expected {name!r} to hold a curve over coalition sizes but it is empty; score it "
-                "on at least one coalition per row."
-            )
-        largest = max(score.by_size.size)
-        if players is not None and players < largest:
-            raise ValueError(
-                f"Expected `players` of at least {largest:.3g}, the size of coalitions in "
-                f"{name!r}, but got {players}; pass `len(value.players)`."
-            )
+    largest = max(max(score.by_size.size) for score in scores.values())
+    if players is not None and players < largest:
+        raise ValueError(
+            f"Expected `players` of at least {largest:.3g}, the size of a coalition, but got "
+            f"{players}; pass `len(value.players)`."
+        )

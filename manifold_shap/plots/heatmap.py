@@ -11,8 +11,6 @@ from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
 from manifold_shap.tables.features import as_text
 
-# Points.
-_LABEL = 150.0
 # The share of the axes' height that the curve of predictions takes, and the gap below it.
 _CURVE, _GAP = 0.22, 0.04
 # So few rows are named one by one.
@@ -46,14 +44,14 @@ def heatmap(
         ax: axes to draw in; by default a new figure.
 
     Raises:
-        TypeError: `explanation` is none, or `ax` is no axes.
+        TypeError: `explanation` is none.
         ValueError: nothing to plot, `most` is not positive, or no such output.
     """
     selection.one(explanation)
     k, why = selection.output_of_all(explanation, output)
     phi = explanation.phi[..., k].double()
     shown = selection.largest(phi.abs().nanmean(0), most)
-    names = [style.shorten(explanation.players.names[p], _LABEL) for p in shown.tolist()]
+    names = [style.shorten(explanation.players.names[p]) for p in shown.tolist()]
     if others := selection.hidden(phi, shown):
         names.append(style.count(others, "other feature"))
     order = explanation.prediction[:, k].argsort(stable=True)
@@ -73,29 +71,18 @@ def heatmap(
 
 
 def _draw_map(ax: Axes, values: Float[np.ndarray, "lines rows"], label: str) -> None:
-    size = np.abs(values[np.isfinite(values)])
-    # A few extreme values would leave all others pale; pointed ends of the colour bar show them.
-    limit = float(np.quantile(size, 0.99)) or float(size.max()) or 1.0
-    colours = style.DIVERGING.with_extremes(bad=style.NEUTRAL)
-    look: dict[str, Any] = {"cmap": colours, "vmin": -limit, "vmax": limit}
-    image = ax.imshow(values, aspect="auto", interpolation="nearest", **look)
-    figure: Any = ax.figure
-    ends = "both" if size.max() > limit else "neither"
-    bar = figure.colorbar(image, ax=ax, aspect=25, pad=0.02, extend=ends)
-    style.scale(bar.ax.yaxis, label, ticks=5)
-    bar.ax.tick_params(labelsize=style.TEXT, length=0)
-    bar.outline.set_visible(False)
+    colours, ends = canvas.signed_scale(values, 0.99)
+    cmap = style.DIVERGING.with_extremes(bad=style.NEUTRAL)
+    look: dict[str, Any] = {"cmap": cmap, "norm": colours.norm, "interpolation": "nearest"}
+    image = ax.imshow(values, aspect="auto", **look)
+    canvas.colour_bar(ax, image, label, extend=ends)
 
 
 def _name_rows(ax: Axes, names: list[str]) -> None:
-    label = "rows in order of their prediction" if len(names) > 1 else "row"
+    style.scale(ax.xaxis, "rows in order of their prediction" if len(names) > 1 else "row")
     if len(names) <= _NAMED:
-        short = [style.shorten(name, 60.0) for name in names]
-        settings, _ = style.below_axis(short, canvas.width_of(ax) - _LABEL)
-        ax.set_xticks(range(len(names)), [style.plain(name) for name in short], **settings)
-        style.scale(ax.xaxis, label)
-    else:
-        style.scale(ax.xaxis, label, ticks=6)
+        short = [style.plain(style.shorten(name, 14)) for name in names]
+        ax.set_xticks(range(len(names)), short, **style.below_axis(short))
 
 
 def _draw_curve(ax: Axes, prediction: Float[np.ndarray, " rows"], base: float) -> None:
@@ -108,4 +95,4 @@ def _draw_curve(ax: Axes, prediction: Float[np.ndarray, " rows"], base: float) -
     look: dict[str, Any] = {"color": style.INK, "linewidth": 1.0}
     above.step(rows, prediction, where="mid", marker="" if len(rows) > 1 else "o", **look)
     above.axhline(base, color=style.NEUTRAL, linewidth=0.8, linestyle=(0, (3, 2)))
-    style.scale(above.yaxis, "prediction", ticks=3)
+    style.scale(above.yaxis, "prediction", ticks=2)

@@ -11,8 +11,8 @@ from manifold_shap.interactions import Interactions
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
 
-# Points: the most room for names beside and below the map, and what its colour bar takes.
-_LABEL, _BELOW, _BAR = 110.0, 70.0, 60.0
+# Letters of names beside and below the map, and of what its colour bar takes.
+_LABEL, _BELOW, _BAR = 24, 16, 12
 # What is smaller, relative to all terms, counts as rounding error.
 _ROUNDING = 1e-5
 # Of the end of the colours: upon stronger ones, letters are white.
@@ -77,7 +77,6 @@ def interaction_map(
         ax: axes to draw in; by default a new figure.
 
     Raises:
-        TypeError: `interactions` are none, or `ax` is no axes.
         ValueError: `most` is not positive, or `row` or `output` name something that is not there.
     """
     drawn = _chosen(interactions, row, output, most)
@@ -88,19 +87,14 @@ def interaction_map(
     beyond = bool((np.abs(drawn.values.diagonal()) > drawn.limit).any())
     look: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -drawn.limit, "vmax": drawn.limit}
     image = ax.imshow(np.where(lower, drawn.values, np.nan), aspect="auto", **look)
-    figure: Any = ax.figure
-    bar = figure.colorbar(image, ax=ax, aspect=25, pad=0.02, extend="both" if beyond else "neither")
-    style.scale(bar.ax.yaxis, f"Interaction ({drawn.unit})", ticks=5)
-    bar.ax.tick_params(labelsize=style.TEXT, length=0)
-    bar.outline.set_visible(False)
+    ends = "both" if beyond else "neither"
+    canvas.colour_bar(ax, image, f"Interaction ({drawn.unit})", extend=ends)
     names = [style.shorten(name, _LABEL) for name in drawn.names]
-    left = max(map(style.text_width, names)) + _BAR if canvas.is_own(ax) else 0.0
-    room = canvas.width_of(ax) - left
-    mark = _write_cells(ax, drawn, lower, room / count)
+    left = max(map(len, names)) + _BAR if canvas.is_own(ax) else 0
+    mark = _write_cells(ax, drawn, lower, (canvas.letters(ax) - left) / count)
     style.write_lines(ax, names)
-    below = [style.shorten(name, _BELOW) for name in drawn.names]
-    settings, _ = style.below_axis(below, room)
-    ax.set_xticks(range(count), [style.plain(name) for name in below], **settings)
+    below = [style.plain(style.shorten(name, _BELOW)) for name in drawn.names]
+    ax.set_xticks(range(count), below, **style.below_axis(below))
     ax.tick_params(axis="x", length=0)
     ax.spines["bottom"].set_visible(False)
     marked = [f"{mark}: {_UNCERTAIN}"] if (drawn.uncertain & lower).any() else []
@@ -111,11 +105,11 @@ def interaction_map(
 def _write_cells(
     ax: Axes, drawn: _Drawn, lower: Bool[np.ndarray, "shown shown"], room: float
 ) -> str:
-    """Numbers, where cells have so many points that they fit; returns how uncertain ones look."""
+    """Numbers, where cells have room for so many letters; returns how uncertain ones look."""
     uncertain = drawn.uncertain[lower]
     numbers = style.signed(drawn.values[lower].tolist())
     numbers = [f"({n})" if open_ else n for n, open_ in zip(numbers, uncertain, strict=True)]
-    fits = max(map(style.text_width, numbers)) <= room - 2 * style.MARGIN
+    fits = max(map(len, numbers)) < room
     said = numbers if fits else np.where(uncertain, "×", "").tolist()
     for (line, column), text in zip(np.argwhere(lower), said, strict=True):
         strong = abs(drawn.values[line, column]) > _STRONG * drawn.limit
@@ -130,11 +124,6 @@ def _chosen(
     interactions: Interactions, row: int | None, output: str | int | None, most: int
 ) -> _Drawn:
     """Of a row or of the mean over rows, the players of the largest terms."""
-    if not isinstance(interactions, Interactions):
-        raise TypeError(
-            f"Expected interactions but got {selection.article(type(interactions).__name__)}; "
-            "`ms.shapley_interactions(value, x)` returns some."
-        )
     shapley = selection.one(interactions.shapley)
     if row is None and len(shapley.phi) > 1:
         k, why = selection.output_of_all(shapley, output)
@@ -142,16 +131,15 @@ def _chosen(
         there = each.isfinite().sum(0)
         values = each.nanmean(0)
         errors = ((each - values).square().nansum(0) / (there - 1)).sqrt() / there.sqrt()
-        whose = f"{selection.capital(selection.quantity(shapley, k))}, "
-        whose += f"mean of {style.count(len(shapley.phi), 'row')}"
+        whose = f"mean of {style.count(len(shapley.phi), 'row')}"
     else:
         row = selection.row_index(shapley, row or 0, "row")
         k = int(selection.outputs_of_rows(shapley, output)[row])
         why = selection.why_of_row(shapley, output)
         values = interactions.values[row, ..., k].double()
         errors = interactions.standard_error[row, ..., k].double()
-        whose = f"{selection.capital(selection.quantity(shapley, k))}, "
-        whose += selection.row_name(shapley, row)
+        whose = selection.row_name(shapley, row)
+    what = selection.capital(selection.quantity(shapley, k))
     size = values.abs().nansum(1).where(values.diagonal().isfinite(), torch.nan)
     shown = selection.largest(size, most)
     left = int(size.isfinite().sum()) - len(shown)
@@ -161,6 +149,6 @@ def _chosen(
         [shapley.players.names[player] for player in shown.tolist()],
         values[shown][:, shown].numpy(),
         uncertain[shown][:, shown].numpy(),
-        [f"Interactions ({interactions.index}): {whose}", why, *told],
+        [f"Interactions ({interactions.index}): {what}, {whose}", why, *told],
         shapley.unit,
     )

@@ -3,30 +3,34 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from textwrap import wrap
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from manifold_shap._checks import check_number
+from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import canvas, selection, style, titles
 from manifold_shap.plots.canvas import Panels
-from manifold_shap.plots.images import borders, images_of, outline
 
-# Inches.
-_GAP = 0.06
-_TITLE = 0.22
-_LINE = 0.13
-_MARGIN = 0.1
-_BETWEEN = 0.3
+# Inches: above a line of images, and below all of them.
+_TITLE, _FOOT = 0.25, 0.75
 _NARROWEST = 2.4
 _PAGE = 10.0
 _MOST_LINES = 8
+_CHANNELS = (1, 3, 4)
+# Of red, green and blue in brightness (ITU-R BT.601).
+_BRIGHTNESS = np.array([0.299, 0.587, 0.114])
+_BLACK_TO_WHITE: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
+# Pixels, of the longer side.
+_LARGEST_OUTLINED = 64
 
 
 def pixel_maps(
@@ -79,35 +83,37 @@ def pixel_maps(
         The panels, line by line.
 
     Raises:
-        TypeError: `explanations` are something else, `images` no numbers, or `ax` is no axes.
+        TypeError: `explanations` are something else, or `images` no numbers.
         ValueError: the inputs are no images, or images of other than 1, 3 or 4 channels and none
             are given to show; the explanations differ in rows, players or outputs, or `rows` or
-            `output` name something that is not there; `images` or `overlay` out of range.
+            `output` name something that is not there; `images` out of range.
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
     _check_images(first)
-    check_number("overlay", overlay, 0, 1, fix="0.4 shows both the image and its map")
     of_row = selection.several_outputs_of_rows(first, output, top)
-    grid = _Grid(first.x.shape[-2:], list(by_name), of_row.shape[1])
+    columns = 1 + len(by_name) * of_row.shape[1]
+    size = _size(first.x.shape[-2:])
+    per_block = min(_MOST_LINES, max(1, int(_PAGE / (_TITLE + size[1]))))
     if rows is None:
-        rows = range(min(len(first.phi), grid.page))
-    elif len(rows) == 0:
-        raise ValueError("Expected `rows` to name at least one image but got none.")
+        rows = range(min(len(first.phi), per_block * (4 if of_row.shape[1] == 1 else 1)))
     chosen = [selection.row_index(first, int(row), "rows") for row in rows]
     shown = images_of(first.x, images, chosen)
     of_row = of_row[chosen]
     maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
-    # A few extreme pixels would leave all others pale; pointed ends of the colour bar show them.
-    largest = float(np.abs(maps).max())
-    limit = float(np.quantile(np.abs(maps), 0.995)) or largest or 1.0
-    label = "\n".join(_label(by_name, chosen, of_row.shape[1], grid.room))
-    cells, foot = grid.draw(ax, len(chosen), foot=0.6 + _LINE * label.count("\n"))
+    colours, ends = canvas.signed_scale(maps, 0.995)
+    label = [
+        selection.shapley_axis(first, " per pixel" if _have_several_pixels(first) else ""),
+        *_small_print(by_name, len(set(chosen)), of_row.shape[1]),
+    ]
+    cells = _cells(ax, len(chosen), columns, per_block, size, len(label) - 1)
+    for first_line in cells[:: _per_block(len(cells), per_block)]:
+        _write_names(first_line, list(by_name), of_row.shape[1])
     owners = selection.owners(first)
-    look: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -limit, "vmax": limit}
+    look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm}
     for line, row in enumerate(chosen):
         picture, *panels = cells[line]
-        _write_titles(cells[line], first, row, of_row[line].tolist(), grid.room)
+        _write_titles(cells[line], first, row, of_row[line].tolist())
         shown[line].draw(picture)
         edges = borders(owners[row].numpy())
         if not len(edges) and not overlay:
@@ -119,8 +125,11 @@ def pixel_maps(
             axes.add_collection(
                 LineCollection(list(edges), colors=style.SOFT, linewidths=0.5, alpha=0.7)
             )
-    canvas.colour_bar(foot.figure, limit, largest > limit, label, cax=foot)
-    return Panels(itertools.chain(*cells))
+    panels = Panels(itertools.chain(*cells))
+    settings: dict[str, Any] = {"location": "bottom", "aspect": 35, "shrink": 0.8, "extend": ends}
+    bar = canvas.colour_bar(panels, colours, "\n".join(label), **settings)
+    bar.locator = MaxNLocator(2, symmetric=True)
+    return panels
 
 
 def _check_images(explanation: Explanation) -> None:
@@ -148,111 +157,200 @@ def maps_of(
     return values.reshape(*phi.shape[:2], -1, *owners.shape[-2:]).sum(2)
 
 
-def _label(
-    by_name: Mapping[str, Explanation], chosen: list[int], outputs: int, room: float
-) -> list[str]:
-    """What is said below the colour bar: its unit, and small print."""
-    first, *_ = by_name.values()
-    split = len(first.players) < math.prod(first.x.shape[-2:])
-    shown, rows = len(set(chosen)), len(first.phi)
+def _have_several_pixels(explanation: Explanation) -> bool:
+    return len(explanation.players) < math.prod(explanation.x.shape[-2:])
+
+
+def _small_print(by_name: Mapping[str, Explanation], shown: int, outputs: int) -> list[str]:
+    rows = len(next(iter(by_name.values())).phi)
     lines = [] if shown == rows else [f"{shown} of {style.count(rows, 'row')}"]
     lines += ["over each map: the output and its prediction"] if outputs > 1 else []
     lines += [*titles.cautions(by_name), *titles.notes(by_name)]
-    small = [part for line in lines for part in style.wrapped(line, room)]
-    return [selection.shapley_axis(first, per=" per pixel" if split else ""), *small]
+    return [part for line in lines for part in wrap(line, 50)]
+
+
+def _per_block(lines: int, most: int) -> int:
+    """How many lines are below each other, so that blocks beside each other are even."""
+    return -(-lines // -(-lines // most))
+
+
+def _size(shape: Sequence[int]) -> tuple[float, float]:
+    """Width and height of an image in inches, of its height and width in pixels."""
+    width = float(np.clip(0.17 * np.sqrt(max(shape)), 0.95, 1.8))
+    return width, width * min(1, shape[0] / shape[1])
+
+
+def _cells(
+    ax: Axes | None, lines: int, columns: int, most: int, size: tuple[float, float], below: int
+) -> list[list[Axes]]:
+    """So many lines of axes, of which at most so many are below each other."""
+    per_block = _per_block(lines, most)
+    blocks = -(-lines // per_block)
+    width = max(blocks * columns * (size[0] + 0.1), _NARROWEST)
+    height = per_block * (size[1] + _TITLE) + _FOOT + 0.13 * below
+    figure = canvas.container(ax, height, width)
+    if isinstance(figure, Figure):
+        figure.set_layout_engine("compressed")
+    # Blocks stand beside each other, with some space between.
+    widths = [*[1.0] * columns, 0.15] * blocks
+    shape: Any = {"squeeze": False, "subplot_kw": {"axes_class": canvas.Plain}}
+    grid = figure.subplots(per_block, len(widths), width_ratios=widths, **shape)
+    cells = [line for block in np.split(grid, blocks, axis=1) for line in block[:, :-1].tolist()]
+    kept = list(itertools.chain(*cells[:lines]))
+    for axes in grid.flat:
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(visible=True, color=style.NEUTRAL, linewidth=0.5)
+        if axes not in kept:
+            axes.remove()
+    return cells[:lines]
+
+
+def _write_names(cells: list[Axes], names: list[str], outputs: int) -> None:
+    """Above the image, and above the columns of each explanation."""
+    for axes, name in zip([cells[0], *cells[1::outputs]], ["image", *names], strict=True):
+        said = [style.plain(style.shorten(part, 16 * outputs)) for part in name.split("\n")]
+        place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        axes.annotate("\n".join(said), (0, 1), (0, 15), fontsize=style.TEXT, **place)
 
 
 def _write_titles(
-    cells: list[Axes], explanation: Explanation, row: int, outputs: list[int], room: float
+    cells: list[Axes], explanation: Explanation, row: int, outputs: list[int]
 ) -> None:
     """Over one map for each explanation the prediction, or over each of several its output."""
     said = [selection.amount(explanation, value) for value in explanation.prediction[row].tolist()]
-    look: dict[str, Any] = {"loc": "left", **style.FONT, "pad": 3}
+    look: dict[str, Any] = {"loc": "left", "fontsize": style.TEXT, "pad": 3}
     if len(outputs) == 1:
         k = outputs[0]
         title = f"predicted {selection.quantity(explanation, k)}: {said[k]}"
-        cells[0].set_title(style.plain(style.shorten(title, room)), **look)
+        cells[0].set_title(style.plain(style.shorten(title, 18 * len(cells))), **look)
         return
-    figure: Any = cells[1].figure
-    width = 72 * cells[1].get_position().width * figure.bbox.width / figure.dpi
     for axes, k in zip(cells[1:], itertools.cycle(outputs), strict=False):
-        left = width - style.text_width(f": {said[k]}")
-        name = style.shorten(explanation.outputs[k], left)
+        name = style.shorten(explanation.outputs[k], 10)
         axes.set_title(style.plain(f"{name}: {said[k]}"), **look)
 
 
-class _Grid:
-    """A line of cells for each image, names above them, and a strip at the foot.
-
-    Images have a fixed shape, so every place is known beforehand, in inches.
+class Image(NamedTuple):
+    """An image as matplotlib draws it.
 
     Attributes:
-        room: points, over which the title of a line may go.
-        page: how many lines fit on a page.
-
-    Args:
-        shape: height and width of an image, in pixels.
-        names: of the explanations.
-        outputs: columns that each explanation has.
+        pixels: grey values, or red, green, blue and perhaps opacity from 0 to 1 on the last axis.
+        look: what grey values mean.
     """
 
-    def __init__(self, shape: Sequence[int], names: Sequence[str], outputs: int) -> None:
-        height, width = shape
-        self._width = float(np.clip(0.17 * np.sqrt(max(shape)), 0.95, 1.8))
-        self._height = self._width * min(1, height / width)
-        self._names, self._outputs = names, outputs
-        self._columns = 1 + len(names) * outputs
-        self._line = _TITLE + self._height + _GAP
-        self._per_block = min(_MOST_LINES, max(1, int(_PAGE / self._line)))
-        self._block = max(self._columns * (self._width + _GAP) - _GAP, _NARROWEST - 2 * _MARGIN)
-        self.room = 72 * self._block
-        self.page = self._per_block * (4 if outputs == 1 else 1)
+    pixels: Float[np.ndarray, "height width *colours"]
+    look: dict[str, Any]
 
-    def draw(self, ax: Axes | None, lines: int, foot: float) -> tuple[list[list[Axes]], Axes]:
-        """The cells of so many lines, and axes for a colour bar in a foot of some height."""
-        blocks = -(-lines // self._per_block)
-        per_block = -(-lines // blocks)
-        top = _MARGIN + 0.16 + _LINE * max(name.count("\n") for name in self._names)
-        whole_width = 2 * _MARGIN + blocks * (self._block + _BETWEEN) - _BETWEEN
-        whole_height = top + per_block * self._line + foot
-        figure = canvas.container(ax, whole_height, whole_width)
-        if ax is None:
-            figure.set_layout_engine("none")  # type: ignore[attr-defined]
+    def draw(self, axes: Axes) -> None:
+        axes.imshow(self.pixels, **self.look)
 
-        def place(left: float, top: float, width: float, height: float) -> Axes:
-            x, y = left / whole_width, 1 - (top + height) / whole_height
-            shares = (x, y, width / whole_width, height / whole_height)
-            return figure.add_axes(shares, axes_class=canvas.Plain)
+    def draw_pale(self, axes: Axes, opacity: float) -> None:
+        """In pale grey over what stands there: its colours would be taken for those of a map."""
+        bright, look = self.pixels, self.look
+        if bright.ndim == 3:
+            bright, look = bright[..., :3] @ _BRIGHTNESS, _BLACK_TO_WHITE
+        span = (look["vmax"] - look["vmin"]) / 2
+        # Beyond the data, towards black.
+        end = "vmin" if look["cmap"] == "gray" else "vmax"
+        pale = {**look, end: look[end] + (span if end == "vmax" else -span)}
+        axes.imshow(bright, **pale, alpha=opacity)
 
-        cells = []
-        for line in range(lines):
-            block, within = divmod(line, per_block)
-            left = _MARGIN + block * (self._block + _BETWEEN)
-            y = top + within * self._line + _TITLE
-            step = self._width + _GAP
-            cells.append(
-                [place(left + k * step, y, self._width, self._height) for k in range(self._columns)]
-            )
-            for axes in cells[-1]:
-                axes.set(xticks=[], yticks=[])
-                axes.spines[:].set(visible=True, color=style.NEUTRAL, linewidth=0.5)
-            if within == 0:
-                self._write_names(cells[-1])
-        width = min(whole_width - 0.7, 3.0)
-        bar = place((whole_width - width) / 2, whole_height - foot + 0.1, width, 0.08)
-        return cells, bar
 
-    def _write_names(self, cells: list[Axes]) -> None:
-        """Above the image, and above the columns of each explanation."""
-        spans = [(0, 1, "image")]
-        spans += [
-            (1 + k * self._outputs, self._outputs, name) for k, name in enumerate(self._names)
-        ]
-        for start, columns, name in spans:
-            width = columns * (self._width + _GAP) - _GAP
-            said = [style.plain(style.shorten(part, 72 * width)) for part in name.split("\n")]
-            cells[start].annotate(
-                "\n".join(said), (0.5 * width / self._width, 1), (0, 72 * _TITLE),
-                xycoords="axes fraction", textcoords="offset points", ha="center", va="bottom",
-                **style.FONT,
-            )  # fmt: skip
+def images_of(x: Tensor, images: Any, rows: list[int]) -> list[Image]:
+    """Of some rows of `x`, or in their place of `images`; see `pixel_maps`."""
+    if images is None:
+        _check_channels(x, "rows", "; give `images` to show instead of them")
+        return [_stretched(_channels(x[row])) for row in rows]
+    bytes_ = isinstance(images, Tensor | np.ndarray) and images.dtype in (torch.uint8, np.uint8)
+    given = to_tensor(images, "images") / (255 if bytes_ else 1)
+    _check_channels(given, "`images`", "")
+    if len(given) != len(x) or given.shape[-2:] != x.shape[-2:]:
+        raise ValueError(
+            f"Expected `images` for {len(x)} rows, of {x.shape[-2]} x {x.shape[-1]} pixels as "
+            f"these, but got shape {tuple(given.shape)}."
+        )
+    if not (given >= 0).all() or not (given <= 1).all():
+        raise ValueError(
+            f"Expected `images` of numbers from 0 to 1, or of bytes, but got {given.min():.3g} to "
+            f"{given.max():.3g}; undo their standardisation by `x * std + mean`."
+        )
+    return [_as_is(_channels(given[row])) for row in rows]
+
+
+def _check_channels(images: Tensor, what: str, fix: str) -> None:
+    channels = images.shape[1] if images.ndim == 4 else 1
+    if images.ndim not in (3, 4) or channels not in _CHANNELS:
+        raise ValueError(
+            f"Expected {what} of 1, 3 or 4 channels, [rows, channels, height, width], but got "
+            f"shape {tuple(images.shape)}{fix}."
+        )
+
+
+def _channels(image: Tensor) -> Float[np.ndarray, "channels height width"]:
+    return image.reshape(-1, *image.shape[-2:]).numpy()
+
+
+def _as_is(image: Float[np.ndarray, "channels height width"]) -> Image:
+    if len(image) == 1:
+        return Image(image[0], _BLACK_TO_WHITE)
+    return Image(image.transpose(1, 2, 0), {})
+
+
+def _stretched(image: Float[np.ndarray, "channels height width"]) -> Image:
+    if len(image) == 1:
+        # Ink on paper, as in print, whatever the data's own scale.
+        low, high = float(image.min()), float(image.max())
+        return Image(image[0], {"cmap": "gray_r", "vmin": low, "vmax": max(high, low + 1e-6)})
+    colours = image[:3]
+    low, high = min(colours.min(), 0), max(colours.max(), 1)
+    if (low, high) != (0, 1):
+        low, high = colours.min(), colours.max()
+    opacity = image[3:].clip(0, 1)
+    return _as_is(np.concatenate(((colours - low) / max(high - low, 1e-12), opacity)))
+
+
+def borders(owners: Int64[np.ndarray, "*channels height width"]) -> np.ndarray:
+    """Edges between pixels of different players, of which one has several pixels at least."""
+    layers = owners.reshape(-1, *owners.shape[-2:])
+    several = owns_several(layers)
+    upright = layers[..., 1:] != layers[..., :-1]
+    level = layers[:, 1:] != layers[:, :-1]
+    return _edges(
+        (upright & (several[..., 1:] | several[..., :-1])).any(0),
+        (level & (several[:, 1:] | several[:, :-1])).any(0),
+    )
+
+
+def owns_several(
+    owners: Int64[np.ndarray, "channels height width"],
+) -> Bool[np.ndarray, "channels height width"]:
+    """Of each element, whether its player has others at other places, be it in any channel."""
+    size = owners[0].size
+    place = np.broadcast_to(np.arange(size).reshape(owners.shape[1:]), owners.shape)
+    taken = np.unique((owners * size + place)[owners >= 0])
+    # Nobody, -1, has none.
+    return np.append(np.bincount(taken // size) > 1, False)[owners]
+
+
+def outline(image: Float[np.ndarray, "*channels height width"]) -> np.ndarray:
+    """Edges between pixels above and below half of the range of a small image with one channel.
+
+    The texture of a colour image, or of a large one, would hide the map.
+    """
+    if (image.ndim == 3 and len(image) > 1) or max(image.shape[-2:]) > _LARGEST_OUTLINED:
+        return np.empty((0, 2, 2))
+    grey = image.reshape(image.shape[-2:])
+    ink = grey > (grey.min() + grey.max()) / 2
+    return _edges(ink[:, 1:] != ink[:, :-1], ink[1:] != ink[:-1])
+
+
+def _edges(
+    upright: Bool[np.ndarray, "height fewer"], level: Bool[np.ndarray, "less width"]
+) -> Float[np.ndarray, "edges 2 2"]:
+    """Lines to the right of some pixels, and below others; their ends as (x, y)."""
+    # An edge is half a pixel away from the middles of the two pixels that it parts.
+    return np.concatenate(
+        (
+            np.argwhere(upright)[:, None, ::-1] + [[0.5, -0.5], [0.5, 0.5]],
+            np.argwhere(level)[:, None, ::-1] + [[-0.5, 0.5], [0.5, 0.5]],
+        )
+    )

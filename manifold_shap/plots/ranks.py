@@ -2,15 +2,12 @@
 
 import datetime
 import numbers
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from pandas.api import types
-
-_MIDNIGHT = datetime.date(1970, 1, 1)
 
 
 class Ordered(NamedTuple):
@@ -45,32 +42,22 @@ def ordered(column: pd.Series) -> Ordered:
     there = column.dropna()
     if types.is_datetime64_any_dtype(column.dtype) or _all(there, datetime.date):
         moments = pd.to_datetime(column, utc=True).dt.tz_localize(None)
-        days = (moments - pd.Timestamp(_MIDNIGHT)) / pd.Timedelta(days=1)
+        days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
         return Ordered(days.to_numpy(dtype=float), dates=True)
-    if types.is_timedelta64_dtype(column.dtype):
-        return Ordered(column.dt.total_seconds().to_numpy(dtype=float))
-    if _all(there, datetime.time):
-        column = column.map(_seconds, na_action="ignore")
-    elif not _all(there, (numbers.Real, np.bool_, Decimal)):
-        ends = tuple(sorted(map(str, there.unique())))
-        if len(ends) > 2:
-            return Ordered(np.full(len(column), np.nan))
-        places = {end: float(place) for place, end in enumerate(ends)}
-        column = column.map(lambda value: places[str(value)], na_action="ignore")
-        return Ordered(_floats(column), ends if len(ends) == 2 else ())
-    return Ordered(_floats(column))
+    if _all(there, (numbers.Real, np.bool_)):
+        return Ordered(column.astype(object).where(column.notna(), np.nan).to_numpy(dtype=float))
+    ends = tuple(sorted(map(str, there.unique())))
+    if len(ends) > 2:
+        return Ordered(np.full(len(column), np.nan))
+    places = {end: float(place) for place, end in enumerate(ends)}
+    return Ordered(
+        column.map(lambda value: places.get(str(value))).to_numpy(dtype=float),
+        ends if len(ends) == 2 else (),
+    )
 
 
 def _all(values: pd.Series, kinds: Any) -> bool:
     return len(values) > 0 and all(isinstance(value, kinds) for value in values)
-
-
-def _seconds(time: datetime.time) -> float:
-    return 3600 * time.hour + 60 * time.minute + time.second + time.microsecond / 1e6
-
-
-def _floats(column: pd.Series) -> Float[np.ndarray, " rows"]:
-    return np.array([np.nan if pd.isna(value) else float(value) for value in column], dtype=float)
 
 
 def rank(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:

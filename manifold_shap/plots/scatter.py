@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from pandas.api import types
 
 from manifold_shap._messages import closest
@@ -65,7 +64,7 @@ def scatter(
         ax: axes to draw in; by default a new figure.
 
     Raises:
-        TypeError: `explanation` is none, or `ax` is no axes.
+        TypeError: `explanation` is none.
         ValueError: nothing to plot, no such feature or output, or a group of columns, or a player
             of several pixels, for `feature`.
     """
@@ -77,6 +76,7 @@ def scatter(
     error = total_error(explanation)[:, x.player, k].double().numpy()
     ax = canvas.one_panel(ax, 3.0, grid="y")
     ax.axhline(0, color=style.NEUTRAL, linewidth=0.8, zorder=1)
+    style.scale(ax.xaxis, style.shorten(x.name, 50))
     places = _place(ax, x)
     if len(phi) <= _WHISKERS and (error > 0).any():
         whiskers = np.where(error > 0, 2 * error, 0.0)
@@ -85,12 +85,11 @@ def scatter(
             zorder=2,
         )  # fmt: skip
     _draw_points(ax, places, phi, hue)
-    style.scale(ax.xaxis, style.shorten(x.name, canvas.width_of(ax) - 40))
     owner = explanation.players.names[x.player]
     # Of a group, of which the axis below names a column.
-    of = "" if owner == x.name else f" of {style.shorten(owner, 40.0)}"
+    of = "" if owner == x.name else f" of {style.shorten(owner, 10)}"
     label = selection.shapley_axis(explanation, of, selection.kinds(explanation))
-    style.scale(ax.yaxis, label, ticks=6)
+    style.scale(ax.yaxis, label)
     headline(ax, {"": explanation}, selection.title(explanation, k), why)
     return ax
 
@@ -134,9 +133,7 @@ def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
         absent = ~np.isfinite(places)
         low, high = np.nanmin(places), np.nanmax(places)
         if values.dates:
-            locator = AutoDateLocator(minticks=2, maxticks=6)
-            ax.xaxis.set_major_locator(locator)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+            style.dates(ax.xaxis)
         distinct = np.unique(places[~absent])
         if not values.dates and 1 < len(distinct) <= min(_FEW, len(places) // 3):
             ax.set_xticks(distinct, [as_text(value) for value in distinct.tolist()])
@@ -153,9 +150,10 @@ def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
             ax.set_xlim(low - 0.2 * span, high + 0.04 * span)
         return places
     codes, labels = _categories(feature.column, _PLACES)
-    short = [style.shorten(label, 80.0) for label in labels]
-    settings, _ = style.below_axis(short, canvas.width_of(ax) - 50)
-    ax.set_xticks(range(len(labels)), [style.plain(label) for label in short], **settings)
+    short = [style.shorten(label, 18) for label in labels]
+    ax.set_xticks(
+        range(len(labels)), [style.plain(label) for label in short], **style.below_axis(short)
+    )
     ax.set_xlim(-0.5, len(labels) - 0.5)
     return codes + 0.5 * _sideways(len(codes))
 
@@ -207,8 +205,8 @@ def _draw_points(
     for k, (name, colour) in enumerate(zip(names, style.SERIES, strict=False)):
         colour = style.NEUTRAL if name == "missing" else colour
         handles.append(ax.scatter(x[codes == k], phi[codes == k], color=colour, **look))
-    title = style.plain(style.shorten(hue.name, canvas.width_of(ax) - 20))
-    canvas.legend_above(ax, handles, names, 20.0, title=title, handletextpad=0.1)
+    title = style.plain(style.shorten(hue.name, 50))
+    canvas.legend_above(ax, handles, names, title=title, handletextpad=0.1)
 
 
 def _draw_on_scale(
@@ -227,13 +225,7 @@ def _draw_on_scale(
         x, phi, c=values.numbers, vmin=low, vmax=high, plotnonfinite=True,
         cmap=style.SEQUENTIAL.with_extremes(bad=style.NEUTRAL), **look,
     )  # fmt: skip
-    figure: Any = ax.figure
-    bar = figure.colorbar(points, ax=ax, aspect=30, pad=0.02)
     grey = "" if np.isfinite(values.numbers).all() else " (grey: missing)"
-    style.scale(bar.ax.yaxis, style.shorten(name, 120.0) + grey, ticks=5)
+    bar = canvas.colour_bar(ax, points, style.shorten(name) + grey)
     if values.dates:
-        locator = AutoDateLocator(minticks=2, maxticks=5)
-        bar.ax.yaxis.set_major_locator(locator)
-        bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(locator))
-    bar.ax.tick_params(labelsize=style.TEXT, length=0)
-    bar.outline.set_visible(False)
+        style.dates(bar.ax.yaxis)

@@ -1,7 +1,7 @@
 """Selects what a figure shows, and labels it: rows, outputs, players and their feature values."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,32 +10,28 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
 from manifold_shap.tables.features import as_text, player_columns, row_text
 from manifold_shap.values.selected import output_position
 
-Named = TypeVar("Named")
-
 
 def one(explanation: Any) -> Explanation:
     """A single explanation, of at least one row, player and output."""
-    if isinstance(explanation, Explanation):
-        return named(explanation).popitem()[1]
-    raise TypeError(
-        f"Expected an explanation but got {_kind(explanation)}; estimators such as "
-        "`ms.auto_shapley(value, x)` return one."
-    )
+    return named({"explanation": explanation}).popitem()[1]
 
 
 def named(explanations: Any) -> dict[str, Explanation]:
     """Explanations by name; refused unless they are of the same rows, players and outputs."""
-    if isinstance(explanations, Explanation):
+    if not isinstance(explanations, Mapping):
         explanations = {"Shapley values": explanations}
-    by_name = check_named(explanations, Explanation, "explanation")
-    first_name, first = next(iter(by_name.items()))
-    for name, explanation in by_name.items():
+    first_name, first = next(iter(explanations.items()))
+    for name, explanation in explanations.items():
+        if not isinstance(explanation, Explanation):
+            raise TypeError(
+                f"Expected {name!r} to be an explanation, as of `ms.auto_shapley(value, x)`, but "
+                f"got {type(explanation).__name__}."
+            )
         if explanation.phi.numel() == 0:
             raise ValueError(
                 f"Expected {name!r} to hold at least one row, player and output but its `phi` has "
@@ -48,46 +44,18 @@ def named(explanations: Any) -> dict[str, Explanation]:
                 f"and {name!r} differ in their {difference}; explain the same `x` with both, or "
                 "plot them apart."
             )
-    return by_name
-
-
-def check_named(given: Any, kind: type[Named], what: str) -> dict[str, Named]:
-    """Things by name; refused unless there is one at least, and all are of a kind."""
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            f"Expected {article(what)}, or several by name such as {{'on manifold': {what}}}, but "
-            f"got {_kind(given)}."
-        )
-    if not given:
-        raise ValueError(
-            f"Expected at least one named {what} but got none; pass for example "
-            f"{{'on manifold': {what}}}."
-        )
-    for name, each in given.items():
-        if not isinstance(each, kind):
-            raise TypeError(f"Expected {name!r} to be {article(what)} but got {_kind(each)}.")
-    return {str(name): each for name, each in given.items()}
-
-
-def _kind(value: Any) -> str:
-    return article(type(value).__name__)
-
-
-def article(word: str) -> str:
-    """`an explanation`, `a score`."""
-    return f"{'an' if word[0] in 'AEIOUaeiou' else 'a'} {word}"
+    return {str(name): explanation for name, explanation in explanations.items()}
 
 
 def _difference(first: Explanation, other: Explanation) -> str:
-    if first.x.shape != other.x.shape:
-        return f"rows ({len(first.x)} and {len(other.x)})"
-    if not torch.allclose(first.x, other.x, atol=1e-6, equal_nan=True):
-        return f"rows (`x` by up to {(first.x - other.x).abs().max():.3g})"
+    if first.x.shape != other.x.shape or not torch.allclose(
+        first.x, other.x, atol=1e-6, equal_nan=True
+    ):
+        return "rows"
     if first.players.names != other.players.names or not torch.equal(owners(first), owners(other)):
-        return f"players ({len(first.players)} and {len(other.players)})"
+        return "players"
     if first.space != other.space or first.outputs != other.outputs:
-        one, two = (f"{e.space.name} of {listed(e.outputs, 10)}" for e in (first, other))
-        return f"outputs ({one} and {two})"
+        return "outputs"
     return ""
 
 
@@ -211,9 +179,9 @@ def hidden(values: Float[Tensor, "several players"], shown: Int64[Tensor, " show
 
 
 def labels(
-    explanation: Explanation, row: int, players: Int64[Tensor, " shown"], room: float
+    explanation: Explanation, row: int, players: Int64[Tensor, " shown"], most: int
 ) -> list[str]:
-    """`name = value` of some players of a row, at most `room` points wide; the others' number.
+    """`name = value` of some players of a row, at most so many letters; the others' number.
 
     A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
     """
@@ -221,18 +189,14 @@ def labels(
     for player, columns in zip(
         players.tolist(), features(explanation[[row]], players), strict=True
     ):
-        name, said = " ".join(explanation.players.names[player].split()), ""
-        if columns.shape[1]:
-            named = isinstance(columns.columns[0], str) and columns.shape[1] > 1
-            sign = ": " if named else " = "
-            left = room - style.text_width(name + sign)
-            values = (
-                row_text(columns, 0).replace(" -", " −")
-                if columns.shape[1] > 1
-                else style.feature_value(columns.iloc[0, 0])
-            )
-            said = sign + style.shorten(values, max(0.6 * room, left))
-        found.append(style.shorten(name, room - style.text_width(said)) + said)
+        name, said = explanation.players.names[player], ""
+        left = max(most // 2, most - len(name) - 3)
+        if columns.shape[1] == 1:
+            said = f" = {style.shorten(style.feature_value(columns.iloc[0, 0]), left)}"
+        elif columns.shape[1]:
+            sign = ": " if isinstance(columns.columns[0], str) else " = "
+            said = sign + style.shorten(row_text(columns, 0).replace(" -", " −"), left)
+        found.append(style.shorten(name, most - len(said)) + said)
     others = hidden(explanation.phi[row].T, players)
     return [*found, style.count(others, "other feature")] if others else found
 

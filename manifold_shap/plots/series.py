@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.cm import ScalarMappable
+from matplotlib.dates import date2num
 from matplotlib.figure import FigureBase
 from matplotlib.patheffects import Normal, Stroke
 
@@ -15,14 +16,14 @@ from manifold_shap._checks import check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.canvas import Panels
-from manifold_shap.plots.images import owns_several
+from manifold_shap.plots.pixels import owns_several
 from manifold_shap.plots.titles import headline
 
 # Inches.
 _WIDE = 6.5
 _CHANNEL, _ALONE = 0.85, 1.5
-# Points: of the name of a channel.
-_NAME = 60.0
+# Letters of the name of a channel.
+_NAME = 14
 
 
 def series(
@@ -64,8 +65,7 @@ def series(
         The panels, channel by channel.
 
     Raises:
-        TypeError: `explanations` are something else, `times` neither numbers nor dates, or `ax` is
-            no axes.
+        TypeError: `explanations` are something else.
         ValueError: rows are no series, or this one is nothing but padding; not as many `times` or
             `channels` as the rows have, or times that do not increase; the explanations differ in
             rows, players or outputs, or `row` or `output` name something that is not there.
@@ -87,19 +87,22 @@ def series(
     values = np.stack([np.append(each, np.nan)[owners] for each in phi], axis=1)
     shown = _largest(values, check_whole("most", most))
     figure, panels = _panels(ax, len(shown), list(by_name))
-    limit, largest = _limit(np.concatenate(phi))
+    colours, ends = canvas.signed_scale(np.concatenate(phi), 0.995)
     several = owns_several(owners[:, None])[:, 0]
     curves = first.x[row].reshape(len(owners), -1).numpy()
     for place, axes in enumerate(panels):
         channel, column = shown[place // len(by_name)], place % len(by_name)
-        _draw(axes, at[: owners.shape[1]], curves[channel], values[channel, column], limit)
+        _draw(axes, at[: owners.shape[1]], curves[channel], values[channel, column], colours)
         _mark_segments(axes, at, owners[channel], several[channel])
-    _write_names(panels[:: len(by_name)], [names[channel] for channel in shown])
+    for axes, channel in zip(panels[:: len(by_name)], shown, strict=True):
+        said = style.plain(style.shorten(names[channel], _NAME))
+        axes.set_ylabel(said, rotation=0, ha="right", va="center", fontsize=style.TEXT)
     _write_bases(panels, by_name, row, k)
     _write_times(panels[-len(by_name) :], times)
     per = " of a segment" if several.any() else ""
     label = selection.shapley_axis(first, per, selection.kinds(first))
-    canvas.colour_bar(figure, limit, largest > limit, label, ax=panels, aspect=40, shrink=0.6)
+    look: dict[str, Any] = {"location": "bottom", "aspect": 40, "shrink": 0.6}
+    canvas.colour_bar(panels, colours, label, extend=ends, **look)
     said = selection.amount(first, first.prediction[row, k].item())
     part = f"{len(shown)} of {len(names)} channels" if len(shown) < len(names) else ""
     where = ", ".join(filter(None, (selection.row_name(first, row), part)))
@@ -125,7 +128,7 @@ def _names(channels: Sequence[str] | None, count: int) -> list[str]:
         raise ValueError(
             f"Expected `channels` to hold {style.count(count, 'name')} but got {channels!r:.100}."
         )
-    return [str(name) for name in channels]
+    return list(map(str, channels))
 
 
 def _is_dates(times: Any) -> bool:
@@ -137,13 +140,8 @@ def _numbers(times: Any, length: int) -> Float[np.ndarray, " time"]:
     """The time points as matplotlib counts them."""
     if times is None:
         return np.arange(float(length))
-    try:
-        at = date2num(times) if _is_dates(times) else np.asarray(times, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"Expected `times` to be numbers or dates but got {times!r:.100}."
-        ) from error
-    if at.shape != (length,) or not (np.diff(at) > 0).all() or not np.isfinite(at).all():
+    at = date2num(times) if _is_dates(times) else np.asarray(times, dtype=float)
+    if at.shape != (length,) or not (np.diff(at) > 0).all():
         raise ValueError(
             f"Expected `times` to be {length} increasing numbers or dates, one for each time point "
             f"of a row and of its padding, but got {times!r:.100}."
@@ -155,14 +153,6 @@ def _largest(values: Float[np.ndarray, "channels explanations time"], most: int)
     """Channels of the largest values, in their order."""
     size = np.nan_to_num(np.abs(values)).mean((1, 2))
     return sorted(np.argsort(-size, kind="stable")[:most].tolist())
-
-
-def _limit(phi: Float[np.ndarray, " values"]) -> tuple[float, float]:
-    """The end of the colour scale, and the largest value."""
-    size = np.abs(phi[np.isfinite(phi)])
-    # A few extreme values of many would leave all others pale.
-    end, largest = float(np.quantile(size, 0.995, method="higher")), float(size.max())
-    return end or largest or 1.0, largest
 
 
 def _panels(ax: Axes | None, channels: int, names: Sequence[str]) -> tuple[FigureBase, Panels]:
@@ -184,15 +174,13 @@ def _draw(
     at: Float[np.ndarray, " time"],
     curve: Float[np.ndarray, " all"],
     values: Float[np.ndarray, " time"],
-    limit: float,
+    colours: ScalarMappable,
 ) -> None:
     """A curve upon the colours of its time points, each as wide as half of the way to the next."""
     ends = _ends(at)
-    look: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -limit, "vmax": limit}
-    axes.pcolormesh(
-        ends, [0, 1], values[None], **look, transform=axes.get_xaxis_transform(), zorder=0,
-        rasterized=len(at) > 1000,
-    )  # fmt: skip
+    look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm, "zorder": 0}
+    look["transform"] = axes.get_xaxis_transform()
+    axes.pcolormesh(ends, [0, 1], values[None], rasterized=len(at) > 1000, **look)
     curve = curve[: len(at)]
     marker = "o" if len(at) == 1 else ""
     (line,) = axes.plot(at, curve, color=style.INK, linewidth=1.0, marker=marker)
@@ -225,19 +213,12 @@ def _mark_segments(
         axes.axvline(border, color=style.SOFT, linewidth=0.6, alpha=0.7, zorder=1)
 
 
-def _write_names(panels: Sequence[Axes], names: Sequence[str]) -> None:
-    for axes, name in zip(panels, names, strict=True):
-        said = style.plain(style.shorten(name, _NAME))
-        axes.set_ylabel(said, rotation=0, ha="right", va="center", **style.FONT)
-
-
 def _write_bases(panels: Panels, by_name: Mapping[str, Explanation], row: int, output: int) -> None:
     """Over each column its base, and the name of its explanation where there are several."""
     for axes, (name, explanation) in zip(panels, by_name.items(), strict=False):
         base = f"base {selection.amount(explanation, explanation.base[row, output].item())}"
-        room = 0.8 * canvas.width_of(axes) / len(by_name) - style.text_width(f": {base}")
-        said = f"{style.shorten(name, room)}: {base}" if len(by_name) > 1 else base
-        axes.set_title(style.plain(said), loc="left", **style.FONT)
+        said = f"{style.shorten(name)}: {base}" if len(by_name) > 1 else base
+        axes.set_title(style.plain(said), loc="left", fontsize=style.TEXT)
 
 
 def _write_times(panels: Sequence[Axes], times: Any) -> None:
@@ -246,8 +227,6 @@ def _write_times(panels: Sequence[Axes], times: Any) -> None:
         style.scale(axes.xaxis, "" if _is_dates(times) else "time", ticks=6)
         axes.tick_params(labelbottom=True)
         # Of dates, what all have in common.
-        axes.xaxis.get_offset_text().set(**style.FONT)
+        axes.xaxis.get_offset_text().set(fontsize=style.TEXT)
     if times is not None and _is_dates(times):
-        locator = AutoDateLocator(maxticks=7)
-        panels[0].xaxis.set_major_locator(locator)
-        panels[0].xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        style.dates(panels[0].xaxis)

@@ -5,7 +5,6 @@ They are set on each artist rather than in `matplotlib.rcParams`, which are the 
 
 import math
 import numbers
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +13,7 @@ from matplotlib import colormaps, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import ListedColormap
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import text_to_path
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import MaxNLocator
 
 from manifold_shap.tables.features import as_text
@@ -27,8 +25,6 @@ SMALL = 6.5
 TITLE = 9.0
 DPI = 200
 MARGIN = 6.0
-# Degrees, of labels too wide to stand side by side.
-_SLANT = 40
 
 # Of what has no sign, is missing, or is only a mark; of small print; of faint lines. They stand out
 # from light and dark grounds alike.
@@ -45,7 +41,6 @@ SERIES = ("#0072b2", "#e69f00", "#009e73", "#882255", "#56b4e9", "#d55e00", "#22
 # The ground, and what is drawn with a pen, see `__getattr__`.
 GROUND: str
 INK: str
-FONT: dict[str, Any]
 
 
 def __getattr__(name: str) -> Any:
@@ -54,8 +49,6 @@ def __getattr__(name: str) -> Any:
         return rcParams["figure.facecolor"]
     if name == "INK":
         return rcParams["text.color"]
-    if name == "FONT":
-        return {"fontsize": TEXT, "color": rcParams["text.color"]}
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -71,17 +64,17 @@ def strip(axes: Axes, grid: str) -> None:
     axes.set_axisbelow(True)
 
 
-def scale(axis: Axis, label: str, ticks: int | None = None) -> None:
+def scale(axis: Axis, label: str, ticks: int = 6) -> None:
     """Label an axis, and write at most so many round numbers along it."""
     axis.set_label_text(plain(label), fontsize=TEXT)
-    if ticks is not None:
-        axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+    axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
 
 
-def ticks(room: float, *ends: float) -> int:
-    """How many numbers between such ends stand apart within so many points."""
-    widest = max(text_width(number(end)) for end in ends)
-    return int(np.clip(room / (1.25 * widest + 10.0) - 1, 2, 6))
+def dates(axis: Axis) -> None:
+    """Write days since 1970 as dates."""
+    locator = AutoDateLocator(minticks=2, maxticks=7)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def write_lines(axes: Axes, labels: Sequence[str]) -> None:
@@ -90,65 +83,31 @@ def write_lines(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_ylim(len(labels) - 0.5, -0.5)
 
 
-def wrapped(text: str, width: float, size: float = TEXT) -> list[str]:
-    """Lines of whole words, at most `width` points wide where words are."""
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        lines = [*lines[:-1], longer] if text_width(longer, size) <= width else [*lines, word]
-    return [shorten(line, width, size) for line in lines if line]
+def below_axis(labels: Sequence[str], room: int = 50) -> dict[str, Any]:
+    """Of labels below an axis: side by side where it has room for so many letters, or slanted."""
+    if max(map(len, labels)) * len(labels) <= room:
+        return {"ha": "center"}
+    return {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
 
 
-def below_axis(labels: Sequence[str], room: float) -> tuple[dict[str, Any], float]:
-    """How labels below an axis are written without collisions, and how far down they reach.
-
-    Side by side where they fit into `room`, slanted where their lines do, or else upright; lengths
-    are in points, and labels stand evenly over the whole room.
-    """
-    widest = max(map(text_width, labels))
-    if widest + MARGIN <= room / len(labels):
-        return {"ha": "center"}, TEXT
-    slant = math.radians(_SLANT)
-    # The first of them reaches out to the left, and what is drawn has to make room.
-    if (room - widest * math.cos(slant)) / len(labels) * math.sin(slant) >= 1.1 * TEXT:
-        settings = {"rotation": _SLANT, "ha": "right", "rotation_mode": "anchor"}
-        return settings, widest * math.sin(slant) + TEXT
-    return {"rotation": 90, "ha": "center"}, widest
-
-
-def text_width(text: str, size: float = TEXT) -> float:
-    """Width of text in points."""
-    font = FontProperties(size=size)
-    return text_to_path.get_text_width_height_descent(_readable(text), font, False)[0]
-
-
-def shorten(text: str, width: float, size: float = TEXT) -> str:
-    """On one line and at most `width` points wide, by an ellipsis two thirds along.
+def shorten(text: str, most: int = 30) -> str:
+    """On one line and at most so many characters, by an ellipsis two thirds along.
 
     Long names tend to differ at their ends, so the end is kept.
     """
     text = " ".join(text.split())
-    if text_width(text, size) <= width:
+    if len(text) <= most:
         return text
-
-    def short(kept: int) -> str:
-        head = -(-2 * kept // 3)
-        return f"{text[:head].rstrip()}…{text[len(text) - (kept - head) :].lstrip()}"
-
-    fitting = bisect_right(range(len(text)), width, key=lambda kept: text_width(short(kept), size))
-    return short(max(fitting - 1, 0))
+    head = 2 * most // 3
+    return f"{text[:head].rstrip()}…{text[len(text) - max(most - head - 1, 0) :].lstrip()}"
 
 
 def plain(text: str) -> str:
-    """The text as matplotlib shows it literally: a dollar sign starts no formula."""
-    return _readable(text).replace("$", r"\$")
+    """The text as matplotlib shows it literally: a dollar sign starts no formula.
 
-
-def _readable(text: str) -> str:
-    """The text without what no font draws: control characters and halves of characters."""
-    if text.isprintable():
-        return text
-    return "".join(each if each == "\n" or each.isprintable() else "\ufffd" for each in text)
+    Halves of characters, which no font draws, become question marks.
+    """
+    return text.encode(errors="replace").decode().replace("$", r"\$")
 
 
 def number(value: float) -> str:

@@ -1,7 +1,6 @@
 """Splits tokens into words, each with the player that owns it."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -12,8 +11,6 @@ from torch import Tensor
 # What tokenizers write for a space (of SentencePiece and of byte-level BPE) and for a line break.
 _MARKS = {"▁": " ", "Ġ": " ", "Ċ": "\n"}
 _SPACE = re.compile(r"[ \t\r\n]+")
-# Of control characters, and of halves of characters.
-_UNREADABLE = ("Cc", "Cs")
 
 
 class Word(NamedTuple):
@@ -73,9 +70,7 @@ def words_of(tokens: Sequence[str], players: Sequence[int], separator: str | Non
     """Words of tokens, which may hold several; see `text` for the separator."""
     words: list[Word] = []
     waiting = ""
-    for start, token, player in zip(
-        _separators(tokens, separator), map(_readable, tokens), players, strict=True
-    ):
+    for start, token, player in zip(_separators(tokens, separator), tokens, players, strict=True):
         waiting += start
         if separator is None:
             waiting, token = _unmarked(waiting, token, len(tokens) > 1)
@@ -117,13 +112,6 @@ def _unmarked(waiting: str, token: str, several: bool) -> tuple[str, str]:
     rest = token.lstrip("".join(_MARKS))
     space = "".join(_MARKS[mark] for mark in token[: len(token) - len(rest)])
     return (waiting + space, rest) if rest else (waiting, space)
-
-
-def _readable(token: str) -> str:
-    return "".join(
-        each if each in "\n\t\r" or unicodedata.category(each) not in _UNREADABLE else "\ufffd"
-        for each in token
-    )
 
 
 def _break(space: str) -> str:

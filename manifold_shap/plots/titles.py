@@ -1,6 +1,7 @@
 """Says over a figure what it shows, and below it how good the value function is."""
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -15,18 +16,11 @@ Explained = Mapping[str, Explanation] | Mapping[str, GlobalValues]
 
 
 def headline(place: Axes | FigureBase, by_name: Explained, *lines: str) -> None:
-    """Over a figure or given axes: lines, and cautions; below: the quality of value functions.
-
-    The first line over a figure of our own is cut to its width, all others go on below.
-    """
-    # At a low resolution, letters are a little wider.
-    room = 0.96 * (canvas.width_of(place) - 2 * style.MARGIN)
-    given = isinstance(place, Axes) and not canvas.is_own(place)
-    first, *others = filter(None, lines)
-    above = [] if given else [style.shorten(first, room, style.TITLE)]
-    for line in [*([first] if given else []), *others, *cautions(by_name)]:
-        above += style.wrapped(line, room, style.TITLE)
-    canvas.write_above(place, above)
+    """Over a figure or given axes: lines, and cautions; below: the quality of value functions."""
+    room = canvas.letters(place, style.TITLE)
+    canvas.write_above(
+        place, [part for line in (*lines, *cautions(by_name)) for part in wrap(line, room)]
+    )
     if small := notes(by_name):
         canvas.write_below(place, small)
 

@@ -20,22 +20,18 @@ def bifurcation_tree(partition: Partition | Tree, ax: Axes | None = None) -> Axe
         ax: axes to draw in; by default a new figure.
 
     Raises:
-        TypeError: `ax` is no axes.
         ValueError: a node that is not a pair, or a class named twice.
     """
     if not isinstance(partition, Partition):
         partition = Partition.of_tree(partition)
     order = _leaf_order(partition)
-    names = [style.shorten(partition.classes[k], 110.0) for k in order]
-    inside = max(72 * style.WIDTH - 2 * style.MARGIN, 18.0 * len(names))
-    if ax is not None:
-        inside = canvas.width_of(canvas.check_axes(ax))
-    settings, below = style.below_axis(names, inside)
+    names = [style.shorten(partition.classes[k], 24) for k in order]
     places = _places(partition, order)
     depth = max(level for _, level in places.values())
-    axes = canvas.one_panel(
-        ax, 0.55 + 0.28 * depth + below / 72, grid="y", width=(inside + 2 * style.MARGIN) / 72
-    )
+    settings = style.below_axis(names, room=68)
+    below = 0.05 * max(map(len, names)) if "rotation" in settings else 0.1
+    width = max(style.WIDTH, 0.25 * len(names))
+    axes = canvas.one_panel(ax, 0.55 + 0.28 * depth + below, grid="y", width=width)
     axes.set_axis_off()
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(0, depth)
@@ -43,7 +39,7 @@ def bifurcation_tree(partition: Partition | Tree, ax: Axes | None = None) -> Axe
     for place, name in enumerate(names):
         axes.annotate(
             style.plain(name), (place, 0), (0, -3), textcoords="offset points", va="top",
-            **style.FONT, **settings,
+            fontsize=style.TEXT, **settings,
         )  # fmt: skip
     canvas.write_above(axes, ["Balances: left group (+) against right group (−)"])
     return axes
@@ -79,6 +75,6 @@ def _draw(
         )  # fmt: skip
         axes.text(
             middle, level, rf"$\tilde{{p}}_{{{number}}}$", ha="center", va="center", zorder=2,
-            **style.FONT,
+            fontsize=style.TEXT,
             bbox={"boxstyle": "round,pad=0.15", "facecolor": style.GROUND, "edgecolor": "none"},
         )  # fmt: skip

@@ -12,8 +12,6 @@ from manifold_shap.oracles import ShapleyDistance, distance_to_true_shapley
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.titles import headline
 
-# Points: in the legend, a marker and the space around it.
-_HANDLE = 20.0
 # So few points have whiskers.
 _WHISKERS = 300
 
@@ -49,7 +47,7 @@ def against_truth(
         ax: axes to draw in; by default a new figure.
 
     Raises:
-        TypeError: what is drawn or `truth` is no explanation, or `ax` no axes.
+        TypeError: what is drawn or `truth` is no explanation.
         ValueError: nothing to plot, no such output, or explanations that are not of the same rows,
             players and outputs; a truth that does not know its errors.
     """
@@ -63,15 +61,14 @@ def against_truth(
     ]
     middle = truth.phi[..., k].mean().item()
     ax.axline((middle, middle), slope=1, color=style.NEUTRAL, linewidth=0.8, zorder=1)
-    style.scale(ax.xaxis, selection.shapley_axis(truth, kinds=["true"]), ticks=6)
-    style.scale(ax.yaxis, selection.shapley_axis(truth), ticks=6)
-    room = canvas.width_of(ax) - 2 * style.MARGIN - _HANDLE
-    legend = []
-    for name, each in found.items():
-        error = f": {style.with_error(each.error, each.standard_error)}"
-        legend.append(style.shorten(name, room - style.text_width(error)) + error)
+    style.scale(ax.xaxis, selection.shapley_axis(truth, kinds=["true"]))
+    style.scale(ax.yaxis, selection.shapley_axis(truth))
+    legend = [
+        f"{style.shorten(name)}: {style.with_error(each.error, each.standard_error)}"
+        for name, each in found.items()
+    ]
     title = "root mean squared error, ± standard error"
-    canvas.legend_above(ax, points, legend, _HANDLE, title=title)
+    canvas.legend_above(ax, points, legend, title=title)
     own = f"The truth's own error: {style.number(next(iter(found.values())).truth_error)}"
     headline(ax, by_name, selection.title(truth, k), why, own, *_cautions(found))
     return ax
@@ -85,14 +82,8 @@ def _draw_points(
     places, heights, *errors = (each[..., k].flatten().double().numpy() for each in given)
     if len(places) <= _WHISKERS:
         upright, across = (2 * np.nan_to_num(each) for each in errors)
-        look: dict[str, Any] = {
-            "fmt": "none",
-            "ecolor": style.NEUTRAL,
-            "elinewidth": 0.5,
-            "capsize": 0,
-            "zorder": 2,
-        }
-        ax.errorbar(places, heights, upright, across, **look)
+        look: dict[str, Any] = {"fmt": "none", "ecolor": style.NEUTRAL, "elinewidth": 0.5}
+        ax.errorbar(places, heights, upright, across, **look, zorder=2)
     return ax.scatter(places, heights, s=8, color=colour, linewidths=0, alpha=0.8, zorder=3)
 
 

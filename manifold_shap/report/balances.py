@@ -8,7 +8,7 @@ import torch
 from manifold_shap import simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
-from manifold_shap.plots.arrows import class_colour
+from manifold_shap.plots.ilr import class_colour
 from manifold_shap.plots.path import Path
 from manifold_shap.report.rows import short
 

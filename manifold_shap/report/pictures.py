@@ -13,8 +13,7 @@ from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
-from manifold_shap.plots.images import images_of
-from manifold_shap.plots.pixels import maps_of
+from manifold_shap.plots.pixels import images_of, maps_of
 
 # Pixels of the longer side; small pictures are enlarged by the browser.
 _LARGEST = 144

@@ -1,7 +1,6 @@
 """`explanation.plot`: the functions of `manifold_shap.plots` for one explanation."""
 
 import inspect
-from dataclasses import replace
 
 import manifold_shap as ms
 from tests.plots.helpers import tick_labels
@@ -27,8 +26,3 @@ def test_each_plot_of_an_explanation_is_the_function_of_its_name(people: ms.Expl
         assert (list(inspect.signature(bound).parameters)[-1] == "ax") == (name != "text")
     assert "waterfall" in repr(plot)
     assert tick_labels(plot.waterfall(1)) == tick_labels(ms.plots.waterfall(people, 1))
-
-
-def test_it_is_of_the_explanation_that_has_it(people: ms.Explanation) -> None:
-    other = replace(people, phi=people.phi.flip(1))
-    assert tick_labels(other.plot.bar()) != tick_labels(people.plot.bar())

@@ -7,13 +7,10 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
-from matplotlib.container import BarContainer
 
 import manifold_shap as ms
 from manifold_shap.plots import bar, style
 from tests.plots.helpers import (
-    assert_nothing_is_cut,
-    overlapping,
     ragged,
     save,
     tick_labels,
@@ -48,15 +45,6 @@ def test_bars_write_prediction_base_and_row(people: ms.Explanation) -> None:
         "Predicted probability of rich: 0.87\nbase (mean prediction): 0.50; row 12 (1 of 6 rows)"
         in text
     )
-
-
-def test_bars_sum_the_rest_and_the_whole_is_efficient(people: ms.Explanation) -> None:
-    axes = bar(people, row=0, output="rich", most=2)
-    widths = [each.get_width() for each in axes.patches]
-    assert len(widths) == 3
-    assert tick_labels(axes)[-1] == "3 other features"
-    change = people.prediction[0, 1] - people.base[0, 1]
-    assert sum(widths) == pytest.approx(change.item(), abs=1e-6)
 
 
 def test_whiskers_reach_two_standard_errors(people: ms.Explanation) -> None:
@@ -100,14 +88,6 @@ def test_alone_the_sign_has_a_colour(people: ms.Explanation) -> None:
     assert matplotlib.colors.to_hex(axes.patches[-1].get_facecolor()) == style.NEUTRAL
 
 
-def test_players_that_a_row_lacks_have_no_bar() -> None:
-    explanation = ragged()
-    labels = tick_labels(bar(explanation, row=1))
-    assert sorted(labels) == ["player 0", "player 1"]
-    rest = bar(explanation, row=0, most=1)
-    np.testing.assert_allclose([each.get_width() for each in rest.patches], [-0.3, 0.35], rtol=1e-6)
-
-
 def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanation) -> None:
     values = ms.global_values(people, ["poor", "rich"] * 3)
     axes = bar(values, most=3)
@@ -129,14 +109,6 @@ def test_global_values_are_bars_of_what_adds_to_the_accuracy(people: ms.Explanat
     ]  # fmt: skip
 
 
-def test_global_values_of_other_players_are_refused(people: ms.Explanation) -> None:
-    values = ms.global_values(people, ["poor", "rich"] * 3)
-    with pytest.raises(ValueError, match="global values of the same players"):
-        bar({"a": values, "b": people})
-    with pytest.raises(ValueError, match="global values of the same players"):
-        bar({"a": values, "b": replace(values, players=tuple("abcde"))})
-
-
 def test_over_rows_bars_are_means_with_their_errors(people: ms.Explanation) -> None:
     size = people.phi[..., 1].double().abs()
     order = size.mean(0).argsort(descending=True)
@@ -156,29 +128,3 @@ def test_players_that_a_row_lacks_take_no_part_in_the_means() -> None:
     widths = [each.get_width() for each in bar(ragged()).patches]
     np.testing.assert_allclose(widths, [0.25, 0.25, 0.225], rtol=1e-6)
     assert not bar(ragged()[[1]]).collections
-
-
-@pytest.mark.parametrize("settings", [{"signed": True}, {"row": 1}])
-def test_numbers_stand_beyond_the_ends_of_bars(people: ms.Explanation, settings: dict) -> None:
-    for given in (people, {"a": people, "b": people, "c": people}):
-        axes = bar(given, **settings)
-        axes.figure.draw_without_rendering()
-        assert len(axes.texts) == len(axes.patches)
-        for number, drawn in zip(axes.texts, axes.patches, strict=True):
-            value = float(number.get_text().replace("−", "-"))
-            assert value == pytest.approx(drawn.get_width(), rel=0.02, abs=2e-4)
-            box, end = number.get_window_extent(), drawn.get_window_extent()
-            assert box.x0 > end.x1 if value > 0 else box.x1 < end.x0
-        assert not overlapping(axes.texts, tolerance=0.3)
-        assert_nothing_is_cut(axes.figure)
-
-
-def test_numbers_stand_beyond_whiskers(people: ms.Explanation) -> None:
-    axes = bar(people, row=0)
-    axes.figure.draw_without_rendering()
-    (drawn,) = [each for each in axes.containers if isinstance(each, BarContainer)]
-    (whiskers,) = drawn.errorbar.lines[2]
-    ends = [axes.transData.transform(segment)[:, 0] for segment in whiskers.get_segments()]
-    for number, (low, high) in zip(axes.texts, ends, strict=True):
-        box = number.get_window_extent()
-        assert box.x0 > high or box.x1 < low

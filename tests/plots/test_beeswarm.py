@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 import manifold_shap as ms
 from manifold_shap.plots import beeswarm
-from tests.plots.helpers import explained, ragged, save, table, tick_labels, written
+from tests.plots.helpers import ragged, tick_labels, written
 
 
 def points(axes: Axes) -> np.ndarray:
@@ -47,20 +47,6 @@ def test_colours_are_ranks_and_categories_are_grey(people: ms.Explanation) -> No
     assert {"low", "high", "feature value"} <= set(written(axes.figure))
 
 
-def test_points_spread_where_they_crowd_and_in_the_same_way_each_time() -> None:
-    explanation = explained(torch.rand(400, 2), ms.Players.of_elements((2,)), ("a",), ms.Identity())
-    phi = explanation.phi.clone()
-    phi[:, 0, 0] = 0.0
-    phi[:, 1, 0] = torch.linspace(-1, 1, 400) ** 5
-    axes = beeswarm(replace(explanation, phi=phi))
-    x, y = points(axes)[:400].T
-    assert tick_labels(axes)[0] == "x1"
-    middle, end = np.abs(x) < 0.05, np.abs(x) > 0.7
-    assert np.abs(y[middle]).max() > 0.35
-    assert np.abs(y[end]).max() < 0.1
-    np.testing.assert_array_equal(points(axes), points(beeswarm(replace(explanation, phi=phi))))
-
-
 def test_the_positive_class_is_shown_or_the_one_that_is_predicted_for_the_most_rows(
     people: ms.Explanation, digits: ms.Explanation
 ) -> None:
@@ -83,16 +69,6 @@ def test_rows_have_no_point_for_players_that_they_lack() -> None:
     np.testing.assert_array_equal(np.isnan(y), np.isnan(x))
     rest = points(beeswarm(explanation, most=1))[:, 0].reshape(2, 2)
     np.testing.assert_allclose(rest.sum(0), explanation.phi[..., 0].nansum(1), rtol=1e-5)
-
-
-def test_superpixels_single_rows_and_groups_are_grey_without_a_colour_bar(
-    patches: ms.Explanation, people: ms.Explanation
-) -> None:
-    grouped = table({"all": ["age", "sex", "gain ($)", "owner", "city"]})
-    for axes in (beeswarm(patches), beeswarm(people[[2]]), beeswarm(grouped)):
-        assert axes.figure.axes == [axes]
-        assert np.isnan(np.ma.filled(axes.collections[0].get_array(), np.nan)).all()
-        save(axes.figure)
 
 
 def test_several_explanations_stand_side_by_side_on_the_same_scales(people: ms.Explanation) -> None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import manifold_shap as ms
 from manifold_shap import simplex
 from manifold_shap.plots import compositions, cumulative, parallel_coordinates, style
-from tests.plots.helpers import LONG, assert_nothing_is_cut, composed, overlapping, written
+from tests.plots.helpers import composed
 
 OF_A_ROW = [compositions, cumulative, parallel_coordinates]
 
@@ -81,17 +81,6 @@ def test_the_other_players_are_perturbed_together() -> None:
     assert float(norm.removeprefix("norm ")) == pytest.approx(rest.norm().item(), rel=0.01)
 
 
-def test_a_player_that_moves_nothing_is_flat_at_the_dashed_line() -> None:
-    explanation = composed(classes=5)
-    phi = explanation.phi.clone()
-    phi[0, 2] = 0
-    axes = compositions(replace(explanation, phi=phi)).figure.axes[-1]
-    (dashed,) = axes.lines
-    assert list(dashed.get_xdata()) == [0.2, 0.2]
-    np.testing.assert_allclose(heights(axes), 0.2)
-    assert axes.get_title(loc="left").endswith("norm 0")
-
-
 @pytest.mark.parametrize("plot", OF_A_ROW)
 def test_the_headline_tells_prediction_and_row(plot: Callable[..., Figure]) -> None:
     explanation = composed(classes=("cat", "dog")).with_labels([7, 13])
@@ -131,29 +120,6 @@ def test_lines_lead_from_the_base_to_the_prediction() -> None:
     np.testing.assert_allclose([line[-1] for line in lines], prediction, rtol=1e-4)
 
 
-@pytest.mark.parametrize("most", [3, 20])
-def test_lines_end_at_the_prediction_however_many_players_are_shown(most: int) -> None:
-    explanation = composed(players=12, classes=3)
-    figure = parallel_coordinates(explanation, most=most).figure
-    ends = [line[-1] for line in lines_of(figure, 3)]
-    prediction = distribution(explanation, explanation.prediction[0])
-    np.testing.assert_allclose(ends, prediction, rtol=1e-4)
-    ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert len(ticks) == min(most + 1, 12) + 1
-    assert ticks[0] == "base"
-    assert ticks[-1].endswith("other features") == (most < 12)
-
-
-def test_of_many_classes_those_large_at_an_end_stand_out() -> None:
-    explanation = composed(classes=10)
-    figure = parallel_coordinates(explanation).figure
-    ends = np.stack([line[[0, -1]].max() for line in lines_of(figure, 10)])
-    colours = [to_hex(line.get_color()) for line in figure.axes[0].lines[:10]]
-    out = [k for k, colour in enumerate(colours) if colour != style.NEUTRAL]
-    assert set(out) == set(ends.argsort()[-5:])
-    assert len({colours[k] for k in out}) == 5
-
-
 @pytest.mark.parametrize("plot", OF_A_ROW)
 def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
     explanation = composed(classes=("a", "b", "c"))
@@ -162,34 +128,3 @@ def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
         np.testing.assert_allclose(heights(one), heights(two), rtol=1e-4)
         for first, second in zip(one.lines, two.lines, strict=True):
             np.testing.assert_allclose(first.get_ydata(), second.get_ydata(), rtol=1e-3)
-
-
-def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
-    names = (LONG * 2 + "1", LONG * 2 + "2", "$x$ and $y$", "_hidden", "two\nlines", "")
-    explanation = composed(6, (LONG + "1", "$a$ or $b$", LONG + "2"), names=names)
-    for plot in OF_A_ROW:
-        figure = plot(explanation).figure
-        assert "…" in "".join(written(figure))
-        assert r"\$x\$" in "".join(written(figure))
-        assert_nothing_is_cut(figure)
-        assert overlapping([axes._left_title for axes in figure.axes]) == []
-
-
-def test_every_class_has_its_name_probability_and_line_in_the_legend() -> None:
-    explanation = composed(classes=("cat", "dog", "eel"))
-    axes = parallel_coordinates(explanation)
-    prediction = distribution(explanation, explanation.prediction[0])
-    legend = axes.get_legend()
-    order = prediction.argsort()[::-1]
-    said = [f"{explanation.classes[k]}  {prediction[k]:.2f}" for k in order]
-    assert [text.get_text() for text in legend.get_texts()] == said
-    colours = [axes.lines[k].get_color() for k in order]
-    assert [line.get_color() for line in legend.get_lines()] == colours
-    assert len(set(colours)) == 3
-
-
-@pytest.mark.parametrize("plot", OF_A_ROW)
-def test_many_features_and_classes_fit(plot: Callable[..., Figure]) -> None:
-    figure = plot(composed(13, 8, scale=8.0)).figure
-    assert_nothing_is_cut(figure)
-    assert overlapping([axes._left_title for axes in figure.axes]) == []

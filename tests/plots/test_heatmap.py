@@ -1,15 +1,11 @@
 """Heat maps: colours are values, rows in order of their prediction."""
 
-from dataclasses import replace
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-import torch
 
 import manifold_shap as ms
 from manifold_shap.plots import heatmap
-from tests.plots.helpers import assert_nothing_is_cut, explained, ragged, tick_labels
+from tests.plots.helpers import ragged, tick_labels
 
 
 def test_rows_stand_in_the_order_of_their_prediction(people: ms.Explanation) -> None:
@@ -39,18 +35,3 @@ def test_the_others_are_summed_and_players_that_a_row_lacks_are_left_out(
     np.testing.assert_allclose(np.sort(drawn.sum(0)), np.sort(people.phi[..., 1].sum(1)), atol=1e-6)
     drawn = heatmap(ragged()).images[0].get_array()
     assert np.ma.getmaskarray(np.ma.masked_invalid(drawn)).sum() == 1
-
-
-def test_many_rows_are_counted_and_given_axes_kept() -> None:
-    explanation = explained(torch.rand(300, 3), ms.Players.of_elements((3,)), ("a",), ms.Identity())
-    figure, ax = plt.subplots(layout="constrained")
-    assert heatmap(explanation, ax=ax) is ax
-    assert ax.get_title("left") == "a, 300 rows"
-    assert ax.get_xlabel() == "rows in order of their prediction"
-    assert_nothing_is_cut(figure)
-    plt.close(figure)
-
-
-def test_values_of_zero_are_drawn(people: ms.Explanation) -> None:
-    nothing = replace(people[:1], phi=0 * people.phi[:1])
-    assert heatmap(nothing).images[0].get_clim() == (-1, 1)

@@ -1,7 +1,5 @@
 """Planes and spaces of log-ratios: arrows agree with the numbers, nothing collides."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,7 @@ from matplotlib.text import Annotation
 
 from manifold_shap.plots import ilr_plane, ilr_space
 from manifold_shap.simplex.geometry import ilr_inv
-from tests.plots.helpers import assert_nothing_is_cut, composed, overlapping, written
+from tests.plots.helpers import assert_nothing_is_cut, composed, overlapping
 
 CASES = [(ilr_plane, 60, 10), (ilr_space, 6, 4)]
 
@@ -24,17 +22,6 @@ def drawn_ends(axes: Axes) -> np.ndarray:
     """Starts and ends of the arrows, in units of the axes."""
     arrows = [patch for patch in axes.get_children() if isinstance(patch, FancyArrowPatch)]
     return np.array([arrow._posA_posB for arrow in arrows])
-
-
-def test_a_path_that_goes_nowhere_is_drawn_all_the_same() -> None:
-    explanation = composed(classes=4)
-    still = replace(
-        explanation,
-        phi=0 * explanation.phi,
-        base=0 * explanation.base,
-        prediction=0 * explanation.prediction,
-    )
-    assert len(drawn_ends(ilr_plane(still))) == 4
 
 
 def test_arrows_are_head_to_tail_from_base_to_prediction() -> None:
@@ -80,20 +67,6 @@ def test_a_predicted_class_that_no_shown_balance_has_is_named() -> None:
         assert named == ("no balance shown" in title) == bool(likeliest[row] > 2)
 
 
-def test_the_rest_is_one_grey_arrow() -> None:
-    explanation = composed(60, 4, names=tuple(f"${k}" for k in range(60)))
-    figure = ilr_plane(explanation, most=5).figure
-    ends = drawn_ends(figure.axes[0])
-    assert len(ends) == 6
-    np.testing.assert_allclose(ends[-1, 1], explanation.prediction[0, :2], atol=1e-9)
-    text = written(figure)
-    assert "6: 55 other features" in text
-    assert {"1", "6", "base", "prediction"} <= set(text)
-    assert any(each.startswith(r"1: \$") for each in text)
-    arrows = [a for a in figure.axes[0].get_children() if isinstance(a, FancyArrowPatch)]
-    assert arrows[-1].get_edgecolor() != arrows[0].get_edgecolor()
-
-
 @pytest.mark.parametrize(("plot", "players", "classes"), CASES)
 def test_labels_do_not_collide_and_nothing_is_cut(plot, players: int, classes: int) -> None:
     figure = plot(composed(players, classes)).figure
@@ -101,15 +74,17 @@ def test_labels_do_not_collide_and_nothing_is_cut(plot, players: int, classes: i
     assert not overlapping(list(annotations(figure.axes[-1]).values()), tolerance=0.2)
 
 
-@pytest.mark.parametrize("plot", [ilr_plane, ilr_space])
-def test_two_classes_are_left_to_bars(plot) -> None:
-    with pytest.raises(ValueError, match=r"classes.*but got 2 with 1; use plots\.waterfall"):
-        plot(composed(classes=2))
-
-
-def test_three_classes_have_no_third_dimension() -> None:
-    with pytest.raises(ValueError, match=r"at least 4 classes.*use plots\.ilr_plane"):
-        ilr_space(composed())
+@pytest.mark.parametrize(
+    ("plot", "classes", "said"),
+    [
+        (ilr_plane, 2, r"but got 2 with 1; use plots\.waterfall"),
+        (ilr_space, 2, r"but got 2 with 1; use plots\.waterfall"),
+        (ilr_space, 3, r"at least 4 classes.*use plots\.ilr_plane"),
+    ],
+)
+def test_too_few_classes_are_left_to_other_plots(plot, classes: int, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        plot(composed(classes=classes))
 
 
 def test_arrows_and_labels_follow_the_view() -> None:

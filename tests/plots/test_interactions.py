@@ -6,12 +6,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from manifold_shap.plots import interaction_map
 from tests.examples import Ragged, table, uniform
-from tests.plots.helpers import LONG, assert_nothing_is_cut, tick_labels
+from tests.plots.helpers import tick_labels
 
 
 @pytest.fixture
@@ -60,27 +59,6 @@ def test_over_rows_it_has_their_mean_and_marks_what_may_be_none() -> None:
     plt.close(narrow.figure)
 
 
-def test_many_players_and_long_names_fit() -> None:
-    names = [f"{LONG}{k}" if k % 3 else f"${k}" for k in range(16)]
-    value = ms.as_value_function(table(16), uniform(2, 16))
-    found = ms.shapley_interactions(value, uniform(2, 16), evaluations=2 * 16**2)
-    players = ms.Players.of_elements((16,), names)
-    found = replace(found, shapley=replace(found.shapley, players=players))
-    axes = interaction_map(found, row=0)
-    assert "12 of 16 players" in axes.figure.get_suptitle()
-    assert_nothing_is_cut(axes.figure)
-
-
-def test_given_axes_are_kept(found: ms.Interactions) -> None:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    assert interaction_map(found, ax=left) is left
-    assert interaction_map(found, row=-1, ax=right) is right
-    assert "row 3" in right.get_title("left")
-    assert isinstance(figure, Figure)
-    assert_nothing_is_cut(figure)
-    plt.close(figure)
-
-
 def test_players_that_a_row_lacks_are_left_out() -> None:
     found = ms.shapley_interactions(Ragged(2), torch.tensor([[1.0, 2, 3, 4], [5.0, 6, 0, 0]]))
     assert len(tick_labels(interaction_map(found, row=0))) == 2
@@ -88,17 +66,7 @@ def test_players_that_a_row_lacks_are_left_out() -> None:
     assert len(tick_labels(interaction_map(found))) == 2
 
 
-def test_a_game_without_interactions_is_drawn() -> None:
-    found = ms.shapley_interactions(
-        lambda x, mask: (x[:, None] * mask).sum(-1, True), uniform(1, 3)
-    )
-    high = float(found.shapley.phi.abs().max())
-    assert interaction_map(found).images[0].get_clim() == pytest.approx((-high, high))
-
-
-def test_bad_input(found: ms.Interactions, any_type: None) -> None:
-    with pytest.raises(TypeError, match="Expected interactions but got an Explanation"):
-        interaction_map(found.shapley)
+def test_bad_input(found: ms.Interactions) -> None:
     with pytest.raises(ValueError, match=r"`row`.*4 rows"):
         interaction_map(found, row=4)
     with pytest.raises(ValueError, match="`output`"):

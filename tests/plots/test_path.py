@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.text import Annotation
 
 import manifold_shap as ms
@@ -15,7 +14,6 @@ from manifold_shap.plots import (
     ilr_plane,
     ilr_space,
     parallel_coordinates,
-    style,
 )
 from tests.plots.helpers import composed
 
@@ -53,19 +51,6 @@ def test_balances_that_are_not_there_are_refused(balances, match: str) -> None:
         ilr_plane(composed(classes=5), balances=balances)
 
 
-def test_players_that_a_row_lacks_have_no_step() -> None:
-    explanation = composed(players=3, classes=4)
-    phi = explanation.phi.clone()
-    phi[1, 2] = torch.nan
-    owners = torch.tensor([[0, 1, 2], [1, 0, -1]])
-    players = ms.Players.of_rows((3,), 3)
-    prediction = explanation.base + phi.nansum(1)
-    fewer = replace(explanation, phi=phi, owners=owners, players=players, prediction=prediction)
-    titles = [axes.get_title(loc="left").split("\n")[0] for axes in compositions(fewer, row=1)]
-    said = [f"player {k} = {fewer.x[1, 1 - k]:.4g}".replace("-", "−") for k in (0, 1)]
-    assert sorted(titles) == said
-
-
 def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_none() -> None:
     tree = ms.Partition.of_tree(((("0", "6"), "2"), ("1", ("7", "8"))))
     explanation = composed(classes=tuple("062178")).in_basis(tree)
@@ -81,21 +66,3 @@ def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_no
     np.testing.assert_allclose(one, -2 * both, atol=1e-9)
     np.testing.assert_allclose(zero, -six, atol=1e-9)
     assert zero @ one == pytest.approx(0, abs=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e3])
-def test_class_vectors_are_magnified_by_a_round_factor_to_the_size_of_the_path(
-    scale: float,
-) -> None:
-    explanation = composed(scale=scale)
-    explanation = replace(explanation, base=0 * explanation.base, prediction=explanation.phi.sum(1))
-    axes = ilr_plane(explanation)
-    factor = max(
-        float(np.linalg.norm(line.get_xydata()[-1] - line.get_xydata()[0]))
-        for line in axes.lines
-        if line.get_linestyle() == "--" and line.get_color() != style.NEUTRAL
-    )
-    assert f"{factor:.0e}"[0] in "125"
-    path = explanation.phi[0, explanation.norms()[0].argsort(descending=True)].cumsum(0)
-    assert 0.1 < factor / float(path.abs().max()) < 1
-    assert ("×" in axes.figure.get_suptitle()) == (f"{factor:.0e}" != "1e+00")

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
@@ -97,19 +96,6 @@ def test_dates_are_dates_and_categories_stand_in_their_order() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("days", [1, 910])
-def test_dates_of_any_span_have_ticks(days: float) -> None:
-    when = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.linspace(0, days, 12), "D")
-    frame = pd.DataFrame({"when": when.floor("s"), "age": range(12)})
-    codes = ms.Codebook.fit(frame)
-    explanation = explained(codes.rows(frame), codes.players, ("y",), ms.Identity(), schema=codes)
-    axes = scatter(explanation, "when", color="when")
-    # Matplotlib warns where it finds no interval of few enough ticks.
-    axes.figure.draw_without_rendering()
-    for found in (axes.get_xticks(), axes.figure.axes[1].get_yticks()):
-        assert 2 <= len(found) <= 8
-
-
 def test_many_categories_share_a_place() -> None:
     frame = pd.DataFrame({"name": [f"n{k:02}" for k in range(30)] * 2, "x": range(60)})
     codes = ms.Codebook.fit(frame)
@@ -125,25 +111,3 @@ def test_many_categories_share_a_place() -> None:
 def test_unknown_features_are_refused(people: ms.Explanation, feature: object) -> None:
     with pytest.raises((ValueError, TypeError), match=r"`feature` to be one of \['age'|'feature'"):
         scatter(people, feature)
-
-
-def test_numbers_of_few_values_are_spread_sideways() -> None:
-    x = torch.tensor([[0.0], [1.0]]).repeat(20, 1)
-    axes = scatter(explained(x, ms.Players.of_elements((1,)), ("y",), ms.Identity()), "x0")
-    drawn = points(axes)[:, 0]
-    np.testing.assert_array_equal(drawn.round(), x[:, 0])
-    assert len(np.unique(drawn)) == 40
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1"]
-
-
-def test_yes_and_no_are_categories_with_missing_cells_too() -> None:
-    member = pd.array([True, False, pd.NA] * 2, dtype="boolean")
-    frame = pd.DataFrame({"age": [30.0, 50.0, 40.0, 20.0, 60.0, 10.0], "member": member})
-    codes = ms.Codebook.fit(frame)
-    explanation = explained(
-        codes.rows(frame), codes.players, ("price",), ms.Identity(), schema=codes
-    )
-    legend = scatter(explanation, "age", color="member").get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["False", "True", "missing"]
-    places = scatter(explanation, "member").get_xticklabels()
-    assert [text.get_text() for text in places] == ["False", "True", "missing"]

@@ -9,7 +9,6 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.dates import date2num
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from manifold_shap.plots import series, style
@@ -66,16 +65,6 @@ def test_curves_stand_on_the_values_of_their_segments() -> None:
     assert_nothing_is_cut(panels.figure)
 
 
-def test_curves_set_the_height_of_their_panels() -> None:
-    explanation = segments()
-    x = torch.stack((20 + wave(1)[0], torch.full((12,), 5.0))).expand(2, 2, 12)
-    curve, constant = series(replace(explanation, x=x))
-    low, high = x[0, 0].min().item(), x[0, 0].max().item()
-    margin = 0.08 * (high - low)
-    assert curve.get_ylim() == pytest.approx((low - margin, high + margin))
-    assert constant.get_ylim() == (4.5, 5.5)
-
-
 def test_padding_is_left_out() -> None:
     for axes in series(segments(), row=-1):
         assert len(axes.lines[0].get_ydata()) == 10
@@ -109,16 +98,6 @@ def test_explanations_stand_side_by_side_on_one_scale() -> None:
     assert_nothing_is_cut(panels.figure)
 
 
-def test_time_points_that_play_alone_have_their_own_values_and_no_borders() -> None:
-    explanation = explained(wave(1)[:1, :8], ms.Players.of_elements((8,)), ("no", "yes"))
-    (axes,) = series(explanation, output="yes")
-    np.testing.assert_allclose(np.ravel(colours(axes).get_array()), explanation.phi[0, :, 1])
-    assert not borders(axes)
-    assert axes.get_ylabel() == ""
-    assert "Shapley value (probability)" in written(axes.figure)
-    assert axes.figure.get_suptitle().startswith("Predicted probability of yes: ")
-
-
 def test_channels_of_their_own_players_have_their_own_values() -> None:
     index = torch.arange(12) // 6 + 2 * torch.arange(3)[:, None]
     explanation = explained(wave(3)[None], ms.Players(range(6), index), ("a",))
@@ -130,17 +109,6 @@ def test_channels_of_their_own_players_have_their_own_values() -> None:
         drawn = np.ravel(colours(axes).get_array())
         np.testing.assert_allclose(drawn, np.repeat(values, 6), rtol=1e-6)
     assert "row 0, 2 of 3 channels" in panels.figure.get_suptitle()
-
-
-def test_what_belongs_to_nobody_has_no_colour() -> None:
-    explanation = segments()
-    owners = explanation.owners.clone()
-    owners[0, 1, :4] = -1
-    first, second = series(replace(explanation, owners=owners))
-    assert not np.ma.getmaskarray(colours(first).get_array()).any()
-    hidden = np.ravel(np.ma.getmaskarray(np.ma.masked_invalid(colours(second).get_array())))
-    assert hidden.tolist() == [True] * 4 + [False] * 8
-    assert len(second.lines[0].get_ydata()) == 12
 
 
 def test_times_are_numbers_or_dates() -> None:
@@ -158,9 +126,7 @@ def test_times_are_numbers_or_dates() -> None:
         assert panels[1].get_xlabel() == ""
 
 
-@pytest.mark.parametrize(
-    "times", [range(11), [0.0] * 12, np.arange(12)[::-1], [*range(11), float("inf")]]
-)
+@pytest.mark.parametrize("times", [range(11), [0.0] * 12, np.arange(12)[::-1]])
 def test_times_that_do_not_fit_are_refused(times: object) -> None:
     with pytest.raises(ValueError, match="Expected `times` to be 12 increasing numbers or dates"):
         series(segments(), times=times)
@@ -169,30 +135,9 @@ def test_times_that_do_not_fit_are_refused(times: object) -> None:
 def test_what_is_no_series_is_refused(patches: ms.Explanation) -> None:
     with pytest.raises(ValueError, match=r"\(channels, time\), but got rows of shape \(3, 4, 4\)"):
         series(patches)
-    with pytest.raises(TypeError, match="`times` to be numbers or dates but got 'noon'"):
-        series(segments(), times="noon")
     with pytest.raises(ValueError, match=r"`channels` to hold 2 names but got \['a'\]"):
         series(segments(), channels=["a"])
     with pytest.raises(ValueError, match="Expected `row` to be a whole number from -2 to 1"):
         series(segments(), row=2)
     with pytest.raises(ValueError, match="Expected `most` to be a whole number of at least 1"):
         series(segments(), most=0)
-
-
-def test_of_many_values_few_extreme_ones_do_not_bleach_the_others() -> None:
-    explanation = explained(torch.zeros(1, 400), ms.Players.of_elements((400,)), ("a",))
-    phi = torch.full_like(explanation.phi, 0.1)
-    phi[0, 0] = 9.0
-    (axes,) = series(replace(explanation, phi=phi))
-    assert colours(axes).get_clim() == pytest.approx((-0.1, 0.1))
-    (axes,) = series(replace(explanation, phi=0 * phi))
-    assert colours(axes).get_clim() == (-1, 1)
-
-
-def test_curves_take_the_place_of_given_axes() -> None:
-    figure = Figure(layout="constrained", figsize=(9, 4))
-    left, right = figure.subplots(1, 2)
-    panels = series(segments(), ax=right)
-    figure.draw_without_rendering()
-    assert min(axes.get_window_extent().x0 for axes in panels) > left.bbox.x1
-    assert_nothing_is_cut(figure)

@@ -1,14 +1,12 @@
 """Bifurcation trees: nodes and leaves stand where the partition has them."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from manifold_shap.plots import bifurcation_tree
 from manifold_shap.simplex.partition import Partition
-from tests.plots.helpers import LONG, assert_nothing_is_cut, overlapping
 
 
 @st.composite
@@ -69,37 +67,3 @@ def test_trees_have_a_node_per_balance_and_groups_side_by_side(signs: np.ndarray
             expected = tops.get(frozenset(group), (x, 0))
             assert (x, y) == expected
             assert expected[1] < tops[frozenset(groups[0] + groups[1])][1]
-
-
-def test_a_balance_stands_one_level_above_the_higher_of_its_groups() -> None:
-    nodes = nodes_of(bifurcation_tree((("a", "b"), ("c", "d"))).figure)
-    assert nodes == [(0.5, 1), (2.5, 1), (1.5, 2)]
-
-
-def test_nested_pairs_of_names_are_drawn_as_the_partition_that_they_are() -> None:
-    tree = (("cat", "dog"), "eel")
-    one, other = bifurcation_tree(tree).figure, bifurcation_tree(Partition.of_tree(tree)).figure
-    assert leaves_of(one) == leaves_of(other) == {"cat": 0, "dog": 1, "eel": 2}
-    assert nodes_of(one) == nodes_of(other)
-
-
-def test_a_tree_of_something_else_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"Expected a binary tree of class names.*got a node None"):
-        bifurcation_tree(None)
-
-
-def test_names_of_leaves_are_text_and_are_shortened() -> None:
-    figure = bifurcation_tree(Partition.sequential((LONG + "1", "$a$ or $b$", LONG + "2"))).figure
-    leaves = leaves_of(figure)
-    assert r"\$a\$ or \$b\$" in leaves
-    assert sum("…" in leaf for leaf in leaves) == 2
-    assert_nothing_is_cut(figure)
-
-
-@pytest.mark.parametrize(("count", "length"), [(12, 8), (40, 30)])
-def test_names_below_a_tree_stand_apart(count: int, length: int) -> None:
-    names = [f"{k:02}".ljust(length, "m") for k in range(count)]
-    figure = bifurcation_tree(Partition.sequential(names)).figure
-    assert_nothing_is_cut(figure)
-    texts = [text for text in figure.axes[0].texts if hasattr(text, "xy")]
-    assert texts[0].get_rotation() == 40 or overlapping(texts) == []

@@ -14,7 +14,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.oracles import PosteriorValue, true_value
-from manifold_shap.surrogate.labels import fit_label_surrogate
+from manifold_shap.surrogate.fit import fit_label_surrogate
 from manifold_shap.training.rows import training_rows
 from manifold_shap.values.forwarding import ForwardingValue
 from tests.laws import Enumerated, garden

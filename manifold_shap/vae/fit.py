@@ -18,13 +18,19 @@ from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import checked_rows, seen_rows, training_rows, without_padding
-from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
+from manifold_shap.training.task import (
+    Task,
+    TrainingOptions,
+    load_task,
+    seeded,
+    train,
+    training_options,
+)
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
-from manifold_shap.vae.networks import NETWORKS
+from manifold_shap.vae.networks import NETWORKS, usual_sizes
 from manifold_shap.values import ImputedValue, codebook_behind, imputed_value, model_for
 
 if TYPE_CHECKING:
@@ -219,8 +225,8 @@ def fit_imputer(
         model = model_for(model, rows.train[:64], as_space(output), rows.codebook)
     inputs = elements_of(rows.players, rows.schema)
     index = inputs.index.flatten().tolist()
-    kind = NETWORKS[check_choice("network", chosen["network"], tuple(NETWORKS))]
-    for name, usual in kind.sizes(len(index)).items():
+    network = check_choice("network", chosen["network"], tuple(NETWORKS))
+    for name, usual in usual_sizes(network, len(index)).items():
         chosen[name] = usual if chosen[name] is None else chosen[name]
     binning = {name: chosen[name] for name in ("continuous", "bins", "least_scale")}
     settings = {

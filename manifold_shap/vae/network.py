@@ -97,7 +97,7 @@ class MaskedVAE(nn.Module):
         mixture, shape = mixture * (2 * latent + 1), tuple(event or (len(owner),))
         self.players = Players(range(int(owner.max()) + 1), owner.reshape(shape), padding)
         plan = Plan(self.likelihood, owner, shape, latent, mixture, hidden, activation)
-        self.encoder, self.decoder, self.first, self.rest = NETWORKS[network].build(plan)
+        self.encoder, self.decoder, self.first, self.rest = NETWORKS[network](plan)
 
     def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
         """q(z|x), a diagonal normal (Eq. 18)."""

@@ -12,7 +12,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.data import Iris
 from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
-from tests.training.test_loop import CtrlC
+from tests.learned import CtrlC
 
 X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
 FEW: dict[str, Any] = {

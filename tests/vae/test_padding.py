@@ -112,8 +112,3 @@ def test_padded_series_are_imputed_and_explained() -> None:
     base = value.base(x)
     assert torch.equal(base[0], base[3])
     assert not torch.allclose(base[0], base[1], atol=1e-3)
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"`players` padded by 0\.0, as those of the network"):
-        ms.VAEImputer(network("mlp", 0.0), series(60, 0.0), ms.Players.segments(EVENT, 2))

@@ -71,10 +71,3 @@ def test_one_standard_error_of_the_difference_is_not_held_against_a_larger_power
     assert largest_good(errors) == 0.8
     errors[5] += 0.5
     assert largest_good(errors) == 0.4
-
-
-def test_the_spread_of_images_is_one_unit() -> None:
-    images = torch.zeros(10, 1, 2, 2)
-    images[::2, 0, 0, 0] = 1
-    assert len(units(images).unique()) == 1
-    assert units(torch.ones(5, 3)).tolist() == [1, 1, 1]

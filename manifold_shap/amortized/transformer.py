@@ -147,5 +147,5 @@ class PlayerSums(nn.Module):
             whole = F.pixel_shuffle(found, self.step)
         else:
             whole = found.unflatten(1, (-1, self.step)).mT.flatten(2)
-        inside = whole[(..., *(slice(length) for length in self.size))]
-        return inside.unflatten(1, (self.maps, self.outputs)).movedim(2, -1).flatten(1, -2)
+        inside: Any = (..., *(slice(length) for length in self.size))
+        return whole[inside].unflatten(1, (self.maps, self.outputs)).movedim(2, -1).flatten(1, -2)

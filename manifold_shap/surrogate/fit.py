@@ -177,8 +177,10 @@ class SurrogateTask(Task):
         count = round(self.settings["teacher"]["share"] * len(x)) if known else 0
         sampled = known.sample(count, generator) if known else None
         x, targets = x[count:], target[count:, None].expand(-1, 2, -1)
-        mask = self.law.sample_antithetic((len(x),), generator, self._counts(x))
-        if self.settings["padding"] is not None:
+        padded = self.settings["padding"] is not None
+        counts = self.surrogate.game.players.owned(x).sum(1) if padded else None
+        mask = self.law.sample_antithetic((len(x),), generator, counts)
+        if padded:
             # v(∅) of padded rows, which depends on their length, is learned, too.
             number = torch.rand((len(x), 1), generator=generator, device=mask.device)
             mask[:, 0] &= number > _EMPTY_SHARE
@@ -186,12 +188,6 @@ class SurrogateTask(Task):
             x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
         scale = None if self.surrogate.game.on_simplex else self.surrogate.target_scale
         return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
-
-    def _counts(self, x: Float[Tensor, "rows *event"]) -> Int64[Tensor, " rows"] | None:
-        """How many players each row has, where they differ in that."""
-        if self.settings["padding"] is None:
-            return None
-        return self.surrogate.game.players.owned(x).sum(1)
 
 
 @torch.inference_mode(False)

@@ -275,7 +275,6 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 def load_task(
     path: str | Path,
     of: type[AnyTask],
-    name: str | None = None,
     more: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None,
 ) -> tuple[AnyTask, dict[str, Any]]:
     """The task of which a training wrote this checkpoint; no code in the file is run.
@@ -283,7 +282,6 @@ def load_task(
     Args:
         path: the checkpoint.
         of: the class of the task.
-        name: what errors call it; by default its kind.
         more: says by the settings which arguments the class takes besides them.
 
     Returns:
@@ -302,7 +300,7 @@ def load_task(
     except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(
-            f"Expected the {name or of.kind} in {path} to be complete but it does not fit together "
+            f"Expected the {of.kind} in {path} to be complete but it does not fit together "
             f"({reason}); train it again."
         ) from error
     return task, checkpoint

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known, check_number, check_whole
+from manifold_shap._checks import check_known, check_number
 from manifold_shap._messages import check_choice, check_flag
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.coalitions import SizeUniform
@@ -214,7 +214,6 @@ def fit_imputer(
     }
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
     check_number("beta", chosen["beta"], low=0)
-    check_whole("components", chosen["components"])
     trained_for = posterior if check_flag("detach", chosen["detach"]) else "encoder"
     seed = chosen["seed"]
     schema = schema or codebook_behind(model)
@@ -280,7 +279,7 @@ def load_imputer(
     'bank'
     """
     check_known(settings, DRAWN_BY, "settings of `load_imputer`")
-    task, checkpoint = load_task(path, VAETask, "imputer")
+    task, checkpoint = load_task(path, VAETask)
     schema = codebook or schema_from(task.settings["schema"])
     codebook = codebook_of(schema)
     rows = checked_rows(rows_of(stored(reference, "reference"), schema), task.players, "reference")

@@ -26,7 +26,6 @@ from torch.distributions import (
 )
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_choice
 from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood, Product
@@ -83,7 +82,6 @@ class MaskedVAE(nn.Module):
     ) -> None:
         super().__init__()
         check_hidden(hidden)
-        check_choice("network", network, tuple(NETWORKS))
         check_whole("latent", latent)
         mixture = 0 if components is None else check_whole("components", components)
         self.latent, self.components, self.fill = latent, mixture, fill

@@ -22,7 +22,12 @@ from tests.examples import uniform
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> AmortizedExplainer:
     explainer = ms.fit_amortized(
-        network(8), uniform(2000, 8), hidden=[64, 64], max_epochs=5, trainer={"accelerator": "cpu"}
+        network(8),
+        uniform(2000, 8),
+        hidden=[64, 64],
+        max_epochs=2,
+        learning_rate=5e-3,
+        trainer={"accelerator": "cpu"},
     )
     explainer.measure(ms.exact_shapley(explainer.value, held_out()))
     return explainer

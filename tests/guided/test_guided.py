@@ -144,12 +144,12 @@ class Steps:
 def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
     """An oracle: the value function of a step function of rows with a known law."""
     x, held_out = Steps.rows(600, 0), Steps.rows(200, 1)
-    brief = {"accelerator": "cpu", "limit_train_batches": 60}
-    vae = ms.fit_imputer(x, hidden=[64], latent=4, temper=1.0, bank_size=3000, max_epochs=8)
+    brief = {"accelerator": "cpu", "limit_train_batches": 40}
+    vae = ms.fit_imputer(x, hidden=[64], latent=4, temper=1.0, bank_size=3000, max_epochs=4)
     teacher = ms.imputed_value(Steps.model, vae, draws=8)
-    steps = {"hidden": [64], "max_epochs": 8, "learning_rate": 0.01, "trainer": brief}
-    value = fit_guided(teacher, codes=1000, teacher_pairs=6000, batch_size=256, **steps)
-    alone = ms.fit_surrogate(Steps.model, x, teacher=teacher, teacher_pairs=6000, **steps)
+    steps = {"hidden": [64], "max_epochs": 4, "learning_rate": 0.01, "trainer": brief}
+    value = fit_guided(teacher, codes=1000, teacher_pairs=4000, batch_size=256, **steps)
+    alone = ms.fit_surrogate(Steps.model, x, teacher=teacher, teacher_pairs=4000, **steps)
     mask = all_coalitions(3)[1:-1].expand(200, -1, -1)
     truth = Steps.values(held_out, mask)
 

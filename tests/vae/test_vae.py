@@ -224,7 +224,7 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_
         ({"temper": -1.0}, "`temper` to be a finite number of at least 0"),
         ({"importance": True}, "Expected `importance` with posterior='encoder'"),
         ({"detach": "no"}, "`detach` to be true or false but got 'no'"),
-        ({"components": 0}, "`components` to be a whole number"),
+        ({"components": 0, "posterior": "encoder"}, "`components` to be a whole number"),
         ({"bank_size": 0}, "`bank_size` to be a whole number"),
         ({"latent": 0}, "`latent` to be a whole number of at least 1 but got 0"),
         ({"latnt": 3}, "options of `fit_imputer` .*'latent' for 'latnt'"),

@@ -42,9 +42,15 @@ def classifier(x: Tensor) -> Tensor:
     return torch.stack((1 - p, p), dim=-1)
 
 
-def exact_values(space: str = "probability") -> Tensor:
+def of_three(x: Tensor) -> Tensor:
+    """The same, with the second class in two parts."""
+    first, second = classifier(x).unbind(-1)
+    return torch.stack((first, 0.2 * second, 0.8 * second), dim=-1)
+
+
+def exact_values(space: str = "probability", model: Callable = classifier) -> Tensor:
     """E[T(f(X)) | x_S] under the joint table, for all 8 rows and 8 coalitions."""
-    p = classifier(ROWS)
+    p = model(ROWS)
     outputs = ms.as_space(space)(p.log() if space in ("log_odds", "ilr") else p)
     agrees = ((ROWS[:, None, None] == ROWS) | ~MASKS[:, None]).all(-1)
     weight = agrees * COUNTS

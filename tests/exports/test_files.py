@@ -46,7 +46,7 @@ MADE: dict[str, Callable[[], examples.Made]] = {
     "whole numbers": of_whole_numbers,
 }
 # Of these the model, or the explainer, is a function.
-OTHERS = ["series", "own of pictures", "text", "padded mlp", "padded conv", "padded segments"]
+OTHERS = ["conv of series", "own", "text", "padded mlp", "padded conv", "padded segments"]
 QUICK = ["mlp, probability", "model", "padded segments"]
 QUICK_PHI = ["padded conv"]
 

@@ -24,6 +24,7 @@ from tests.learned import (
     exact_values,
     fit,
     interrupted,
+    of_three,
     weights,
 )
 
@@ -31,12 +32,15 @@ EVERY = MASKS.expand(8, -1, -1)
 
 
 @pytest.mark.parametrize(
-    ("space", "tolerance"), [("probability", 0.04), ("log_odds", 0.15), ("ilr", 0.15)]
+    ("space", "tolerance", "model"),
+    [("probability", 0.04, of_three), ("log_odds", 0.15, classifier), ("ilr", 0.15, of_three)],
 )
-def test_the_surrogate_learns_the_conditional_expectation(space: str, tolerance: float) -> None:
+def test_the_surrogate_learns_the_conditional_expectation(
+    space: str, tolerance: float, model: Any
+) -> None:
     before = TABLE.clone()
-    value = fit(output=space, **LONGER)
-    learned, exact = value(ROWS, EVERY), exact_values(space)
+    value = fit(model, output=space, **LONGER)
+    learned, exact = value(ROWS, EVERY), exact_values(space, model)
     # Over the rows the exact values of one coalition differ by far more than the tolerance.
     assert (exact.amax(0) - exact.amin(0)).max() > 8 * tolerance
     assert (learned - exact).abs().max() < tolerance

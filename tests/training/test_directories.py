@@ -93,6 +93,13 @@ def test_a_directory_serves_the_same_training_and_no_other(name: str, tmp_path: 
             fit(other, directory=place)
 
 
+@pytest.mark.parametrize("name", ["imputer", "surrogate", "guided", "amortized"])
+def test_a_training_within_inference_mode_is_the_same(name: str) -> None:
+    expected = FITS[name](X)
+    with torch.inference_mode():
+        assert torch.equal(FITS[name](X + 0), expected)
+
+
 class Seen(Callback):
     """The rows of a training, and of its validation."""
 

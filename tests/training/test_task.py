@@ -1,4 +1,4 @@
-"""The training task: its options, its steps, and what it refuses."""
+"""Trainings: options, steps, what is kept, early stopping, resumption, and what is refused."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +22,7 @@ from manifold_shap.training.task import (
     train,
     training_options,
 )
+from tests.learned import CtrlC
 
 X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
 Y = X @ torch.tensor([1.0, -2.0, 0.5])
@@ -36,12 +37,14 @@ class LineTask(Task):
         super().__init__(settings)
         self.line = torch.nn.Linear(self.settings["inputs"], 1)
         self.seen: list[tuple[bool, float]] = []
+        self.drawn: list[float] = []
 
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
     ) -> Float[Tensor, " batch"]:
         x, y = batch
         noise = torch.rand((), generator=generator)
+        self.drawn.append(torch.rand(()).item())  # As a layer of a user's module may.
         self.seen.append((self.training, noise.item()))
         return (self.line(x)[:, 0] - y).square() + noise
 
@@ -204,3 +207,60 @@ def test_curves_of_a_logger_are_written_where_they_are_asked_for(tmp_path: Path)
     plain = fit(trainer={}, directory=tmp_path / "plain", **given)
     assert torch.equal(line(plain), line(trained))
     assert {path.suffix for path in (tmp_path / "plain").iterdir()} == {".ckpt"}
+
+
+@pytest.mark.parametrize(
+    ("weight_averaging", "schedule"),
+    [(None, "one_cycle"), (0.9, "cosine")],
+)
+@pytest.mark.parametrize("step", [2, 7])
+def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
+    tmp_path: Path, step: int, weight_averaging: float | None, schedule: str
+) -> None:
+    given = {"max_epochs": 3, "weight_averaging": weight_averaging, "schedule": schedule}
+    whole = fit(**given)
+    with pytest.raises(KeyboardInterrupt):
+        fit(
+            directory=tmp_path,
+            trainer={"limit_train_batches": 5, "callbacks": CtrlC(step)},
+            **given,
+        )
+    assert (tmp_path / "best.ckpt").exists() == (step > 5)
+    continued = fit(directory=tmp_path, **given)
+    assert torch.equal(line(continued), line(whole))
+    assert continued.record.keys() == {"epochs", "train_seconds", "validation"}
+    assert continued.record["epochs"] == 3
+    assert continued.record["validation"] == whole.record["validation"]
+
+
+def test_the_best_weights_are_kept_with_patience_and_the_last_without() -> None:
+    # Steps that grow: the first epoch is the best one.
+    given = {"learning_rate": 3.0, "schedule": "constant", "weight_averaging": None}
+    first = fit(max_epochs=1, **given)
+    stopped = fit(max_epochs=9, patience=2, **given)
+    assert stopped.record["epochs"] < 9
+    last = fit(max_epochs=stopped.record["epochs"], patience=None, **given)
+    assert stopped.record["validation"] <= first.record["validation"]
+    assert last.record["validation"] > stopped.record["validation"]
+    assert not torch.equal(line(last), line(stopped))
+
+
+def test_the_global_generator_is_left_alone() -> None:
+    state = torch.random.get_rng_state()
+    with seeded(3):
+        torch.rand(4)
+    fit()
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_a_layer_that_draws_gets_numbers_by_the_step() -> None:
+    first = fit(max_epochs=1).task.drawn
+    torch.rand(3)
+    assert fit(max_epochs=1).task.drawn == first
+    assert len(set(first)) == len(first) > 3
+
+
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true"])
+def test_weights_in_another_precision_are_refused(precision: str) -> None:
+    with pytest.raises(ValueError, match=f"'bf16-mixed'.* but got '{precision}'"):
+        fit(trainer={"precision": precision})

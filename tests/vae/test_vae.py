@@ -146,6 +146,10 @@ def test_importance_weights_correct_the_masked_encoder() -> None:
     log_p = decoded.log_prob(made.network.likelihood.statistics(x) * present)
     weights = (log_p - grid.square().sum(1) / 2).softmax(0)
     torch.testing.assert_close(mean[0, 0], weights @ decoded.mean, rtol=0.05, atol=0.05)
+    completed = made.impute(x, mask, range(20_000), keys)
+    assert completed.log_weights is not None
+    drawn, absent = completed.log_weights[0, 0].softmax(0) @ completed.rows[0, 0], ~mask[0, 0]
+    torch.testing.assert_close(drawn[absent], mean[0, 0, absent], rtol=0.1, atol=0.1)
 
 
 def test_the_bank_knows_how_many_codes_are_behind_its_draws() -> None:

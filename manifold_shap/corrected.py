@@ -43,9 +43,7 @@ from manifold_shap.global_values import GlobalValues, class_positions, means_of_
 from manifold_shap.learning_error import common
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, Probability
-from manifold_shap.surrogate.fit import fit_surrogate
-from manifold_shap.surrogate.labels import fit_label_surrogate
-from manifold_shap.surrogate.task import SurrogateOptions
+from manifold_shap.surrogate.fit import SurrogateOptions, fit_label_surrogate, fit_surrogate
 from manifold_shap.training.rows import TrainingRows, training_rows
 from manifold_shap.values import ValueFunction, model_for
 from manifold_shap.values.forwarding import ForwardingValue

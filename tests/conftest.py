@@ -134,6 +134,33 @@ def _make_value(kind: str = "surrogate", space: str = "probability", draws: int 
     )
 
 
+@pytest.fixture(scope="session")
+def surrogate_of_people() -> Any:
+    """A surrogate of 300 `people`, trained in a moment; tests leave it as it is."""
+    import manifold_shap as ms
+    from tests.examples import people, people_model
+
+    few = {"accelerator": "cpu", "limit_train_batches": 20}
+    return ms.fit_surrogate(people_model, people(300), hidden=[16], max_epochs=2, trainer=few)
+
+
+@pytest.fixture(scope="session")
+def imputer_of_people() -> Any:
+    """A VAE of 300 `people`, trained in a moment; tests leave it as it is."""
+    import manifold_shap as ms
+    from tests.examples import people, people_model
+
+    return ms.fit_imputer(
+        people(300),
+        model=people_model,
+        latent=2,
+        hidden=[16],
+        bank_size=500,
+        max_epochs=2,
+        trainer={"accelerator": "cpu", "limit_train_batches": 20},
+    )
+
+
 @pytest.fixture
 def full_disk() -> Callable[[], AbstractContextManager[None]]:
     """A context in which no file can grow past one kilobyte, as on a disk without space."""

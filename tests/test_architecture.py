@@ -59,7 +59,7 @@ LAYERS = (
 
 # Packages that only some modules import, anywhere in them.
 RESERVED = {
-    "lightning": ("training.shell", "training.runner"),
+    "lightning": ("training.runner",),
     "narwhals": ("_arrays", "tables", "models"),
     "hydra": ("cli",),
     "omegaconf": ("cli",),
@@ -164,7 +164,7 @@ DEFERRED = {
     ("training.classifier", "sklearn.base"): SLOW,
     ("training.classifier", "skops.io"): SLOW,
     ("training.rows", "tables.codebook"): FRAMES,
-    ("training.loop", "training.runner"): "Lightning takes seconds to import, and only trainings "
+    ("training.task", "training.runner"): "Lightning takes seconds to import, and only trainings "
     "need it",
     ("tables.rows", "tables.codebook"): FRAMES,
     ("tables.forms.narwhals", "polars"): "an optional dependency",

@@ -20,13 +20,11 @@ print(faults() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the allocator is that of glibc")
-@pytest.mark.parametrize("of_dask", [False, True])
-def test_a_fresh_process_keeps_the_memory_that_it_frees(of_dask: bool) -> None:
+def test_a_fresh_process_keeps_the_memory_that_it_frees() -> None:
     """Workers of Dask start with a threshold of their own, which keeps glibc from learning."""
-    own = {"MALLOC_TRIM_THRESHOLD_": "65536"} if of_dask else {}
     done = subprocess.run(
         [sys.executable, "-c", CODE],
-        env={**os.environ, **own},
+        env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"},
         capture_output=True,
         text=True,
         check=True,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from manifold_shap import nn as layers
-from manifold_shap.nn import MLP, MaskedLinear, make_activation, prefix_sums
+from manifold_shap.nn import MLP, MaskedLinear, prefix_sums
 
 FOLDED = 40
 DIRECT = 20
@@ -53,17 +53,6 @@ def test_the_layer_is_linear_in_masked_input_and_mask(index: list[int]) -> None:
 
 
 @pytest.mark.parametrize("m", [DIRECT, FOLDED])
-def test_absent_elements_get_exactly_zero_gradient(m: int) -> None:
-    layer = make([0, 1, 1, 2])
-    x = torch.randn(2, 4, requires_grad=True)
-    absent = torch.tensor([True, False, True])
-    layer(x, absent.expand(2, m, 3)).square().sum().backward()
-    assert x.grad is not None
-    assert (x.grad[:, 1:3] == 0).all()
-    assert (x.grad[:, [0, 3]] != 0).all()
-
-
-@pytest.mark.parametrize("m", [DIRECT, FOLDED])
 def test_absent_values_do_not_matter(m: int) -> None:
     layer = make([0, 1, 1, 2])
     x, _ = inputs(layer, m)
@@ -92,17 +81,6 @@ def test_mlp_is_layers_on_flattened_inputs() -> None:
     assert torch.equal(mlp.eval()(x), mlp(x.flatten(1)))
 
 
-def test_mlp_without_hidden_layers_is_linear() -> None:
-    mlp = MLP(4, [], 2)
-    a, b = torch.randn(2, 5, 4)
-    torch.testing.assert_close(mlp(a) + mlp(b), mlp(a + b) + mlp(torch.zeros(1, 4)))
-
-
-def test_unknown_activation() -> None:
-    with pytest.raises(ValueError, match=r"Expected `activation` to be one of .* got 'tanh'"):
-        make_activation("tanh")
-
-
 @given(st.integers(1, 40), st.integers(1, 3), st.sampled_from([torch.float32, torch.float64]))
 @settings(deadline=None, max_examples=60)
 def test_prefix_sums_are_cumulative_sums(count: int, width: int, dtype: torch.dtype) -> None:
@@ -128,7 +106,7 @@ def test_along_an_order_the_layer_sees_coalitions_grow(
         torch.testing.assert_close(layer.along(x, orders), expected)
 
 
-@pytest.mark.parametrize("players", [30, 200, 1000])
+@pytest.mark.parametrize("players", [30, 1000])
 def test_running_sums_in_half_precision_err_as_their_rounding_does(players: int) -> None:
     """Of a thousand steps, the last one still counts: block by block, sums are in single."""
     torch.manual_seed(players)

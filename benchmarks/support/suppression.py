@@ -10,7 +10,7 @@ import manifold_shap as ms
 from benchmarks.report import Found
 from benchmarks.support.trained import Trained
 from manifold_shap.nn import MLP
-from manifold_shap.training.loop import seeded
+from manifold_shap.training.task import seeded
 
 PLAYER = "sex"
 HIDDEN, BATCH, RATE = 50, 200, 1e-3

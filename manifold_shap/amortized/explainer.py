@@ -13,7 +13,7 @@ from manifold_shap._messages import shown
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.ragged import by_player_count, check_settings
+from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -276,7 +276,6 @@ def amortized_shapley(
             "Expected the surrogate that the explainer was trained for but `value` is another one; "
             "train an explainer for it by `ms.fit_amortized`."
         )
-    check_settings({"evaluations": evaluations, "seed": seed})
     # `value` may have another precision than the explainer's.
     found = AmortizedExplainer(value, explainer.network)
     found.relative_error = explainer.relative_error

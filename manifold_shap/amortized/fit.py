@@ -8,11 +8,9 @@ from torch import Tensor
 
 from manifold_shap._stored import stored, with_extremes
 from manifold_shap.amortized.explainer import AmortizedExplainer, explainer_of, surrogate_of
-from manifold_shap.amortized.kinds import network_settings
-from manifold_shap.amortized.task import AmortizedTask, fingerprint
-from manifold_shap.training.loop import seeded, train
+from manifold_shap.amortized.task import AmortizedTask, fingerprint, network_settings
 from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import TrainingOptions, centred, training_options
+from manifold_shap.training.task import TrainingOptions, centred, seeded, train, training_options
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.selected import Outputs
 

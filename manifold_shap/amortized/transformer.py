@@ -143,12 +143,9 @@ class PlayerSums(nn.Module):
     def _by_position(
         self, found: Float[Tensor, "batch channels *grid"]
     ) -> Float[Tensor, "batch positions outputs"]:
-        axes = len(self.size)
-        parts = found.unflatten(1, (self.maps, self.outputs, *(self.step,) * axes))
-        # Behind batch, maps and outputs come steps within windows, then windows.
-        order = [3 + side + axes * outer for side in range(axes) for outer in (1, 0)]
-        whole = parts.permute(0, 1, *order, 2)
-        for side in range(axes):
-            whole = whole.flatten(2 + side, 3 + side)
-        inside = (slice(length) for length in self.size)
-        return whole[(..., *inside, slice(None))].flatten(1, -2)
+        if len(self.size) == 2:
+            whole = F.pixel_shuffle(found, self.step)
+        else:
+            whole = found.unflatten(1, (-1, self.step)).mT.flatten(2)
+        inside: Any = (..., *(slice(length) for length in self.size))
+        return whole[inside].unflatten(1, (self.maps, self.outputs)).movedim(2, -1).flatten(1, -2)

@@ -22,14 +22,15 @@ from manifold_shap.surrogate.distillation import evaluate_teacher
 from manifold_shap.surrogate.perceptron import elements_to_bin
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import TrainingRows
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,
     center_of,
     centred,
+    seeded,
     squared_error,
+    train,
     training_options,
 )
 from manifold_shap.vae import VAEImputer

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
@@ -20,7 +19,7 @@ from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.training.rows import without_padding
 
-_NUMBERS, _TOKENS = (nn.Linear, nn.Conv1d, nn.Conv2d), (nn.Embedding, nn.EmbeddingBag)
+_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding)
 _INSTEAD = (
     "Name another layer, `layer=`, or give a module of your own instead, `network=module`, that "
     "makes outputs of `(x * mask, mask)`; the model may be a part of it."
@@ -48,7 +47,7 @@ class OwnNetwork(SurrogateNetwork):
     @classmethod
     def module_behind(cls, network: Any, model: Any) -> nn.Module:
         if isinstance(network, nn.Module):
-            return _checked(network, "network=module")
+            return network
         raise TypeError(
             "Expected `network` to be the torch module that the surrogate was made of but got "
             f"{type(network).__name__}; pass such a module, whatever its weights."
@@ -86,7 +85,7 @@ class AdaptedModel(SurrogateNetwork):
         returns: what it returns, see `Model`.
         space: settings of T, see `as_space`.
         layer: name of the layer that sees rows as they are, or flattened, in its first call: a
-            Linear, Conv1d, Conv2d, Embedding or EmbeddingBag; by default the first of the model.
+            Linear, Conv1d, Conv2d or Embedding; by default the first of the model.
 
     Raises:
         ValueError: the model has no such layer.
@@ -107,7 +106,7 @@ class AdaptedModel(SurrogateNetwork):
         dtype = torch.float32 if game.center is None else torch.float64
         self.module = copy.deepcopy(module).cpu().to(dtype).requires_grad_()
         name, first = _first_layer(self.module, layer)
-        self.of_tokens = isinstance(first, _TOKENS)
+        self.of_tokens = isinstance(first, nn.Embedding)
         self.absence, self.instead = AbsenceWeights(name, first), None
         if self.of_tokens:
             # What is absent must not be seen by other layers either: this token stands for it,
@@ -131,7 +130,7 @@ class AdaptedModel(SurrogateNetwork):
         if not isinstance(found, str | os.PathLike):
             found = predictor_of(found).model
         if isinstance(found, nn.Module):
-            return _checked(found, "network='model'")
+            return found
         raise TypeError(
             "Expected a torch module for network='model', which fine-tunes a copy of it, but got "
             f"{type(found).__name__}; choose another network."
@@ -181,7 +180,7 @@ class AbsenceWeights(nn.Module):
         super().__init__()
         self.name = name
         self.expected: tuple[Tensor, Tensor] | None = None
-        if isinstance(layer, _TOKENS):
+        if isinstance(layer, nn.Embedding):
             self.vector = nn.Parameter(layer.weight.detach().mean(0))
         else:
             self.of_absence = _without_weight(layer)
@@ -207,11 +206,9 @@ class AbsenceWeights(nn.Module):
         if self.expected is None:
             return None
         (rows, absent), self.expected = self.expected, None
-        given = dict(zip(("input", "offsets", "per_sample_weights"), args, strict=False)) | kwargs
-        inputs = given["input"]
-        flat = isinstance(layer, nn.EmbeddingBag) and inputs.ndim == 1
-        sees = inputs.numel() == rows.numel() and (flat or _sees(inputs, rows))
-        if sees and isinstance(layer, _TOKENS) and not torch.compiler.is_exporting():
+        inputs = args[0] if args else kwargs["input"]
+        sees = inputs.numel() == rows.numel() and _sees(inputs, rows)
+        if sees and isinstance(layer, nn.Embedding) and not torch.compiler.is_exporting():
             sees = torch.equal(inputs.flatten(), rows.flatten())
         if not sees:
             raise ValueError(
@@ -220,20 +217,8 @@ class AbsenceWeights(nn.Module):
         absent = absent.reshape(inputs.shape).to(found.dtype)
         if isinstance(layer, nn.Embedding):
             return found + absent[..., None] * (self.vector - found)
-        if not isinstance(layer, nn.EmbeddingBag):
-            # Without the hooks that a user's layer may have.
-            return found + self.of_absence.forward(absent)
-        # A bag of embeddings is made again, with one more token, the absent one.
-        tokens = torch.where(absent > 0, layer.num_embeddings, inputs)
-        return F.embedding_bag(
-            tokens,
-            torch.cat((layer.weight, self.vector[None])),
-            given.get("offsets"),
-            mode=layer.mode,
-            per_sample_weights=given.get("per_sample_weights"),
-            include_last_offset=layer.include_last_offset,
-            padding_idx=layer.padding_idx,
-        )
+        # Without the hooks that a user's layer may have.
+        return found + self.of_absence.forward(absent)
 
     def _told(self, what: str) -> str:
         return (
@@ -245,15 +230,13 @@ class AbsenceWeights(nn.Module):
 
 def _first_layer(module: nn.Module, name: str | None) -> tuple[str, Any]:
     """The layer of this name, or the first that may see rows."""
-    layers = {
-        own: each for own, each in module.named_modules() if isinstance(each, (*_NUMBERS, *_TOKENS))
-    }
+    layers = {own: each for own, each in module.named_modules() if isinstance(each, _LAYERS)}
     name = next(iter(layers), None) if name is None else name
     if name is None or name not in layers:
         what = f"has no {name!r} among {shown(layers)}" if layers else "has none"
         raise ValueError(
-            "Expected a model for network='model' with a Linear, Conv1d, Conv2d, Embedding or "
-            f"EmbeddingBag, to give it weights for absent elements, but {type(module).__name__} "
+            "Expected a model for network='model' with a Linear, Conv1d, Conv2d or Embedding, "
+            f"to give it weights for absent elements, but {type(module).__name__} "
             f"{what}. {_INSTEAD}"
         )
     return name, layers[name]
@@ -275,23 +258,3 @@ def _without_weight(layer: Any) -> nn.Module:
     other.weight = nn.Parameter(torch.zeros_like(layer.weight))
     other.register_parameter("bias", None)
     return other
-
-
-def _checked(module: nn.Module, what: str) -> nn.Module:
-    """The module, where its weights can be trained.
-
-    Raises:
-        TypeError: it is scripted, traced, exported or quantised.
-    """
-    made = "a scripted or traced" if isinstance(module, torch.jit.ScriptModule) else ""
-    if isinstance(module, torch.fx.GraphModule):
-        made = "an exported"
-    if any(not isinstance(w, Tensor) or w.is_quantized for w in module.state_dict().values()):
-        made = "a quantised"
-    if made:
-        raise TypeError(
-            f"Expected a torch module that can be trained for {what} but got {made} one "
-            f"({type(module).__name__}); pass the module that it was made of, or choose another "
-            "network, such as 'mlp' or 'conv'."
-        )
-    return module

@@ -19,12 +19,11 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_finite, check_number, check_whole
+from manifold_shap._checks import check_finite
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
-from manifold_shap.training.rows import column_groups
 from manifold_shap.training.task import centred
 from manifold_shap.values import GroupedValue, ImputedValue, ValueFunction
 
@@ -92,39 +91,6 @@ class TeacherTargets:
         outputs = self.outputs[rows, None].expand(-1, 2, -1).to(device)
         rows = self.x[rows].to(device)
         return torch.cat((x, rows)), torch.cat((mask, own)), torch.cat((target, outputs))
-
-
-def check_teacher(teacher: Any, pairs: Any, share: Any) -> None:
-    """Raise TypeError or ValueError unless this is a value function, and the numbers in range."""
-    if not isinstance(teacher, ValueFunction):
-        raise TypeError(
-            "Expected `teacher` to be a value function, such as one of `imputed_value`, but got "
-            f"{type(teacher).__name__}."
-        )
-    check_whole("teacher_pairs", pairs, least=2)
-    check_number("teacher_share", share, above=0, high=1)
-
-
-def with_groups(
-    teacher: ValueFunction, players: Players | Mapping[str, Any] | None
-) -> tuple[ValueFunction, Players | Mapping[str, Any] | None]:
-    """A teacher and the surrogate's players; of groups of columns a teacher of single ones, too.
-
-    Raises:
-        TypeError, ValueError: groups that are none of the teacher's columns.
-    """
-    if players is None:
-        return teacher, teacher.players
-    schema, theirs = teacher.schema, teacher.players
-    if schema is None or not isinstance(players, Mapping):
-        return teacher, players
-    if theirs.same_as(column_groups({}, schema)):
-        grouped = teacher.grouped(players)
-        return grouped, grouped.players
-    wanted = column_groups(players, schema)
-    owners, known = ([p.names[k] for k in p.index.flatten().tolist()] for p in (wanted, theirs))
-    # Players in another order are the same.
-    return teacher, theirs if owners == known else wanted
 
 
 def check_same_game(

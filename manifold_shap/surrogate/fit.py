@@ -1,43 +1,61 @@
-"""Trains a surrogate: from a model and unlabelled rows to a value function."""
+"""Trains a surrogate: from a model and unlabelled rows, or from labels, to a value function."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from manifold_shap._stored import sample_of, stored, with_extremes
+from manifold_shap._checks import check_number, check_whole
+from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.io.files import save_checkpoint
+from manifold_shap.laws import laws_for
 from manifold_shap.models import Model, as_model, whole_dtype
+from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
-from manifold_shap.spaces import LogRatios, OutputSpace, as_space
+from manifold_shap.spaces import LogRatios, OutputSpace, Probability, as_space
 from manifold_shap.surrogate.distillation import (
     TeacherTargets,
     check_same_game,
-    check_teacher,
     disagreement,
     evaluate_teacher,
     rows_to_teach,
-    with_groups,
 )
+from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.kinds import (
     KINDS,
     check_network,
     kind_of,
+    make_network,
     network_settings,
     warn_if_blind,
 )
-from manifold_shap.surrogate.targets import training_targets
-from manifold_shap.surrogate.task import SurrogateOptions, SurrogateTask
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import seeded, train
-from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import center_of, centred, load_task, training_options
-from manifold_shap.values import ValueFunction, codebook_behind, model_for, reference_space
+from manifold_shap.training.rows import TrainingRows, training_rows
+from manifold_shap.training.task import (
+    Task,
+    TrainingOptions,
+    center_of,
+    centred,
+    load_task,
+    seeded,
+    squared_error,
+    train,
+    training_options,
+)
+from manifold_shap.values import (
+    ValueFunction,
+    codebook_behind,
+    model_for,
+    reference_outputs,
+    reference_space,
+)
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
@@ -48,6 +66,128 @@ OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vo
 
 # The file of a teacher's values, beside the checkpoints.
 _TARGETS = "teacher.ckpt"
+
+# Training rows that are stored, to recognise the model of the training: half of them spread over
+# all rows, half where the model is closest to its mean, since there trained models differ most.
+_PROBE_ROWS = 32
+# Share of padded rows that meet the empty coalition in a step.
+_EMPTY_SHARE = 1 / 16
+
+
+class SurrogateOptions(TrainingOptions, total=False):
+    """Options of a surrogate's network, and of its training.
+
+    Attributes:
+        hidden: widths of the layers of a perceptron, by default 512 and 512; channels of the layers
+            of a convolutional network, see `Convolution`; widths of those of a transformer, by
+            default 128, 128 and 128.
+        activation: `relu`, `gelu`, `silu` or `elu`; by default `gelu` for transformers, else
+            `relu`.
+        patch: of a transformer, the side of a patch or the length of a segment; by default such
+            that a row has at most 64.
+        vocabulary: how many tokens there are for a transformer of tokens, numbered from 0; by
+            default those up to the largest in the rows of the training. Rows with others are
+            refused, so give that of the model.
+        layer: of network="model", the name of the layer that sees rows as they are, see
+            `AdaptedModel`; by default the first Linear, Conv1d, Conv2d or Embedding.
+        blocks: share of the coalitions in training that are blocks of neighbours, rather than
+            scattered players, see `laws_for`: for superpixels, words and other groups of the
+            players. By default a half where players have neighbours, and none for a perceptron.
+    """
+
+    hidden: Sequence[int] | None
+    activation: str | None
+    patch: int | None
+    vocabulary: int | None
+    layer: str | None
+    blocks: float | None
+
+
+class SurrogateTask(Task):
+    """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
+
+    Batches are `(x, T(f(x)))`, with x as the network sees it. Every row meets an antithetic pair of
+    coalitions per step, see `laws_for`. Off the simplex errors are in standard deviations of the
+    target, the root mean square of those of its outputs.
+
+    Settings: `event`, the shape of one input row; `index`, the player that owns each of its
+    flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
+    None; the names of `players` and `outputs`; `space`, the settings of the output space, see
+    `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
+    `schema` of the rows, as plain data, or None; `network`, see `make_network`; the share of
+    `blocks` among the coalitions, None for the network's usual one; `padding`, that of the players;
+    `center`, what was subtracted from the targets, see `center_of`; `teacher`, None or the `share`
+    of a batch that it teaches and what else tells it from others;
+    and the options of the training.
+
+    Attributes:
+        surrogate: the network.
+        teacher_targets: values of a teacher that take the place of a share of every training batch.
+
+    Args:
+        settings: those.
+        module: what the network is made of, where it is the user's own or the model itself.
+    """
+
+    kind = "surrogate"
+    base: Tensor
+    probe: Tensor
+    probe_outputs: Tensor
+    extent: Tensor
+
+    def __init__(self, settings: Mapping[str, Any], module: nn.Module | None = None) -> None:
+        super().__init__(settings)
+        own, outputs = self.settings, len(self.settings["outputs"])
+        on_simplex = as_space(**own["space"]).on_simplex
+        game = GameShape(*self.inputs, outputs, on_simplex, own["padding"], own.get("center"))
+        self.surrogate = make_network(own["network"], game, module)
+        self.register_buffer("base", torch.zeros(outputs))
+        self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
+        self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
+        self.register_buffer("extent", torch.zeros(2, *game.event))
+        share = self.surrogate.blocks if own["blocks"] is None else own["blocks"]
+        self.law = laws_for(self.players, blocks=share)
+        self.teacher_targets: TeacherTargets | None = None
+
+    @torch.no_grad()
+    def describe(self, x: Tensor | StoredRows, seen: Tensor | StoredRows, target: Tensor) -> None:
+        """Take scales, v(∅) and rows to recognise the model by from training rows and targets.
+
+        Args:
+            x: rows, of which those in a file are described by some that stand for all.
+            seen: the same, as the network sees them.
+            target: T(f(x)).
+        """
+        self.surrogate.standardise(with_extremes(seen), target)
+        self.base.copy_(target.mean(0))
+        if (known := Seen.of(seen)) is not None:
+            self.extent.copy_(torch.stack(known))
+        half = _PROBE_ROWS // 2
+        spread = torch.arange(half) * len(x) // half
+        undecided = (target - target.mean(0)).square().sum(1).argsort()
+        rows = torch.cat((spread, undecided[torch.arange(half) % len(x)]))
+        self.probe.copy_(x[rows])
+        self.probe_outputs.copy_(target[rows])
+
+    def loss(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        x, target = batch
+        known = self.teacher_targets if self.training else None
+        count = round(self.settings["teacher"]["share"] * len(x)) if known else 0
+        sampled = known.sample(count, generator) if known else None
+        x, targets = x[count:], target[count:, None].expand(-1, 2, -1)
+        padded = self.settings["padding"] is not None
+        counts = self.surrogate.game.players.owned(x).sum(1) if padded else None
+        mask = self.law.sample_antithetic((len(x),), generator, counts)
+        if padded:
+            # v(∅) of padded rows, which depends on their length, is learned, too.
+            number = torch.rand((len(x), 1), generator=generator, device=mask.device)
+            mask[:, 0] &= number > _EMPTY_SHARE
+        if sampled is not None:
+            x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
+        scale = None if self.surrogate.game.on_simplex else self.surrogate.target_scale
+        return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
 
 
 @torch.inference_mode(False)
@@ -79,8 +219,7 @@ def fit_surrogate(
         output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
-            element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`,
-            which a teacher of single columns then has, too.
+            element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`.
         schema: columns of the table behind `x_train`, or the codebook whose codes its rows are;
             stored with the surrogate. By default that of the teacher or of a `Model`, and a new
             codebook for a frame.
@@ -107,10 +246,7 @@ def fit_surrogate(
             than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_share: share of every batch that comes from them.
         options: of the network and the training, see `SurrogateOptions`. `directory` keeps the
-            teacher's values, too, in `teacher.ckpt`, and T(f(x)) of a data set in `targets.ckpt`.
-            The latter are taken for those of the same data set and model by the number of rows, by
-            64 rows spread over them, and by the model's outputs of these 64, no others: after a
-            change that these may not show, name another directory.
+            teacher's values, too, in `teacher.ckpt`.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.
@@ -131,8 +267,15 @@ def fit_surrogate(
     chosen = training_options(fit_surrogate, options, **OF_NETWORK, blocks=None)
     of_network = {name: chosen.pop(name) for name in OF_NETWORK}
     if teacher is not None:
-        check_teacher(teacher, teacher_pairs, teacher_share)
-        (teacher, players), schema = with_groups(teacher, players), schema or teacher.schema
+        if not isinstance(teacher, ValueFunction):
+            raise TypeError(
+                "Expected `teacher` to be a value function, such as one of `imputed_value`, but "
+                f"got {type(teacher).__name__}."
+            )
+        check_whole("teacher_pairs", teacher_pairs, least=2)
+        check_number("teacher_share", teacher_share, above=0, high=1)
+        players = teacher.players if players is None else players
+        schema = schema or teacher.schema
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     rows = training_rows(x_train, x_validation, chosen["seed"], players, schema)
@@ -142,7 +285,9 @@ def fit_surrogate(
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:
         space = teacher.space if type(teacher.space) is type(space) else space
     space = reference_space(wrapped, space, rows.train)
-    target, held_out = training_targets(wrapped, space, rows, chosen["directory"])
+    target = reference_outputs(wrapped, space, rows.train)
+    parts = rows.validation.split(len(rows.validation))
+    held_out = torch.cat([space(wrapped(part, scale=space.takes)) for part in parts])
     whole, described = sample_of(rows.train), [*map(with_extremes, (seen, seen_validation))]
     settings = {
         **rows.settings,
@@ -201,6 +346,58 @@ def _teacher_targets(
         values = {"kind": "teacher", "target": found.target, "seconds": found.seconds}
         save_checkpoint(Path(directory, _TARGETS), {**task.checkpoint(), **values})
     return found
+
+
+@torch.inference_mode(False)
+def fit_label_surrogate(
+    rows: TrainingRows,
+    labels: Int64[Tensor, " rows"],
+    classes: Sequence[str],
+    network: str = "mlp",
+    **options: Any,
+) -> SurrogateValue:
+    """Learn the distribution of labels given some of a row, h(x_S) = P(Y | X_S = x_S).
+
+    As `fit_surrogate`, with labels in place of a model's outputs: their conditional probabilities
+    are what minimises the squared error. The value function explains data, and no model: its v(N)
+    is the network's own.
+
+    Args:
+        rows: those in `train` are learned from, a tenth of them held out for early stopping.
+        labels: positions among the classes.
+        classes: their names.
+        network: "mlp", "conv" or "transformer".
+        options: see `SurrogateOptions`.
+    """
+    chosen = training_options(fit_label_surrogate, options, **OF_NETWORK, blocks=None)
+    of_network = {name: chosen.pop(name) for name in OF_NETWORK}
+    seen, _ = rows.encoded
+    target, space = F.one_hot(labels, len(classes)).float(), Probability()
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(chosen["seed"]))
+    count = max(1, round(0.1 * len(order)))
+    held_out, own = order[:count], order[count:]
+    few, share = rows.train[:2], target.mean(0)
+    start = as_model(lambda x: share.expand(len(x), -1), few, classes, "probabilities")
+    settings = {
+        **rows.settings,
+        "outputs": list(classes),
+        "space": space.settings,
+        "dtype": None,
+        "network": network_settings(network, of_network, [seen, seen], start, space),
+        "teacher": None,
+    }
+    with seeded(chosen["seed"]):
+        task = SurrogateTask({**settings, **chosen})
+    task.describe(rows.train[own], seen[own], target[own])
+    train(task, (seen[own], target[own]), (seen[held_out], target[held_out]), chosen)
+
+    def whole(x: Tensor) -> Float[Tensor, "batch classes"]:
+        every = torch.ones(len(x), 1, len(rows.players), dtype=torch.bool, device=x.device)
+        with evaluated(task.surrogate):
+            return task.surrogate(encoded(x, rows.schema), every)[:, 0]
+
+    model = as_model(whole, few, classes, "probabilities")
+    return surrogate_value(task, model, rows.schema)
 
 
 def load_surrogate(

@@ -39,8 +39,6 @@ def kind_of(network: Any) -> str:
     """
     if isinstance(network, nn.Module):
         return "own"
-    if isinstance(network, str):
-        return check_choice("network", network, NAMED)
     return check_choice("network", network, NAMED, "or pass a torch module of rows and masks")
 
 

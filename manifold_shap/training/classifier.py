@@ -17,7 +17,6 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.surrogate.transformer import tokens_in
 from manifold_shap.tables.rows import EncodedRows, codebook_of
-from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.networks import make_network
 from manifold_shap.training.rows import seen_rows
 from manifold_shap.training.task import (
@@ -25,6 +24,8 @@ from manifold_shap.training.task import (
     Task,
     TrainingOptions,
     load_task,
+    seeded,
+    train,
     training_options,
 )
 

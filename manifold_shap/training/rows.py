@@ -171,11 +171,10 @@ def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
 def _players(players: Any, shape: torch.Size, schema: "Schema | Codebook | None") -> Players:
     """The players given, or those of the schema, or the elements of a row."""
     if not isinstance(players, Players | None):
-        hint = "name columns of numbers by `Players.of_elements((columns,), names)`"
-        if isinstance(players, Mapping):
-            hint = "groups of columns by name are for a frame, or `ms.Codebook.fit(frame, players)`"
         raise TypeError(
-            f"Expected `players` to be a Players but got {type(players).__name__}; {hint}."
+            "Expected `players` to be a Players or, with a frame or a codebook, groups of columns "
+            f"by name, but got {type(players).__name__}; name columns of numbers by "
+            "`Players.of_elements((columns,), names)`."
         )
     if players is not None and players.by_row and players.padding is None:
         raise ValueError(

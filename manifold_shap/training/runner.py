@@ -1,14 +1,20 @@
-"""Runs a training with Lightning: checkpoints, early stopping, averaged weights, resumption."""
+"""Runs a training with Lightning: its steps, checkpoints, early stopping, averages, resumption."""
 
+import logging
+import math
+import multiprocessing
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import lightning as L
+import numpy as np
+import torch
+from jaxtyping import Float
 from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
@@ -17,16 +23,27 @@ from lightning.pytorch.callbacks import (
     ModelCheckpoint,
     WeightAveraging,
 )
+from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
+from torch.utils.data import DataLoader
+from tqdm import tqdm
 
-from manifold_shap._messages import shown
+from manifold_shap._messages import UnfitError, shown
 from manifold_shap._progress import progress_bar
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
-from manifold_shap.training.batches import Parts
-from manifold_shap.training.shell import LOGGERS, Batches, Shell, silence
-from manifold_shap.training.task import Task
+from manifold_shap.training.batches import IndexBatches, Parts, loader
+from manifold_shap.training.task import SCHEDULES, Task
 
 _PRECISIONS = ("32-true", "64-true", "bf16-mixed", "16-mixed")
+
+# Steps between checks of the training loss, and between updates of a progress bar: on an
+# accelerator each waits for its step.
+_EVERY = 20
+
+# An epoch ends with a validation: after every few batches it would cost more than the training.
+_LEAST_BATCHES = 100
+
+LOGGERS = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
 
 
 def fit(
@@ -162,3 +179,181 @@ def _stopped_early(checkpoint: Mapping[str, Any]) -> bool:
 def _average(decay: float, *lists: Any) -> None:
     """One step of a moving average; other processes take it by its name."""
     get_ema_multi_avg_fn(decay)(*lists)
+
+
+def silence() -> None:
+    """Silence Lightning's advertisements and the warnings that do not apply here."""
+    for logger in LOGGERS:
+        logger.setLevel(logging.WARNING)
+    # Batches are gathered from memory: worker processes would only slow them down.
+    warnings.filterwarnings("ignore", ".*does not have many workers.*")
+    warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
+    # Lightning 2.6 still uses a check that torch 2.10 deprecated.
+    warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
+
+
+class Shell(L.LightningModule):
+    """Gives a task the steps, the optimiser and the random numbers that all trainings share.
+
+    What a loss draws is a function of the seed and the step, so that a training that was
+    interrupted and resumed draws the same. In validation it is a function of the seed and the
+    batch: every epoch draws the same.
+
+    Of several processes each draws numbers of its own, the first those of a training on one device.
+
+    Args:
+        task: what to train.
+        started: when the training would have begun had it never been interrupted.
+        progress: whether a training of more than two seconds shows a bar over all of its steps.
+    """
+
+    # Of the class until a training starts: averaged weights are those of a copy of the shell.
+    bar = tqdm(disable=True)
+
+    def __init__(self, task: Task, started: float = 0.0, progress: bool | None = False) -> None:
+        super().__init__()
+        self.task, self.started, self.progress = task, started, progress
+        self._losses: list[Tensor] = []
+
+    def setup(self, stage: str) -> None:
+        if multiprocessing.parent_process() is not None:
+            silence()
+
+    def on_train_start(self) -> None:
+        steps, done = int(self.trainer.estimated_stepping_batches), self.global_step
+        progress = self.progress if self.trainer.is_global_zero else False
+        self.bar = progress_bar(progress, steps, self.task.kind, "step", initial=done)
+
+    def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
+        loss = self._loss(batch, self.global_step).mean()
+        own, every = _counts(self.trainer.train_dataloader, batch_idx)
+        # Lightning takes the mean over processes; their parts of a batch may differ by a row.
+        loss = loss * (own * self.trainer.world_size / every)
+        if batch_idx % _EVERY == 0:
+            found = self._finite(self.trainer.strategy.reduce(loss.detach()), "training")
+            for logger in self.loggers:
+                logger.log_metrics({"training": found}, self.global_step)
+        return loss
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        if self.global_step % _EVERY == 0:
+            self.bar.update(self.global_step - self.bar.n)
+
+    def on_train_end(self) -> None:
+        self.bar.update(self.global_step - self.bar.n)
+
+    def on_validation_epoch_start(self) -> None:
+        self._losses = []
+
+    def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
+        # No training step has a negative number.
+        losses = self._loss(batch, -1 - batch_idx)
+        own, _ = _counts(self.trainer.val_dataloaders, batch_idx)
+        self._losses.append(losses[:own])
+
+    def on_validation_epoch_end(self) -> None:
+        losses = torch.cat(self._losses)
+        mean = losses.mean() if len(losses) else losses.new_zeros(())
+        strategy = self.trainer.strategy
+        every = strategy.reduce(torch.tensor(len(losses), device=self.device), reduce_op="sum")
+        validation = strategy.reduce(mean * (len(losses) / every), reduce_op="sum")
+        self._finite(validation, "validation")
+        self.log("validation", validation, sync_dist=True)
+        shown = {"epoch": self.current_epoch + 1, "validation": f"{validation:.4g}"}
+        self.bar.set_postfix(shown, refresh=False)
+
+    def configure_optimizers(self) -> Any:
+        """AdamW, with the learning rate scheduled over all steps."""
+        own = self.task.settings
+        rate, decay = own["learning_rate"], own["weight_decay"]
+        optimizer = torch.optim.AdamW(self.parameters(), rate, weight_decay=decay, fused=True)
+        steps = int(self.trainer.estimated_stepping_batches)
+        scheduler = SCHEDULES[own["schedule"]](optimizer, rate, steps)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Record what `load_task` reads, the validation loss, and the time it took."""
+        checkpoint["kind"] = self.task.kind
+        checkpoint["hyper_parameters"] = self.task.settings
+        checkpoint["validation"] = float(self.trainer.callback_metrics["validation"])
+        checkpoint["seconds"] = time.perf_counter() - self.started
+        _rename(checkpoint, lambda name: name.removeprefix("task."))
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        _rename(checkpoint, lambda name: f"task.{name}")
+
+    def _loss(self, batch: tuple[Tensor, ...], step: int) -> Float[Tensor, " batch"]:
+        generator = self._generator(step)
+        # Layers of a user's module may draw from torch's own generators, as dropout does.
+        kind, seed = self.device.type, generator.initial_seed()
+        # Told the kind of device, torch need not look for those that there are.
+        with torch.random.fork_rng([self.device] if kind == "cuda" else [], device_type="cuda"):
+            # `torch.manual_seed` would note who has called it for each kind of device that is not
+            # in use: a millisecond of every step, and memory that is never given back.
+            torch.default_generator.manual_seed(seed)
+            if kind != "cpu":
+                torch.get_device_module(kind).manual_seed(seed)
+            return self.task.loss(batch, generator)
+
+    def _generator(self, step: int) -> torch.Generator:
+        seed = (self.task.settings["seed"] * 1_000_003 + step) % 2**63
+        if self.global_rank:
+            seed = int(np.random.SeedSequence([seed, self.global_rank]).generate_state(1)[0])
+        return torch.Generator(self.device).manual_seed(seed)
+
+    def _finite(self, loss: Tensor, part: str) -> float:
+        found = loss.item()
+        if not math.isfinite(found):
+            rate = self.task.settings["learning_rate"]
+            raise UnfitError(
+                f"Expected a finite {part} loss of the {self.task.kind} but it is {found} in step "
+                f"{self.global_step}: the training diverged, and nothing of it counts as finished. "
+                f"Choose a smaller `learning_rate` (it is {rate:g}), or clip gradients by "
+                "trainer={'gradient_clip_val': 1.0}."
+            )
+        return found
+
+
+def _counts(batches: Any, number: int) -> tuple[int, int]:
+    sampler: IndexBatches = batches.sampler
+    return sampler.counts(number)
+
+
+def _rename(checkpoint: dict[str, Any], name_of: Callable[[str], str]) -> None:
+    """Rename the weights of a checkpoint: in a file they are those of the task."""
+    for part in {"state_dict", "current_model_state"} & checkpoint.keys():
+        checkpoint[part] = {name_of(name): weight for name, weight in checkpoint[part].items()}
+
+
+class Batches(L.LightningDataModule):
+    """Batches of a training and of its validation, of which every process has its part.
+
+    Args:
+        rows, validation: see `train`.
+        size: rows of a batch, those of all processes together.
+        seed: of their order.
+    """
+
+    def __init__(self, rows: Parts, validation: Parts, size: int, seed: int) -> None:
+        super().__init__()
+        self.rows, self.validation, self.size, self.seed = rows, validation, size, seed
+
+    def train_dataloader(self) -> DataLoader:
+        length = max(len(self.rows[0]), _LEAST_BATCHES * self.size)
+        batches = self._loader(self.rows, self.size, shuffle=True, rows_per_epoch=length)
+        assert self.trainer is not None
+        # Worker processes begin an epoch before Lightning says which.
+        sampler: Any = batches.sampler
+        sampler.set_epoch(self.trainer.current_epoch)
+        return batches
+
+    def val_dataloader(self) -> DataLoader:
+        return self._loader(self.validation, max(self.size, 1024))
+
+    def _loader(self, parts: Parts, size: int, **order: Any) -> DataLoader:
+        assert self.trainer is not None
+        rank, ranks = self.trainer.global_rank, self.trainer.world_size
+        return loader(*parts, batch_size=size, seed=self.seed, rank=rank, ranks=ranks, **order)

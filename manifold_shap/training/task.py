@@ -1,9 +1,11 @@
-"""Defines what a training consists of: a loss, an optimiser, and options with their defaults."""
+"""Trains a task: a network and its loss, with options that all trainings share."""
 
 import inspect
 import json
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -12,12 +14,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
-from manifold_shap._checks import check_known, check_number, check_seed, check_whole
-from manifold_shap._messages import check_choice, check_text
+from manifold_shap._checks import check_known, check_seed, check_whole
+from manifold_shap._messages import check_choice
 from manifold_shap._stored import StoredRows
 from manifold_shap.io.files import digest, load_checkpoint
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.training.batches import Parts
 
 # Learning rate schedules over all steps, by name.
 SCHEDULES: Mapping[str, Callable[[torch.optim.Optimizer, float, int], lr_scheduler.LRScheduler]] = {
@@ -118,19 +121,11 @@ def training_options(
     ]
     check_known(given, (*own, *known), f"options of `{fit.__name__}`")
     chosen = {**known, **given}
-    chosen["learning_rate"] = check_number("learning_rate", chosen["learning_rate"], above=0)
-    chosen["weight_decay"] = check_number("weight_decay", chosen["weight_decay"], low=0)
+    # What AdamW, Lightning and pathlib refuse themselves is left to them.
     for name in ("batch_size", "max_epochs"):
         chosen[name] = check_whole(name, chosen[name])
     chosen["schedule"] = check_choice("schedule", chosen["schedule"], tuple(SCHEDULES))
     chosen["seed"] = check_seed(chosen["seed"])
-    if chosen["patience"] is not None:
-        chosen["patience"] = check_whole("patience", chosen["patience"])
-    if chosen["directory"] is not None:
-        check_text("directory", chosen["directory"])
-    if chosen["weight_averaging"] is not None:
-        decay = check_number("weight_averaging", chosen["weight_averaging"], low=0, below=1)
-        chosen["weight_averaging"] = decay
     if not isinstance(chosen["trainer"], Mapping | None):
         raise TypeError(
             "Expected `trainer` to be a dict of arguments of `lightning.Trainer`, such as "
@@ -280,7 +275,6 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 def load_task(
     path: str | Path,
     of: type[AnyTask],
-    name: str | None = None,
     more: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None,
 ) -> tuple[AnyTask, dict[str, Any]]:
     """The task of which a training wrote this checkpoint; no code in the file is run.
@@ -288,7 +282,6 @@ def load_task(
     Args:
         path: the checkpoint.
         of: the class of the task.
-        name: what errors call it; by default its kind.
         more: says by the settings which arguments the class takes besides them.
 
     Returns:
@@ -307,10 +300,68 @@ def load_task(
     except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(
-            f"Expected the {name or of.kind} in {path} to be complete but it does not fit together "
+            f"Expected the {of.kind} in {path} to be complete but it does not fit together "
             f"({reason}); train it again."
         ) from error
     return task, checkpoint
+
+
+def train(
+    task: Task,
+    rows: Parts,
+    validation: Parts,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Train a task until the last epoch, or until the validation loss no longer falls.
+
+    After every epoch `best.ckpt` and `last.ckpt` are written. Where there is a `last.ckpt` of the
+    same training, it is continued, with the same result as without the interruption.
+
+    On several devices a step is on `batch_size` rows of all of them together, the same rows as on
+    one; what the loss draws differs between them. Lightning starts the processes (`ddp_spawn`), or
+    `torchrun` and the like do; then each of them has to call this, and ends with the same weights.
+
+    Args:
+        task: what to train; it ends on the CPU, with the weights that were kept.
+        rows: tensors with one common first axis, or `StoredRows`; a batch is a tuple with a part
+            of each.
+        validation: the same, held out.
+        options: see `training_options`.
+
+    Returns:
+        `epochs` and `train_seconds`, those before an interruption included, and `validation`, the
+        loss of the weights that were kept.
+
+    Raises:
+        ValueError: the loss is not finite; settings that Lightning or this machine refuses; the
+            directory holds another training.
+        OSError: no space for the checkpoints; the earlier ones stay.
+        KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in the directory.
+    """
+    from manifold_shap.training.runner import fit
+
+    if options["directory"] is not None:
+        task.recognise(*rows, *validation)
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(options["directory"] or scratch)
+        kept, epochs, seconds = fit(task, rows, validation, directory, options)
+    task.load_state_dict(kept["state_dict"])
+    task.eval().cpu()
+    return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generators, and restore their state afterwards.
+
+    >>> with seeded(0):
+    ...     first = torch.rand(2)
+    >>> with seeded(0):
+    ...     assert torch.equal(torch.rand(2), first)
+    """
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
 
 
 def squared_error(found: Tensor, target: Tensor, scale: Tensor | None) -> Tensor:

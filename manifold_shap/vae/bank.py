@@ -1,8 +1,7 @@
 """Holds the decoded codes of training rows and weighs them, coalition after coalition."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import partial, reduce
 
 import torch
 from jaxtyping import Float, Int64
@@ -28,46 +27,15 @@ _BLOCK_ACCELERATOR = 64
 _LARGEST_UPDATE = 0.25
 
 
-class Bank(nn.Module, ABC):
-    """Codes of training rows, which represent the prior p(z), and what they decode to.
-
-    Attributes:
-        weights: weights of codes to compute at a time on a CPU.
-    """
-
-    weights: int
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Number of codes."""
-
-    @abstractmethod
-    def __getitem__(self, codes: Int64[Tensor, " some"]) -> Product:
-        """p(x|z) of the codes with these numbers."""
-
-    @abstractmethod
-    def log_prob(
-        self, statistics: Float[Tensor, "pairs f"], out: Float[Tensor, "pairs codes"] | None = None
-    ) -> Float[Tensor, "pairs codes"]:
-        """log p(x_S|z) of all codes: statistics of present elements, zero elsewhere."""
-
-    @abstractmethod
-    def running(self) -> "Callable[[Float[Tensor, 'pairs f']], Float[Tensor, 'pairs codes']]":
-        """`log_prob` for a sequence of coalitions that differ in few players, part by part."""
-
-    @abstractmethod
-    def mean(
-        self, weights: Iterable[Float[Tensor, "some codes"]]
-    ) -> Float[Tensor, "pairs elements"]:
-        """Expected values of the elements under weights of the codes, which come in parts."""
-
-
-class Tabulated(Bank):
-    """A bank that keeps the coefficients of all of its codes.
+class Bank(nn.Module):
+    """Codes of training rows, which represent the prior p(z), and the coefficients of all of them.
 
     Args:
         likelihood: of the elements.
         table: coefficients; fastest where a code is a column in memory.
+
+    Attributes:
+        weights: weights of codes to compute at a time on a CPU.
     """
 
     # What an efficient matrix product takes.
@@ -83,15 +51,23 @@ class Tabulated(Bank):
         return len(self.table)
 
     def __getitem__(self, codes: Int64[Tensor, " some"]) -> Product:
+        """p(x|z) of the codes with these numbers."""
         return self.product(self.table[codes])
 
-    def log_prob(self, statistics: Tensor, out: Tensor | None = None) -> Tensor:
+    def log_prob(
+        self, statistics: Float[Tensor, "pairs f"], out: Float[Tensor, "pairs codes"] | None = None
+    ) -> Float[Tensor, "pairs codes"]:
+        """log p(x_S|z) of all codes: statistics of present elements, zero elsewhere."""
         return torch.mm(statistics, self.table.T, out=out)
 
-    def running(self) -> Callable[[Tensor], Tensor]:
+    def running(self) -> "Callable[[Float[Tensor, 'pairs f']], Float[Tensor, 'pairs codes']]":
+        """`log_prob` for a sequence of coalitions that differ in few players, part by part."""
         return RunningLikelihood(self.table)
 
-    def mean(self, weights: Iterable[Tensor]) -> Tensor:
+    def mean(
+        self, weights: Iterable[Float[Tensor, "some codes"]]
+    ) -> Float[Tensor, "pairs elements"]:
+        """Expected values of the elements under weights of the codes, which come in parts."""
         decoded = self.product(self.table).mean
         return torch.cat([some @ decoded for some in weights])
 
@@ -109,7 +85,7 @@ class Decoded(Bank):
     codes: Tensor
 
     def __init__(self, network: MaskedVAE, codes: Float[Tensor, "codes latent"]) -> None:
-        super().__init__()
+        super().__init__(network.likelihood, codes.new_zeros(0, 0))
         self.decode = network.decode
         self.most = max(1, _DECODED_ELEMENTS // len(network.owner_of_statistic))
         self.register_buffer("codes", codes, persistent=False)
@@ -130,14 +106,11 @@ class Decoded(Bank):
         return self.log_prob
 
     def mean(self, weights: Iterable[Tensor]) -> Tensor:
-        return torch.cat([self._mean(some) for some in weights])
-
-    def _mean(self, weights: Tensor) -> Tensor:
-        shares = weights.split(self.most, 1)
-        return sum(
-            (share @ codes.mean for share, codes in zip(shares, self._parts(), strict=True)),
-            start=torch.zeros((), device=weights.device),
-        )
+        means = []
+        for some in weights:
+            parts = zip(some.split(self.most, 1), self._parts(), strict=True)
+            means.append(reduce(torch.add, (share @ codes.mean for share, codes in parts)))
+        return torch.cat(means)
 
     def _parts(self) -> Iterator[Product]:
         return (self.decode(some) for some in self.codes.split(self.most))
@@ -185,7 +158,7 @@ def bank_of(
     columns, some = z.new_empty(width, len(z)), max(1, min(4096, _DECODED_ELEMENTS // width))
     for codes, place in zip(z.split(some), columns.split(some, 1), strict=True):
         place.copy_(network.decode(codes).eta.T)
-    return Tabulated(network.likelihood, columns.T), lengths
+    return Bank(network.likelihood, columns.T), lengths
 
 
 class RunningLikelihood:

@@ -41,7 +41,7 @@ def choose_families(
             among 0s in every row is a category.
 
     Raises:
-        ValueError: `continuous` is none of them, or the schema has another width.
+        ValueError: `continuous` is none of them.
 
     >>> choose_families(torch.tensor([[0.0, 1.5], [1.0, 2.5]]), continuous="normal")
     [['Bernoulli', [0]], ['Normal', [1], 0.05, False]]
@@ -71,11 +71,6 @@ def choose_families(
 
 
 def _kinds_by_schema(x: Float[Tensor, "rows elements"], schema: Schema) -> _Kinds:
-    if schema.width != x.shape[1]:
-        raise ValueError(
-            f"Expected rows of {schema.width} elements, as `schema` encodes them, but got "
-            f"{x.shape[1]}; encode the table by `schema.encode`."
-        )
     binary: list[int] = []
     categorical: list[list[int]] = []
     numbers: dict[int, int | None] = {}

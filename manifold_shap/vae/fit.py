@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known, check_number, check_whole
+from manifold_shap._checks import check_known, check_number
 from manifold_shap._messages import check_choice, check_flag
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.coalitions import SizeUniform
@@ -18,13 +18,19 @@ from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
 from manifold_shap.tables.schema import Schema
-from manifold_shap.training.loop import seeded, train
 from manifold_shap.training.rows import checked_rows, seen_rows, training_rows, without_padding
-from manifold_shap.training.task import Task, TrainingOptions, load_task, training_options
+from manifold_shap.training.task import (
+    Task,
+    TrainingOptions,
+    load_task,
+    seeded,
+    train,
+    training_options,
+)
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
-from manifold_shap.vae.networks import NETWORKS
+from manifold_shap.vae.networks import NETWORKS, usual_sizes
 from manifold_shap.values import ImputedValue, codebook_behind, imputed_value, model_for
 
 if TYPE_CHECKING:
@@ -208,7 +214,6 @@ def fit_imputer(
     }
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
     check_number("beta", chosen["beta"], low=0)
-    check_whole("components", chosen["components"])
     trained_for = posterior if check_flag("detach", chosen["detach"]) else "encoder"
     seed = chosen["seed"]
     schema = schema or codebook_behind(model)
@@ -219,8 +224,8 @@ def fit_imputer(
         model = model_for(model, rows.train[:64], as_space(output), rows.codebook)
     inputs = elements_of(rows.players, rows.schema)
     index = inputs.index.flatten().tolist()
-    kind = NETWORKS[check_choice("network", chosen["network"], tuple(NETWORKS))]
-    for name, usual in kind.sizes(len(index)).items():
+    network = check_choice("network", chosen["network"], tuple(NETWORKS))
+    for name, usual in usual_sizes(network, len(index)).items():
         chosen[name] = usual if chosen[name] is None else chosen[name]
     binning = {name: chosen[name] for name in ("continuous", "bins", "least_scale")}
     settings = {
@@ -274,7 +279,7 @@ def load_imputer(
     'bank'
     """
     check_known(settings, DRAWN_BY, "settings of `load_imputer`")
-    task, checkpoint = load_task(path, VAETask, "imputer")
+    task, checkpoint = load_task(path, VAETask)
     schema = codebook or schema_from(task.settings["schema"])
     codebook = codebook_of(schema)
     rows = checked_rows(rows_of(stored(reference, "reference"), schema), task.players, "reference")

@@ -30,7 +30,7 @@ from manifold_shap.imputers.base import (
 )
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
-from manifold_shap.vae.bank import Bank, Tabulated, bank_of
+from manifold_shap.vae.bank import Bank, bank_of
 from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
 
@@ -121,7 +121,7 @@ class VAEImputer(Imputer):
         self.seed = check_seed(seed)
         self.proposals = _PROPOSALS if importance else 1
         nothing = torch.zeros(0, len(network.owner_of_statistic))
-        self.bank, lengths = Tabulated(network.likelihood, nothing), torch.zeros(0)
+        self.bank, lengths = Bank(network.likelihood, nothing), torch.zeros(0)
         if posterior == "bank":
             rows = reference if isinstance(reference, StoredRows) else self.reference
             self.bank, lengths = bank_of(network, rows, bank_size, seed)

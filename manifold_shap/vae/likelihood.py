@@ -1,19 +1,353 @@
 """Defines products of per-element distributions: log p(x_S|z) of any S is a matrix product.
 
-Every family of `distributions` is exponential: log p(x_e | z) = Σ_f t_f(x_e) η_f(z). So
-log p(x_S | z) is the statistics t of x, those outside S set to zero, times the coefficients η of z:
-one matrix product serves thousands of coalitions and thousands of codes.
+Every family here is exponential: log p(x_e | z) = Σ_f t_f(x_e) η_f(z), the normaliser being the
+coefficient of t = 1. So log p(x_S | z) is the statistics t of x, those outside S set to zero, times
+the coefficients η of z: one matrix product serves thousands of coalitions and thousands of codes.
 """
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from manifold_shap.vae.distributions import Family, family_of
+from manifold_shap._random import to_normal
+
+# Values kept of each quantile bin, evenly spaced in rank.
+_KEPT = 32
+
+
+class Family(nn.Module, ABC):
+    """An exponential family for some elements of a row.
+
+    Args:
+        elements: which of the flattened row's elements.
+        parameters, statistics, features: of each element; a network gives the parameters, and
+            features are inputs of an encoder.
+
+    Attributes:
+        parameter_of, statistic_of, feature_of: the element that each of them belongs to.
+    """
+
+    elements: Tensor
+
+    def __init__(
+        self, elements: Sequence[int], parameters: int = 1, statistics: int = 1, features: int = 1
+    ) -> None:
+        super().__init__()
+        self._constant("elements", elements)
+        # No buffers: a training copies each of these in every step.
+        self.parameter_of = [*elements] * parameters
+        self.statistic_of = [*elements] * statistics
+        self.feature_of = [*elements] * features
+        # A range of elements is a view of the row; others are gathered.
+        first = min(elements, default=0)
+        in_range = list(elements) == list(range(first, first + len(elements)))
+        self._range = slice(first, first + len(elements)) if in_range else None
+
+    def own(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch own"]:
+        """The elements of this family."""
+        return x[..., self.elements if self._range is None else self._range]
+
+    def put(self, own: Float[Tensor, "*batch own"], x: Float[Tensor, "*batch elements"]) -> None:
+        """Make these the elements of this family in `x`."""
+        x[..., self.elements if self._range is None else self._range] = own
+
+    def _constant(self, name: str, numbers: Sequence[int] | Sequence[float]) -> None:
+        self.register_buffer(name, torch.tensor(list(numbers)), persistent=False)
+
+    def describe(self, x: Float[Tensor, "rows elements"]) -> None:
+        """Take units and values from training rows."""
+
+    def features(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch features"]:
+        """Inputs of an encoder for these elements."""
+        return self.own(x)
+
+    @abstractmethod
+    def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
+        """t(x)."""
+
+    @abstractmethod
+    def coefficients(self, raw: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch f"]:
+        """η, from the parameters that a network gives."""
+
+    @abstractmethod
+    def inverse(self, eta: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch i"]:
+        """What `quantile` needs to know of these distributions, whatever the draw."""
+
+    @abstractmethod
+    def quantile(
+        self, inverse: Float[Tensor, "*batch i"], u: Float[Tensor, "*batch elements"]
+    ) -> Float[Tensor, "*batch own"]:
+        """Values of these elements, by the inverse of their distribution functions at `u`."""
+
+    @abstractmethod
+    def mean(self, eta: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch own"]:
+        """Expected values of these elements."""
+
+    def typical(self, mean: Float[Tensor, "*batch own"]) -> Float[Tensor, "*batch own"]:
+        """Values that a row may have, closest to expected ones: such as a single category."""
+        return mean
+
+
+class Normal(Family):
+    """Continuous elements, with a mean and a scale each.
+
+    Args:
+        elements: which.
+        least_scale: smallest scale, in standard deviations of the training rows. Without a bound,
+            collinear columns would drive the likelihood to infinity.
+        shared_unit: whether all elements have one unit, as the pixels of an image do.
+    """
+
+    center: Tensor
+    scale: Tensor
+
+    def __init__(
+        self, elements: Sequence[int], least_scale: float = 0.05, shared_unit: bool = False
+    ) -> None:
+        super().__init__(elements, parameters=2, statistics=3)
+        self.least, self.shared_unit = math.log(least_scale), shared_unit
+        self.register_buffer("center", torch.zeros(len(elements)))
+        self.register_buffer("scale", torch.ones(len(elements)))
+
+    def describe(self, x: Tensor) -> None:
+        own = x[:, self.elements]
+        center, scale = own.mean(0), own.std(0, correction=0)
+        if self.shared_unit:
+            center, scale = own.mean(), own.std(correction=0)
+        self.center.copy_(center.expand_as(self.center))
+        self.scale.copy_(torch.where(scale > 0, scale, 1.0).expand_as(self.scale))
+
+    def features(self, x: Tensor) -> Tensor:
+        return (self.own(x) - self.center) / self.scale
+
+    def statistics(self, x: Tensor) -> Tensor:
+        own = self.features(x)
+        return torch.cat((own, own.square(), torch.ones_like(own)), dim=-1)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        mean, rough = raw.chunk(2, dim=-1)
+        log_scale = self.least + F.softplus(rough - self.least)
+        precision = (-2 * log_scale).exp()
+        constant = -mean.square() * precision / 2 - log_scale - math.log(2 * math.pi) / 2
+        return torch.cat((mean * precision, -precision / 2, constant), dim=-1)
+
+    def inverse(self, eta: Tensor) -> Tensor:
+        linear, square, _ = eta.chunk(3, dim=-1)
+        precision = -2 * square
+        return torch.cat((linear / precision, precision.rsqrt()), dim=-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        mean, scale = inverse.chunk(2, dim=-1)
+        return (mean + to_normal(self.own(u)) * scale) * self.scale + self.center
+
+    def mean(self, eta: Tensor) -> Tensor:
+        linear, square, _ = eta.chunk(3, dim=-1)
+        return linear / (-2 * square) * self.scale + self.center
+
+
+class Bernoulli(Family):
+    """Elements that are 0 or 1."""
+
+    def __init__(self, elements: Sequence[int]) -> None:
+        super().__init__(elements, statistics=2)
+
+    def statistics(self, x: Tensor) -> Tensor:
+        own = self.own(x)
+        return torch.cat((own, torch.ones_like(own)), dim=-1)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        return torch.cat((raw, -F.softplus(raw)), dim=-1)
+
+    def inverse(self, eta: Tensor) -> Tensor:
+        return self.mean(eta)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        return (self.own(u) < inverse).to(u.dtype)
+
+    def mean(self, eta: Tensor) -> Tensor:
+        return eta.chunk(2, dim=-1)[0].sigmoid()
+
+    def typical(self, mean: Tensor) -> Tensor:
+        return (mean >= 0.5).to(mean.dtype)
+
+
+class Categorical(Family):
+    """A one-hot block."""
+
+    def statistics(self, x: Tensor) -> Tensor:
+        return self.own(x)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        return raw.log_softmax(-1)
+
+    def inverse(self, eta: Tensor) -> Tensor:
+        return eta.exp().cumsum(-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        position, _ = _category(inverse, self.own(u)[..., :1])
+        return torch.zeros_like(inverse).scatter_(-1, position, 1)
+
+    def mean(self, eta: Tensor) -> Tensor:
+        return eta.exp()
+
+    def typical(self, mean: Tensor) -> Tensor:
+        return F.one_hot(mean.argmax(-1), mean.shape[-1]).to(mean.dtype)
+
+
+class Quantile(Categorical):
+    """A continuous element as a category: a bin between two quantiles of the training rows.
+
+    A value that many rows share has a bin of its own. Draws are values that were observed in the
+    bin, so that skewed columns with peaks keep their distribution.
+
+    Args:
+        elements: one element.
+        edges: smallest values of all bins but the first; see `bin_edges`.
+    """
+
+    edges: Tensor
+    values: Tensor
+    center: Tensor
+    scale: Tensor
+
+    def __init__(self, elements: Sequence[int], edges: Sequence[float]) -> None:
+        bins = len(edges) + 1
+        super().__init__(elements, bins, bins, bins + 1)
+        self._constant("edges", edges)
+        self.register_buffer("values", torch.zeros(bins, _KEPT))
+        self.register_buffer("center", torch.zeros(1))
+        self.register_buffer("scale", torch.ones(1))
+
+    def describe(self, x: Tensor) -> None:
+        own = x[:, self.elements[0]].sort().values
+        begin = torch.searchsorted(own, torch.cat((own[:1], self.edges.to(own.device))))
+        end = torch.cat((begin[1:], begin.new_tensor([len(own)])))
+        steps = (torch.arange(_KEPT, device=own.device) + 0.5) / _KEPT
+        rank = begin[:, None] + ((end - begin)[:, None] * steps).long()
+        self.values.copy_(own[rank])
+        self.center.copy_(own.mean())
+        scale = own.std(correction=0)
+        self.scale.copy_(torch.where(scale > 0, scale, 1.0))
+
+    def features(self, x: Tensor) -> Tensor:
+        own = (x[..., self.elements] - self.center) / self.scale
+        return torch.cat((own, self.statistics(x)), dim=-1)
+
+    def statistics(self, x: Tensor) -> Tensor:
+        position = torch.searchsorted(self.edges, x[..., self.elements[0]].contiguous(), right=True)
+        return F.one_hot(position, len(self.edges) + 1).to(x.dtype)
+
+    def inverse(self, eta: Tensor) -> Tensor:
+        probability = eta.exp()
+        return torch.cat((probability, probability.cumsum(-1)), dim=-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        probability, upper = inverse.chunk(2, dim=-1)
+        position, wanted = _category(upper, self.own(u))
+        own = probability.gather(-1, position)
+        # The relative position of u within the bin.
+        rest = (wanted - upper.gather(-1, position) + own) / own.clamp(min=1e-12)
+        inside = (rest * _KEPT).long().clamp(0, _KEPT - 1)
+        return self.values[position, inside]
+
+    def mean(self, eta: Tensor) -> Tensor:
+        return (eta.exp() @ self.values.mean(1))[..., None]
+
+    def typical(self, mean: Tensor) -> Tensor:
+        return mean
+
+
+class MaybeMissing(Family):
+    """A continuous element that may be missing, and its indicator: another element, 1 where it is.
+
+    p(x, i | z) = p(i | z) p(x | z)^(1 - i): the indicator is Bernoulli, and a value that is there
+    has a distribution of its own. Where it is missing, all of its statistics are zero, that of its
+    normaliser too, and so is the element itself.
+
+    Args:
+        value: the family of the value, one element: its name and its arguments.
+        indicator: the element that is 1 where the value is missing.
+    """
+
+    def __init__(self, value: Sequence[Any], indicator: int) -> None:
+        own, missing = family_of(value), Bernoulli([indicator])
+        elements = [*own.elements.tolist(), indicator]
+        super().__init__(elements)
+        self.value, self.missing = own, missing
+        self.parameter_of = own.parameter_of + missing.parameter_of
+        self.statistic_of = own.statistic_of + missing.statistic_of
+        self.feature_of = own.feature_of + missing.feature_of
+
+    def describe(self, x: Tensor) -> None:
+        there = x[self.missing.own(x)[:, 0] == 0]
+        if len(there):
+            self.value.describe(there)
+
+    def features(self, x: Tensor) -> Tensor:
+        return self._joint(self.value.features(x), self.missing.features(x), x)
+
+    def statistics(self, x: Tensor) -> Tensor:
+        return self._joint(self.value.statistics(x), self.missing.statistics(x), x)
+
+    def coefficients(self, raw: Tensor) -> Tensor:
+        own, missing = raw[..., :-1], raw[..., -1:]
+        return torch.cat((self.value.coefficients(own), self.missing.coefficients(missing)), dim=-1)
+
+    def inverse(self, eta: Tensor) -> Tensor:
+        own, missing = self._parts(eta)
+        return torch.cat((self.value.inverse(own), self.missing.inverse(missing)), dim=-1)
+
+    def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
+        indicator = self.missing.quantile(inverse[..., -1:], u)
+        own = self.value.quantile(inverse[..., :-1], u)
+        return torch.cat((own * (1 - indicator), indicator), dim=-1)
+
+    def mean(self, eta: Tensor) -> Tensor:
+        own, missing = self._parts(eta)
+        share = self.missing.mean(missing)
+        return torch.cat((self.value.mean(own) * (1 - share), share), dim=-1)
+
+    def typical(self, mean: Tensor) -> Tensor:
+        own, share = mean.chunk(2, dim=-1)
+        there = 1 - self.missing.typical(share)
+        return torch.cat((own / (1 - share).clamp(min=0.5) * there, 1 - there), dim=-1)
+
+    def _joint(self, own: Tensor, missing: Tensor, x: Tensor) -> Tensor:
+        return torch.cat((own * (1 - self.missing.own(x)), missing), dim=-1)
+
+    def _parts(self, eta: Tensor) -> tuple[Tensor, Tensor]:
+        return eta[..., : len(self.value.statistic_of)], eta[..., len(self.value.statistic_of) :]
+
+
+_FAMILIES: dict[str, Callable[..., Family]] = {
+    kind.__name__: kind for kind in (Normal, Bernoulli, Categorical, Quantile, MaybeMissing)
+}
+
+
+def family_of(plain: Sequence[Any]) -> Family:
+    """A family from its name and its arguments, as `choose_families` writes them.
+
+    >>> family_of(["Bernoulli", [0, 1]]).parameter_of
+    [0, 1]
+    """
+    name, *arguments = plain
+    return _FAMILIES[name](*arguments)
+
+
+def _category(
+    upper: Float[Tensor, "*batch w"], u: Float[Tensor, "*batch 1"]
+) -> tuple[Int64[Tensor, "*batch 1"], Float[Tensor, "*batch 1"]]:
+    """The category at `u` of cumulative probabilities, and `u` on their scale."""
+    wanted = u * upper[..., -1:]
+    position = torch.searchsorted(upper.contiguous(), wanted.contiguous())
+    return position.clamp_(max=upper.shape[-1] - 1), wanted
 
 
 class Likelihood(nn.Module):
@@ -35,7 +369,7 @@ class Likelihood(nn.Module):
         super().__init__()
         self.plain = families
         made = [family_of(family) for family in families]
-        self.families = nn.ModuleList(made)
+        self.families: Any = nn.ModuleList(made)
         owners = {
             "parameter_of": [family.parameter_of for family in made],
             "statistic_of": [family.statistic_of for family in made],
@@ -49,40 +383,37 @@ class Likelihood(nn.Module):
 
     def describe(self, x: Float[Tensor, "rows elements"]) -> None:
         """Take units and values from flattened training rows."""
-        for family in self._each():
+        for family in self.families:
             family.describe(x)
 
     def features(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch features"]:
         """Inputs of an encoder; `feature_of` names the element of each."""
-        return torch.cat([family.features(x) for family in self._each()], dim=-1)
+        return torch.cat([family.features(x) for family in self.families], dim=-1)
 
     def statistics(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch f"]:
         """t(x); `statistic_of` names the element of each statistic."""
-        return torch.cat([family.statistics(x) for family in self._each()], dim=-1)
+        return torch.cat([family.statistics(x) for family in self.families], dim=-1)
 
     def forward(self, raw: Float[Tensor, "*batch parameters"]) -> "Product":
         """The distribution with these parameters; `parameter_of` names the element of each."""
         parts = raw.split(self._parameters_wide, dim=-1)
-        pairs = zip(self._each(), parts, strict=True)
+        pairs = zip(self.families, parts, strict=True)
         eta = torch.cat([family.coefficients(part) for family, part in pairs], dim=-1)
         return Product(self, eta)
 
     def typical(self, mean: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch elements"]:
         """Rows that there may be, closest to expected ones: whole categories, not shares."""
         rows = torch.empty_like(mean)
-        for family in self._each():
+        for family in self.families:
             family.put(family.typical(family.own(mean)), rows)
         return rows
-
-    def _each(self) -> list[Any]:
-        return list(self.families)
 
     def _by_element(
         self, eta: Tensor, of: Callable[[Family, Tensor], Tensor], batch: Sequence[int]
     ) -> Tensor:
         elements = eta.new_empty(*batch, self.elements)
         for family, part in zip(
-            self._each(), eta.split(self._statistics_wide, dim=-1), strict=True
+            self.families, eta.split(self._statistics_wide, dim=-1), strict=True
         ):
             family.put(of(family, part), elements)
         return elements

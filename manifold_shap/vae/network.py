@@ -26,7 +26,6 @@ from torch.distributions import (
 )
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_choice
 from manifold_shap.nn import check_hidden
 from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood, Product
@@ -83,7 +82,6 @@ class MaskedVAE(nn.Module):
     ) -> None:
         super().__init__()
         check_hidden(hidden)
-        check_choice("network", network, tuple(NETWORKS))
         check_whole("latent", latent)
         mixture = 0 if components is None else check_whole("components", components)
         self.latent, self.components, self.fill = latent, mixture, fill
@@ -97,7 +95,7 @@ class MaskedVAE(nn.Module):
         mixture, shape = mixture * (2 * latent + 1), tuple(event or (len(owner),))
         self.players = Players(range(int(owner.max()) + 1), owner.reshape(shape), padding)
         plan = Plan(self.likelihood, owner, shape, latent, mixture, hidden, activation)
-        self.encoder, self.decoder, self.first, self.rest = NETWORKS[network].build(plan)
+        self.encoder, self.decoder, self.first, self.rest = NETWORKS[network](plan)
 
     def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
         """q(z|x), a diagonal normal (Eq. 18)."""

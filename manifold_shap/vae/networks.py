@@ -199,27 +199,17 @@ class MaskedConvolutions(nn.Module):
         return torch.cat((x * present.repeat(1, copies, *(1,) * (x.ndim - 2)), present), dim=1)
 
 
-class Kind(NamedTuple):
-    """How networks of a kind are built, and how wide they usually are.
-
-    Attributes:
-        build: from a plan.
-        hidden: see `Plan`.
-        narrow: the same for short rows.
-    """
-
-    build: Callable[[Plan], Networks]
-    hidden: tuple[int, ...]
-    narrow: tuple[int, ...]
-
-    def sizes(self, elements: int) -> dict[str, Any]:
-        """Dimensions of z, and widths of hidden layers, for rows of so many elements."""
-        if elements < _MANY_ELEMENTS:
-            return {"latent": 16, "hidden": self.narrow}
-        return {"latent": 32, "hidden": self.hidden}
-
-
-NETWORKS: Mapping[str, Kind] = {
-    "mlp": Kind(fully_connected, hidden=(512, 512), narrow=(256, 256)),
-    "conv": Kind(convolutional, hidden=(32, 64, 64), narrow=(32, 64)),
+NETWORKS: Mapping[str, Callable[[Plan], Networks]] = {
+    "mlp": fully_connected,
+    "conv": convolutional,
 }
+# Widths or channels of long rows, and of short ones.
+_HIDDEN = {"mlp": ((512, 512), (256, 256)), "conv": ((32, 64, 64), (32, 64))}
+
+
+def usual_sizes(network: str, elements: int) -> dict[str, Any]:
+    """Dimensions of z, and widths of hidden layers, for rows of so many elements."""
+    wide, narrow = _HIDDEN[network]
+    if elements < _MANY_ELEMENTS:
+        return {"latent": 16, "hidden": narrow}
+    return {"latent": 32, "hidden": wide}

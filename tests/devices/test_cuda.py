@@ -175,13 +175,6 @@ def test_games_with_draws_or_with_players_of_each_row(game: str, cuda: Cuda) -> 
     explain_there(ESTIMATORS["permutation"], VALUES[game](), cuda)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("game", ["imputed", "grouped by row", "imputed, table"])
-def test_estimators_of_other_games(game: str, name: str, cuda: Cuda) -> None:
-    explain_there(ESTIMATORS[name], VALUES[game](), cuda)
-
-
 @pytest.mark.parametrize(("index", "evaluations"), [("SII", None), ("k-SII", 180)])
 def test_interactions(index: str, evaluations: int | None, cuda: Cuda) -> None:
     value, x, *_ = surrogate_of_nine()

@@ -46,7 +46,7 @@ MADE: dict[str, Callable[[], examples.Made]] = {
     "whole numbers": of_whole_numbers,
 }
 # Of these the model, or the explainer, is a function.
-OTHERS = ["series", "own of pictures", "text", "padded mlp", "padded conv", "padded segments"]
+OTHERS = ["conv of series", "own", "text", "padded mlp", "padded conv", "padded segments"]
 QUICK = ["mlp, probability", "model", "padded segments"]
 QUICK_PHI = ["padded conv"]
 
@@ -163,7 +163,7 @@ def test_a_file_says_what_it_is(exported: Callable[[str], Path]) -> None:
         [side.dim_param or side.dim_value for side in each.type.tensor_type.shape.dim]
         for each in (*model.graph.input, *model.graph.output)
     ]
-    assert sides == [["batch", 2, 9], ["batch", "m", 5], ["batch", 2], ["batch", "m", 2]]
+    assert sides == [["batch", 2, 9], ["batch", "m", 5], ["batch", 3], ["batch", "m", 3]]
     about = {each.key: each.value for each in model.metadata_props}
     assert json.loads(about["players"]) == list(value.players.names)
     assert json.loads(about["outputs"]) == list(value.outputs)

@@ -11,6 +11,7 @@ from torch.nn.utils.parametrizations import weight_norm
 import manifold_shap as ms
 from manifold_shap.surrogate.adapted import AdaptedModel
 from manifold_shap.surrogate.game import GameShape
+from tests.learned import Reader
 
 PICTURE, SERIES, TOKENS = (2, 6, 6), (3, 8), (7,)
 
@@ -64,65 +65,11 @@ class InOtherUnits(nn.Module):
         return self.inner(2 * x) / 2
 
 
-class Reader(nn.Module):
-    """The mean of embeddings of tokens and of their places, after a layer; padding does not count.
-
-    Places are embedded first, and are as many as tokens.
-    """
-
-    def __init__(self, padding: int | None = None) -> None:
-        super().__init__()
-        self.places, self.last = nn.Embedding(30, 6), nn.Linear(6, 3)
-        self.tokens = nn.Embedding(20, 6, padding_idx=padding)
-        self.padding = padding
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        places = self.places(input=torch.arange(tokens.shape[1]).expand(len(tokens), -1))
-        used = torch.ones_like(tokens) if self.padding is None else tokens != self.padding
-        summed = ((self.tokens(input=tokens) + places).tanh() * used[..., None]).sum(1)
-        return self.last(summed / used.sum(1, keepdim=True).clamp(min=1))
-
-
-class Unused(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.other = nn.Linear(8, 3), nn.Linear(8, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.first(x)[:, 0]
-
-
-class Bag(nn.Module):
-    """A bag of tokens: as a matrix, or as a vector with offsets and weights."""
-
-    def __init__(self, mode: str, flat: bool = False, padding: int | None = None) -> None:
-        super().__init__()
-        self.bag, self.last = (
-            nn.EmbeddingBag(20, 6, mode=mode, padding_idx=padding),
-            nn.Linear(6, 3),
-        )
-        self.flat, self.weighted = flat, mode == "sum"
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        weights = torch.arange(1.0, 8).expand(len(tokens), -1) if self.weighted else None
-        if not self.flat:
-            return self.last(self.bag(tokens, per_sample_weights=weights))
-        offsets = 7 * torch.arange(len(tokens))
-        own = None if weights is None else weights.flatten()
-        return self.last(self.bag(tokens.flatten(), offsets, own))
-
-
 OF_TOKENS: dict[str, tuple[Any, float | None]] = {
     "places first": (Reader, None),
     "padding of players": (lambda: Reader(0), 0.0),
     "padding of the layer": (lambda: Reader(19), None),
     "padding amid the tokens": (lambda: Reader(10), 10.0),
-    "bag, mean": (lambda: Bag("mean"), None),
-    "bag, padded": (lambda: Bag("mean", padding=0), 0.0),
-    "bag, sum": (lambda: Bag("sum"), None),
-    "bag, largest": (lambda: Bag("max"), None),
-    "bag, offsets": (lambda: Bag("mean", flat=True), None),
-    "bag, offsets and weights": (lambda: Bag("sum", flat=True), None),
 }
 
 
@@ -130,15 +77,10 @@ def adapted(
     module: nn.Module,
     event: tuple[int, ...],
     padding: float | None = None,
-    space: ms.OutputSpace | None = None,
-    returns: str = "logits",
-    classes: str = "abc",
     layer: str | None = None,
 ) -> AdaptedModel:
-    space = space or ms.Probability()
-    index = range(torch.Size(event).numel())
-    game = GameShape(event, index, len(space.outputs(classes)), space.on_simplex, padding)
-    return AdaptedModel(game, module, returns, space.settings, layer).eval()
+    game = GameShape(event, range(torch.Size(event).numel()), 3, True, padding)
+    return AdaptedModel(game, module, "logits", ms.Probability().settings, layer).eval()
 
 
 def some(event: tuple[int, ...], tokens: bool = False) -> tuple[Tensor, Tensor]:
@@ -171,23 +113,6 @@ def test_the_first_layer_is_told_which_of_its_inputs_are_absent(name: str) -> No
     torch.testing.assert_close(whole, module(x).softmax(-1))
 
 
-@torch.no_grad()
-def test_rows_may_be_normalised_before_the_first_layer() -> None:
-    torch.manual_seed(0)
-    norm = nn.BatchNorm2d(2)
-    module = nn.Sequential(norm, nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
-    x, mask = some(PICTURE)
-    module(5 * x + 2)
-    norm.weight.copy_(torch.tensor([0.5, -2.0]))
-    module.eval()
-    network = adapted(module, PICTURE)
-    network.absence.of_absence.weight.copy_(module[1].weight)
-    absent = 1 - network.present(mask)[:, 0].float()
-    deviation = (norm.running_var + norm.eps).sqrt() / norm.weight
-    expected = module((1 - absent) * x + absent * deviation[:, None, None]).softmax(-1)
-    torch.testing.assert_close(network(x, mask)[:, 0], expected)
-
-
 @pytest.mark.parametrize("name", OF_TOKENS)
 @torch.no_grad()
 def test_an_absent_token_is_one_more_token(name: str) -> None:
@@ -195,17 +120,21 @@ def test_an_absent_token_is_one_more_token(name: str) -> None:
     torch.manual_seed(0)
     make, padding = OF_TOKENS[name]
     module = make()
-    layer = "bag" if isinstance(module, Bag) else "tokens"
-    network = adapted(module, TOKENS, padding, layer=layer)
+    network = adapted(module, TOKENS, padding, layer="tokens")
     x, mask = some(TOKENS, tokens=True)
     if padding is not None:
         x[x == padding] = 1
         x[0, 5:] = padding
-    network.absence.vector.copy_(module.get_submodule(layer).weight[7])
+    network.absence.vector.copy_(module.tokens.weight[7])
     absent = ~network.present(mask)[:, 0] & (network.game.players.owners(x) >= 0)
     expected = module(torch.where(absent, 7, x).long()).softmax(-1)
     torch.testing.assert_close(network(x, mask)[:, 0], expected)
     assert network.instead is None
+
+
+def beside_another(layer: nn.Module) -> nn.Module:
+    layer.add_module("other", nn.Linear(8, 3))
+    return layer
 
 
 @pytest.mark.parametrize(
@@ -220,7 +149,7 @@ def test_an_absent_token_is_one_more_token(name: str) -> None:
             None,
             r"gets \(.*\) for rows of shape",
         ),
-        (SERIES, Unused(), "other", "'other' .* is not called"),
+        ((8,), beside_another(nn.Linear(8, 3)), "other", "'other' .* is not called"),
         (SERIES, Square(), "first", "has no 'first' among .*layer"),
         ((3,), nn.Softmax(-1), None, "Softmax has none.*`network=module`"),
     ],
@@ -257,28 +186,10 @@ class Beside(nn.Module):
 
 
 ROWS = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-FIXED: dict[str, Any] = {
-    "scripted": lambda module: torch.jit.script(module),
-    "traced": lambda module: torch.jit.trace(module, ROWS),
-    "exported": lambda module: torch.export.export(module, (ROWS,)).module(),
-    "quantised": lambda module: torch.ao.quantization.quantize_dynamic(module, {nn.Linear}),
-}
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("made", FIXED)
-def test_a_module_whose_weights_cannot_be_trained_is_refused(made: str) -> None:
-    fixed = FIXED[made](small())
-    with pytest.raises(TypeError, match=r"can be trained for network='model' but .* made of"):
-        ms.fit_surrogate(fixed, ROWS, network="model", **FEW)
-    if made in ("scripted", "quantised"):
-        own = FIXED[made](Beside())
-        with pytest.raises(TypeError, match=r"can be trained for network=module but .* made of"):
-            ms.fit_surrogate(small(), ROWS, network=own, **FEW)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
-def test_copies_are_trained_in_single_precision(dtype: torch.dtype) -> None:
+def test_copies_are_trained_in_single_precision() -> None:
+    dtype = torch.float64
     model, own = small().to(dtype), Beside().to(dtype)
     for network in ("model", own):
         value = ms.fit_surrogate(model, ROWS, network=network, **FEW)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import toggled
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
@@ -39,20 +40,17 @@ def test_units_of_inputs_and_targets_do_not_matter(event: tuple[int, ...]) -> No
     torch.testing.assert_close(there(1000 * x + 50, mask), expected, rtol=1e-4, atol=1e-3)
 
 
-def test_pixels_of_an_image_share_one_scale() -> None:
-    surrogate = make(event=(1, 2, 3))
-    x, _ = some(event=(1, 2, 3))
-    surrogate.standardise(x, torch.randn(30, 2))
-    assert surrogate.x_scale.unique().numel() == 1
-    assert surrogate.x_scale[0, 0, 0] == pytest.approx(x.std(correction=0).item())
-
-
 def test_a_rare_indicator_is_not_blown_up() -> None:
     surrogate = make()
     x = torch.zeros(1000, 4)
     x[0, 2] = 1
     surrogate.standardise(x, torch.randn(1000, 2))
     assert surrogate.x_scale.tolist() == [1, 1, pytest.approx(0.1), 1]
+    # Pixels of an image share one unit.
+    image = make(event=(1, 2, 3))
+    x, _ = some(event=(1, 2, 3))
+    image.standardise(x, torch.randn(30, 2))
+    assert image.x_scale.unique().tolist() == [pytest.approx(x.std(correction=0).item())]
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e6 / 3])
@@ -88,8 +86,8 @@ def network(
 
 
 @networks
-@settings(deadline=None, max_examples=60)
-def test_values_along_orders_are_those_of_the_coalitions(
+@settings(deadline=None, max_examples=40)
+def test_values_along_orders_and_around_coalitions_are_those_of_the_coalitions(
     more: list[int],
     hidden: list[int],
     activation: str,
@@ -98,43 +96,21 @@ def test_values_along_orders_are_those_of_the_coalitions(
 ) -> None:
     dtype, tolerance = precision
     surrogate, x = network(more, hidden, activation, space, dtype)
+    close = {"rtol": 0, "atol": tolerance}
     orders = torch.rand(2, 4, 6).argsort(-1)
-    mask = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
-    expected = surrogate(x, mask.flatten(1, 2)).unflatten(1, (4, -1))
-    torch.testing.assert_close(surrogate.along(x, orders), expected, rtol=0, atol=tolerance)
-
-
-def toggled(mask: torch.Tensor) -> torch.Tensor:
-    """Each coalition, and it with each player toggled `[batch, m, players + 1, players]`."""
-    players = mask.shape[-1]
-    alone = torch.cat((torch.zeros(1, players), torch.eye(players))).bool()
-    return mask[:, :, None] ^ alone
-
-
-@networks
-@settings(deadline=None, max_examples=60)
-def test_values_around_coalitions_are_those_of_the_coalitions(
-    more: list[int],
-    hidden: list[int],
-    activation: str,
-    space: str,
-    precision: tuple[torch.dtype, float],
-) -> None:
-    dtype, tolerance = precision
-    surrogate, x = network(more, hidden, activation, space, dtype)
+    nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
+    expected = surrogate(x, nested.flatten(1, 2)).unflatten(1, (4, -1))
+    torch.testing.assert_close(surrogate.along(x, orders), expected, **close)
     mask = torch.rand(2, 5, 6) < torch.tensor([0, 0.3, 0.5, 0.7, 1])[:, None]
     expected = surrogate(x, toggled(mask).flatten(1, 2)).unflatten(1, (5, -1))
-    torch.testing.assert_close(surrogate.around(x, mask), expected, rtol=0, atol=tolerance)
-    linearized = surrogate.linearized(x, mask)
-    # Of the coalition itself it is the value, and so it is of all where nothing is left out.
-    torch.testing.assert_close(linearized[:, :, 0], expected[:, :, 0], rtol=0, atol=tolerance)
+    torch.testing.assert_close(surrogate.around(x, mask), expected, **close)
+    # Of the coalition itself a linearized value is exact, and so are all with one hidden layer.
     chosen = torch.tensor([2, 0])
-    alone = surrogate.linearized(x, mask, chosen)
-    torch.testing.assert_close(alone[:, :, 0], expected[:, :, 0, chosen], rtol=0, atol=tolerance)
-    if len(hidden) == 1:
-        torch.testing.assert_close(linearized, expected, rtol=0, atol=tolerance)
-        if not surrogate.game.on_simplex:
-            torch.testing.assert_close(alone, expected[..., chosen], rtol=0, atol=tolerance)
+    linearized, alone = surrogate.linearized(x, mask), surrogate.linearized(x, mask, chosen)
+    exact = slice(None) if len(hidden) == 1 else slice(1)
+    torch.testing.assert_close(linearized[:, :, exact], expected[:, :, exact], **close)
+    exact = slice(1) if surrogate.game.on_simplex else exact
+    torch.testing.assert_close(alone[:, :, exact], expected[:, :, exact][..., chosen], **close)
 
 
 @networks

@@ -9,179 +9,81 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
+from manifold_shap.coalitions import toggled
+from manifold_shap.nn import growing
+from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.kinds import warn_if_blind
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
+from tests.learned import NETWORKS, SERIES, Masked, network_of, rows_of
 
-PICTURE, SERIES, TOKENS = (2, 9, 7), (3, 11), (10,)
 CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
+QUICK: dict[str, Any] = {
+    "max_epochs": 1,
+    "batch_size": 8,
+    "trainer": {"accelerator": "cpu", "limit_train_batches": 2},
+}
+every = pytest.mark.parametrize("kind", NETWORKS)
+PADDED = ["padded mlp", "padded conv", "padded segments"]
+close = {"rtol": 0, "atol": 1e-6}
 
 
-class Masked(nn.Module):
-    """A module of a user's: a linear layer on rows and masks."""
-
-    def __init__(self, event: tuple[int, ...], outputs: int, softmax: bool = True) -> None:
-        super().__init__()
-        self.linear = nn.Linear(2 * torch.Size(event).numel(), outputs)
-        self.softmax = softmax
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        raw = self.linear(torch.cat((x.flatten(1), mask.flatten(1)), dim=1))
-        return raw.softmax(-1) if self.softmax else raw
+def some(kind: str, rows: int = 4, m: int = 5) -> tuple[SurrogateNetwork, Tensor, Tensor]:
+    """A network, rows and coalitions."""
+    network = network_of(kind)
+    x, generator = rows_of(NETWORKS[kind][0], rows), torch.Generator().manual_seed(1)
+    return network, x, torch.rand(rows, m, network.players, generator=generator) < 0.5
 
 
-class Reader(nn.Module):
-    """A model of tokens: the mean of embeddings of all that are not padding."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding, self.last = nn.Embedding(20, 8), nn.Linear(8, 3)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        used = (tokens != 0)[..., None]
-        return self.last((self.embedding(tokens) * used).sum(1) / used.sum(1).clamp(min=1))
-
-
-def pixels(event: tuple[int, ...]) -> list[int]:
-    """One player for each position, its channels together."""
-    positions = torch.arange(torch.Size(event[1:]).numel())
-    return positions.expand(event[0], -1).flatten().tolist()
-
-
-def make(kind: str) -> SurrogateNetwork:
-    """A small network of each kind, with random weights."""
-    torch.manual_seed(0)
-    space = ms.Probability()
-    network: SurrogateNetwork = {
-        "mlp": lambda: Perceptron(GameShape(PICTURE, pixels(PICTURE), 3, True), [8]),
-        "conv": lambda: Convolution(GameShape(PICTURE, pixels(PICTURE), 3, True), [4, 8]),
-        "conv of blocks": lambda: Convolution(GameShape(PICTURE, blocks(), 3, True), [4, 8]),
-        "conv of channels": lambda: Convolution(GameShape(PICTURE, channels(), 3, True), [4, 8]),
-        "conv of series": lambda: Convolution(GameShape(SERIES, pixels(SERIES), 3, True), [4, 8]),
-        "patches": lambda: Transformer(GameShape(PICTURE, pixels(PICTURE), 3, True), [32], patch=4),
-        "segments": lambda: Transformer(
-            GameShape(SERIES, pixels(SERIES), 3, True, 0.0), [32], patch=2
-        ),
-        "tokens": lambda: Transformer(
-            GameShape(TOKENS, list(range(10)), 3, True, 0.0), [32], vocabulary=20
-        ),
-        "padded mlp": lambda: Perceptron(padded(1), [8]),
-        "padded conv": lambda: Convolution(padded(1), [4, 8]),
-        "padded conv of segments": lambda: Convolution(padded(2), [4, 8]),
-        "padded own": lambda: OwnNetwork(padded(2), Masked(SERIES, 3)),
-        "own": lambda: OwnNetwork(GameShape(PICTURE, pixels(PICTURE), 3, True), Masked(PICTURE, 3)),
-        "model": lambda: AdaptedModel(
-            GameShape(PICTURE, pixels(PICTURE), 3, True), classifier(), "logits", space.settings
-        ),
-        "model of tokens": lambda: AdaptedModel(
-            GameShape(TOKENS, list(range(10)), 3, True, 0.0), Reader(), "logits", space.settings
-        ),
-    }[kind]()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            # Some weights begin as zero.
-            parameter += 0.1 * torch.randn_like(parameter)
-    return network.eval()
-
-
-def padded(length: int, padding: float = 0.0) -> GameShape:
-    """Of series of differing length, in segments."""
-    return GameShape.of(ms.Players.segments(SERIES, length, padding), 3, True)
-
-
-def classifier() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 7 * 5, 3))
-
-
-def blocks() -> list[int]:
-    """Players that own 3 x 3 pixels, or fewer at the edge."""
-    rows, columns = torch.arange(9)[:, None] // 3, torch.arange(7) // 3
-    return (3 * rows + columns).expand(PICTURE).flatten().tolist()
-
-
-def channels() -> list[int]:
-    return torch.arange(2)[:, None].expand(2, 63).flatten().tolist()
-
-
-def some(network: SurrogateNetwork, rows: int = 4, m: int = 5) -> tuple[Tensor, Tensor]:
-    """Rows, of which the first is padded where the network knows padding, and coalitions."""
-    generator = torch.Generator().manual_seed(1)
-    event = network.x_mean.shape
-    if len(event) == 1:
-        x = torch.randint(1, 20, (rows, *event), generator=generator).float()
-    else:
-        x = torch.randn(rows, *event, generator=generator)
-    if network.game.padding is not None:
-        x[0, ..., 5:] = network.game.padding
-    return x, torch.rand(rows, m, network.players, generator=generator) < 0.5
-
-
-KINDS = [
-    "mlp", "conv", "conv of blocks", "conv of channels", "conv of series", "patches", "segments",
-    "tokens", "padded mlp", "padded conv", "padded conv of segments", "padded own", "own", "model",
-    "model of tokens",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@every
 @torch.no_grad()
 def test_absent_elements_are_not_seen_and_present_ones_are(kind: str) -> None:
-    network = make(kind)
-    x, mask = some(network)
+    network, x, mask = some(kind)
     own = network.present(mask)
-    other = torch.where(x == 3, 4.0, 3.0) if x.ndim == 2 else x + 1
-    if network.game.padding is not None:
-        other = torch.where(network.game.players.owners(x) >= 0, other, x)
+    other = torch.where(x == 3, 4.0, 3.0) if "text" in kind else x + 1
+    other = torch.where(network.game.players.owners(x) >= 0, other, x)
     for m in range(mask.shape[1]):
         one = mask[:, m : m + 1]
         unseen = torch.where(own[:, m], x, other)
         assert torch.equal(network(x, one), network(unseen, one))
-    one = torch.zeros_like(mask[:, :1])
-    one[..., 0] = True
+    one = torch.arange(network.players).expand(4, 1, -1) == 0
     seen = torch.where(network.present(one)[:, 0], other, x)
     assert (network(seen, one) - network(x, one)).abs().amax((1, 2)).min() > 1e-6
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every
 @torch.no_grad()
-def test_outputs_are_distributions_whatever_the_batch(kind: str) -> None:
-    network = make(kind)
-    x, mask = some(network)
+def test_outputs_do_not_depend_on_the_batch(kind: str) -> None:
+    network, x, mask = some(kind)
     whole = network(x, mask)
-    torch.testing.assert_close(whole.sum(-1), torch.ones(4, 5))
+    if network.game.on_simplex:
+        torch.testing.assert_close(whole.sum(-1), torch.ones(4, 5))
     alone = torch.cat([network(x[k : k + 1], mask[k : k + 1]) for k in range(4)])
-    torch.testing.assert_close(alone, whole, rtol=0, atol=1e-6)
+    torch.testing.assert_close(alone, whole, **close)
     by_one = torch.cat([network(x, mask[:, m : m + 1]) for m in range(5)], dim=1)
-    torch.testing.assert_close(by_one, whole, rtol=0, atol=1e-6)
+    torch.testing.assert_close(by_one, whole, **close)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every
 @torch.no_grad()
 def test_values_along_and_around_are_those_of_the_coalitions(kind: str) -> None:
-    network = make(kind)
-    x, mask = some(network, m=3)
+    network, x, mask = some(kind, m=3)
     orders = torch.rand(4, 2, network.players).argsort(-1)
-    nested = orders.argsort(-1)[:, :, None] < torch.arange(1, network.players)[:, None]
-    expected = network(x, nested.flatten(1, 2)).unflatten(1, (2, -1))
-    torch.testing.assert_close(network.along(x, orders, 7), expected, rtol=0, atol=1e-6)
-    toggle = torch.cat((torch.zeros(1, network.players), torch.eye(network.players))).bool()
-    every = mask[:, :, None] ^ toggle
-    expected = network(x, every.flatten(1, 2)).unflatten(1, (3, -1))
+    expected = network(x, growing(orders).flatten(1, 2)).unflatten(1, (2, -1))
+    torch.testing.assert_close(network.along(x, orders, 7), expected, **close)
+    expected = network(x, toggled(mask).flatten(1, 2)).unflatten(1, (3, -1))
     # What it gives for empty and full coalitions is not used.
-    proper = (every.any(-1) & ~every.all(-1))[..., None]
-    found = network.around(x, mask, 7)
-    torch.testing.assert_close(found * proper, expected * proper, rtol=0, atol=1e-6)
+    proper = (toggled(mask).any(-1) & ~toggled(mask).all(-1))[..., None]
+    torch.testing.assert_close(network.around(x, mask, 7) * proper, expected * proper, **close)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every
 def test_every_parameter_has_a_gradient(kind: str) -> None:
     """Several processes in a training would wait for the others' for ever."""
-    network = make(kind)
-    x, mask = some(network)
+    network, x, mask = some(kind)
     network(x, mask).square().sum().backward()
     without = [name for name, own in network.named_parameters() if own.grad is None]
     assert not without
@@ -189,104 +91,76 @@ def test_every_parameter_has_a_gradient(kind: str) -> None:
 
 def test_large_rows_come_in_small_batches() -> None:
     """64 megabytes of numbers a call on a CPU, where that is less than usual."""
-    large = (3, 224, 224)
-    patches = (torch.arange(224)[:, None] // 32 * 7 + torch.arange(224) // 32).expand(large)
-    index = patches.flatten().tolist()
+    large = GameShape.of(ms.Players.patches((3, 224, 224), 32), 10, True)
     for kind in (Convolution, Transformer):
-        network = kind(GameShape(large, index, 10, True))
-        assert network.batch_size is not None
-        assert 2 <= network.batch_size <= 64
+        size = kind(large).batch_size
+        assert size is not None
+        assert 2 <= size <= 64
     assert Perceptron(GameShape((784,), range(784), 10, True)).batch_size is None
-    assert make("conv").batch_size is None
-
-
-@torch.no_grad()
-def test_masks_of_padded_rows_are_over_the_first_players() -> None:
-    index = pixels(SERIES)
-    for network in (
-        Perceptron(GameShape(SERIES, index, 3, True, 0.0), [8]),
-        Convolution(GameShape(SERIES, index, 3, True, 0.0), [4, 8]),
-        Transformer(GameShape(SERIES, index, 3, True, 0.0), [32], patch=1),
-    ):
-        x, mask = some(network.eval(), m=3)
-        x[..., 6:] = 0.0
-        mask[..., 6:] = False
-        mask[..., :2] = torch.tensor([True, False])
-        short = mask[..., :6]
-        torch.testing.assert_close(network(x, short), network(x, mask))
-        few, every = network.around(x, short), network.around(x, mask)
-        torch.testing.assert_close(few, every[:, :, :7], rtol=0, atol=1e-6)
-        orders = torch.rand(4, 2, 6).argsort(-1)
-        nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
-        expected = network(x, nested.flatten(1, 2)).unflatten(1, (2, -1))
-        torch.testing.assert_close(network.along(x, orders), expected, rtol=0, atol=1e-6)
-
-
-PADDED = ["padded mlp", "padded conv", "padded conv of segments", "padded own", "segments"]
+    assert network_of("conv").batch_size is None
 
 
 @pytest.mark.parametrize("kind", PADDED)
 @torch.no_grad()
+def test_masks_of_padded_rows_are_over_the_first_players(kind: str) -> None:
+    network, x, mask = some(kind, m=3)
+    x[..., 6:] = network.game.padding
+    mask[..., 3:] = False
+    mask[..., :2] = torch.tensor([True, False])
+    short = mask[..., :3]
+    torch.testing.assert_close(network(x, short), network(x, mask))
+    proper = ~toggled(short).all(-1)
+    few, whole = network.around(x, short), network.around(x, mask)[:, :, :4]
+    torch.testing.assert_close(few[proper], whole[proper], **close)
+    orders = torch.rand(4, 2, 3).argsort(-1)
+    expected = network(x, growing(orders).flatten(1, 2)).unflatten(1, (2, -1))
+    torch.testing.assert_close(network.along(x, orders), expected, **close)
+
+
+@pytest.mark.parametrize("kind", [*PADDED, "padded own"])
+@torch.no_grad()
 def test_the_number_that_pads_does_not_matter(kind: str) -> None:
     found = []
     for padding in (0.0, -1e3):
-        network = make(kind)
+        network, _, mask = some(kind, rows=6)
         network.game = replace(network.game, padding=padding)
         x = torch.randn(6, *SERIES, generator=torch.Generator().manual_seed(1)) + 2
-        mask = torch.rand(6, 5, network.players, generator=torch.Generator().manual_seed(2)) < 0.5
         x[0, :, 5:] = x[1, :, 8:] = padding
         network.standardise(x, torch.zeros(6, 3))
         found.append((network(x, mask), network.around(x, mask)))
     torch.testing.assert_close(*found, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [*PADDED, "tokens"])
+@pytest.mark.parametrize("kind", [*PADDED, "padded own", "text"])
 @torch.no_grad()
 def test_all_networks_but_those_of_users_know_how_long_rows_are(kind: str) -> None:
-    network = make(kind)
-    x, mask = some(network, rows=2)
+    network, x, mask = some(kind, rows=2)
+    x[1] = rows_of(NETWORKS[kind][0], 1, seed=1)[0]
+    x[1, ..., 3:] = network.game.padding
     nobody = network(x, torch.zeros_like(mask))
     assert torch.allclose(nobody[0], nobody[1]) == (kind == "padded own")
 
 
-@pytest.mark.parametrize("kind", ["padded mlp", "padded conv of segments", "padded own"])
+@pytest.mark.parametrize("kind", ["padded mlp", "padded conv"])
 @torch.no_grad()
 def test_padding_within_a_segment_is_no_mean(kind: str) -> None:
     """A segment ends with padding, or with elements that are at the mean of training rows."""
-    network = make(kind)
+    network, x, mask = some(kind, rows=2)
     network.x_mean.fill_(1.0)
-    x, mask = some(network, rows=2)
     x[1] = x[0]
     x[1, :, 5] = 1.0
-    every = network(x, torch.ones_like(mask))
-    assert not torch.allclose(every[0], every[1], atol=1e-4)
-
-
-@torch.no_grad()
-def test_a_copy_of_the_model_begins_as_the_model() -> None:
-    model = classifier()
-    game = GameShape(PICTURE, pixels(PICTURE), 3, True)
-    network = AdaptedModel(game, model, "logits", ms.Probability().settings)
-    x, mask = some(network)
-    network.standardise(x, torch.zeros(4, 3))
-    whole = network.eval()(x, torch.ones_like(mask))[:, 0]
-    torch.testing.assert_close(whole, model(x).softmax(-1))
-    # Absent pixels are at the mean of their channel at first.
-    filled = torch.where(network.present(mask)[:, 0], x, x.mean((0, 2, 3))[:, None, None])
-    torch.testing.assert_close(network(x, mask)[:, 0], model(filled).softmax(-1))
-    # The model itself is not trained.
-    assert all(parameter.grad is None for parameter in model.parameters())
+    found = network(x, torch.ones_like(mask))
+    assert not torch.allclose(found[0], found[1], atol=1e-4)
 
 
 @torch.no_grad()
 def test_padding_changes_nothing_for_a_transformer() -> None:
-    network = make("tokens")
-    x, mask = some(network)
+    network, x, mask = some("text")
     other = mask.clone()
-    other[0, :, 6:] ^= True
+    other[0, :, 5:] ^= True
     assert torch.equal(network(x, mask), network(x, other))
     # A row of padding alone has a value, too.
-    assert network(torch.zeros(1, 10), mask[:1]).isfinite().all()
+    assert network(torch.zeros(1, 6), mask[:1]).isfinite().all()
     with pytest.raises(ValueError, match=r"Expected tokens from 0 to 19, .* got 1.*`vocabulary="):
         network(x + 19, mask)
 
@@ -297,11 +171,11 @@ def test_tokens_of_held_out_rows_are_known() -> None:
     held_out[0, 0] = 11
 
     def fit(**options: Any) -> ms.SurrogateValue:
-        return ms.fit_surrogate(
-            lambda x: torch.nn.functional.one_hot(x[:, 0].clamp(max=2), 3).float(), x,
-            x_validation=held_out, network="transformer", hidden=[32], max_epochs=1, batch_size=8,
-            trainer={"accelerator": "cpu", "limit_train_batches": 2}, progress=False, **options,
-        )  # fmt: skip
+        def model(x: Tensor) -> Tensor:
+            return nn.functional.one_hot(x[:, 0].clamp(max=2), 3).float()
+
+        given = {"x_validation": held_out, "network": "transformer", "hidden": [32], **QUICK}
+        return ms.fit_surrogate(model, x, **given, **options)
 
     assert fit().surrogate.stem.embedding.num_embeddings == 12
     # Those of new rows are, where the model's vocabulary is given.
@@ -325,16 +199,22 @@ def data(rows: int = 300) -> tuple[Tensor, nn.Module]:
     return x, model
 
 
-@pytest.mark.parametrize("network", ["conv", "transformer", "model"])
+@pytest.mark.parametrize(
+    ("network", "options"),
+    [
+        ("conv", {"hidden": [8, 8]}),
+        ("transformer", {"hidden": [32], "patch": 4}),
+        ("model", {}),
+    ],
+)
 def test_each_network_learns_a_value_function_and_is_loaded_again(
-    network: str, tmp_path: Any
+    network: str, options: dict[str, Any], tmp_path: Any
 ) -> None:
     x, model = data()
-    players = ms.Players([f"p{k}" for k in range(4)], corners())
-    hidden = {"conv": [8, 8], "transformer": [32], "model": None}[network]
+    players = ms.Players.patches((1, 8, 8), 4)
     value = ms.fit_surrogate(
-        model, x, network=network, hidden=hidden, players=players, max_epochs=2, batch_size=32,
-        learning_rate=5e-3, **CPU,
+        model, x, network=network, players=players, max_epochs=2, batch_size=32, learning_rate=5e-3,
+        **options, **CPU,
     )  # fmt: skip
     mask = torch.tensor([[[True, False, False, False]]]).expand(20, 1, 4)
     # One corner that is bright tells the class, and one that is not does, too.
@@ -348,11 +228,6 @@ def test_each_network_learns_a_value_function_and_is_loaded_again(
     assert torch.equal(again(x[:20], mask), value(x[:20], mask))
     explanation = ms.auto_shapley(again, x[:2])
     assert explanation.efficiency_gap < 1e-5
-
-
-def corners() -> Tensor:
-    rows = torch.arange(8)[:, None] // 4
-    return (2 * rows + torch.arange(8) // 4)[None]
 
 
 def test_a_module_of_ones_own_is_trained_and_passed_back_in(tmp_path: Any) -> None:
@@ -399,53 +274,44 @@ def test_zero_that_is_padding_is_no_element_of_a_player() -> None:
         assert len(given) == (padding is None)
 
 
-def test_the_network_of_a_constant_model_is_not_blamed() -> None:
-    x, _ = data(60)
-    quick: dict[str, Any] = {"max_epochs": 1, "network": Blind((1, 8, 8), 2), **CPU}
-    value = ms.fit_surrogate(lambda x: torch.full((len(x), 2), 0.5), x, **quick)
-    torch.testing.assert_close(value.expectation, torch.tensor([0.5, 0.5]))
-
-
 class Short(Masked):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         return super().forward(x, mask)[:1]
 
 
-class Undefined(Masked):
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(x, mask) * torch.nan
+EVENT = (1, 8, 8)
 
 
 @pytest.mark.usefixtures("any_type")
-def test_bad_networks_are_named() -> None:
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"network": Short(EVENT, 2)}, r"`network` to return 2 outputs for each of \d+ rows"),
+        ({"network": Masked(EVENT, 3)}, r"`network` to return 2 outputs .* got \(\d+, 3\)"),
+        ({"network": Masked(EVENT, 2, softmax=False)}, "`network` to return a distribution"),
+        ({"network": "cnn"}, "Expected `network` to be one of"),
+        ({"network": 3}, "but got 3; or pass a torch module of rows and masks"),
+        ({"network": "conv", "patch": 2}, "options of the network 'conv' .*'patch'"),
+        ({"network": "transformer", "hidden": [32, 64]}, "one multiple of 32 for all layers"),
+    ],
+)
+def test_bad_networks_are_named(settings: dict[str, Any], message: str) -> None:
     x, model = data(60)
-    quick: dict[str, Any] = {"max_epochs": 1, "batch_size": 8, **CPU}
-    quick["trainer"] = {"accelerator": "cpu", "limit_train_batches": 2}
-    event = (1, 8, 8)
-    with pytest.raises(ValueError, match=r"`network` to return 2 outputs for each of \d+ rows"):
-        ms.fit_surrogate(model, x, network=Short(event, 2), **quick)
-    with pytest.raises(ValueError, match=r"`network` to return 2 outputs .* got \(\d+, 3\)"):
-        ms.fit_surrogate(model, x, network=Masked(event, 3), **quick)
-    with pytest.raises(ValueError, match=r"`network` to return a distribution over the classes"):
-        ms.fit_surrogate(model, x, network=Masked(event, 2, softmax=False), **quick)
-    with pytest.raises(ValueError, match=r"finite numbers but .* of `network\(x, mask\)` are NaN"):
-        ms.fit_surrogate(model, x, network=Undefined(event, 2), **quick)
-    with pytest.warns(UserWarning, match=r"does not depend on the mask"):
-        ms.fit_surrogate(model, x, network=Blind(event, 2), **quick)
-    with pytest.warns(UserWarning, match=r"cannot tell an absent element .* by at most 0, on 6 ro"):
-        ms.fit_surrogate(model, x, network=Half(event, 2), **quick)
-    with pytest.raises(ValueError, match="Expected `network` to be one of"):
-        ms.fit_surrogate(model, x, network="cnn", **quick)
-    with pytest.raises(ValueError, match="but got 3; or pass a torch module of rows and masks"):
-        ms.fit_surrogate(model, x, network=3, **quick)
-    with pytest.raises(ValueError, match=r"options of the network 'conv' .*'patch'"):
-        ms.fit_surrogate(model, x, network="conv", patch=2, **quick)
-    with pytest.raises(ValueError, match=r"Expected rows \(channels, height, width\)"):
-        ms.fit_surrogate(lambda x: x.softmax(-1), x.flatten(1)[:, :5], network="conv", **quick)
-    table = x.flatten(1)[:, :5]
-    with pytest.raises(ValueError, match=r"Expected rows of tokens"):
-        ms.fit_surrogate(lambda x: x.softmax(-1), table, network="transformer", **quick)
-    with pytest.raises(ValueError, match=r"one multiple of 32 for all layers"):
-        ms.fit_surrogate(model, x, network="transformer", hidden=[32, 64], **quick)
-    with pytest.raises(TypeError, match="Expected a torch module for network='model'"):
-        ms.fit_surrogate(lambda x: model(x), x, network="model", **quick)
+    with pytest.raises(ValueError, match=message):
+        ms.fit_surrogate(model, x, **settings, **QUICK)
+
+
+@pytest.mark.parametrize("network", ["conv", "transformer"])
+def test_rows_of_a_table_are_for_another_network(network: str) -> None:
+    with pytest.raises(ValueError, match=r"Expected rows (\(channels|of tokens)"):
+        ms.fit_surrogate(lambda x: x.softmax(-1), torch.randn(60, 5), network=network, **QUICK)
+
+
+def test_networks_that_do_not_know_what_is_absent_are_named() -> None:
+    x, model = data(60)
+    with pytest.warns(UserWarning, match="does not depend on the mask"):
+        ms.fit_surrogate(model, x, network=Blind(EVENT, 2), **QUICK)
+    with pytest.warns(UserWarning, match="cannot tell an absent element"):
+        ms.fit_surrogate(model, x, network=Half(EVENT, 2), **QUICK)
+    # Not so where every value is the same.
+    ms.fit_surrogate(lambda x: torch.full((len(x), 2), 0.5), x, network=Blind(EVENT, 2), **QUICK)

@@ -8,7 +8,6 @@ import torch
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.svm import LinearSVC
 
 import manifold_shap as ms
 from manifold_shap.data import Diabetes, Digits, Iris
@@ -61,11 +60,6 @@ def test_scikit_learn_classifiers_come_back_as_they_were(
     expected = torch.from_numpy(estimator.predict_proba(iris.x_test.numpy()))
     assert torch.equal(model(iris.x_test, scale="probabilities"), expected)
     assert model.classes == iris.classes
-
-
-def test_what_is_no_classifier_is_refused(iris: Iris, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="`predict_proba`, but got LinearSVC"):
-        fit_classifier(LinearSVC(), iris, tmp_path)
 
 
 def test_types_of_others_are_not_loaded(iris: Iris, tmp_path: Path) -> None:

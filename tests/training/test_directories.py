@@ -12,7 +12,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.data import Iris
 from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
-from tests.training.test_loop import CtrlC
+from tests.learned import CtrlC
 
 X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
 FEW: dict[str, Any] = {
@@ -91,6 +91,13 @@ def test_a_directory_serves_the_same_training_and_no_other(name: str, tmp_path: 
         assert torch.equal(fit(X, directory=place), whole)
         with pytest.raises(ValueError, match="the training rows"):
             fit(other, directory=place)
+
+
+@pytest.mark.parametrize("name", ["imputer", "surrogate", "guided", "amortized"])
+def test_a_training_within_inference_mode_is_the_same(name: str) -> None:
+    expected = FITS[name](X)
+    with torch.inference_mode():
+        assert torch.equal(FITS[name](X + 0), expected)
 
 
 class Seen(Callback):

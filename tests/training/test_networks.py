@@ -78,10 +78,3 @@ def test_units_do_not_matter(settings: dict, event: tuple[int, ...], padding: fl
     with torch.no_grad():
         found, expected = again(scaled), network(x)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("settings", [CONV, TOKENS])
-def test_rows_of_another_shape_are_refused(settings: dict) -> None:
-    event = (4,) if settings["kind"] == "conv" else (2, 2, 2, 2)
-    with pytest.raises((TypeError, ValueError), match=r"Expected (rows|`event`)"):
-        make_network(settings, event, 3, None)

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.coalitions import SizeUniform
-from manifold_shap.training.shell import Shell
+from manifold_shap.training.runner import Shell
 from manifold_shap.training.task import Task
-from tests.surrogate.test_adapted import Reader
+from tests.learned import Reader
 
 ROOT = Path(__file__).parents[2]
 TWO: dict[str, Any] = {"devices": 2, "accelerator": "cpu"}
@@ -102,40 +102,3 @@ def test_the_command_trains_on_two_devices_and_writes_once(tmp_path: Path) -> No
     assert done.stdout.count("classifier: trained") == 1
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.ckpt")}
     assert written == {"iris/classifier/model.ckpt", "iris/surrogate/surrogate.ckpt"}
-
-
-# What torchrun starts on every host; they share a disk.
-SCRIPT = """
-import os, sys
-from pathlib import Path
-import torch
-from tests.training.test_processes import fit, weights
-
-place = Path(sys.argv[1])
-trainer = {"accelerator": "cpu", "devices": 1, "num_nodes": 2}
-value = fit("model", place / "shared", trainer)
-torch.save(weights(value), place / f"{os.environ['RANK']}.pt")
-"""
-
-
-@pytest.mark.slow
-def test_two_hosts_train_a_network_together(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    port = 29500 + os.getpid() % 1000
-    hosts = [
-        subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1",
-             f"--node-rank={host}", "--master-addr=127.0.0.1", f"--master-port={port}",
-             str(script), str(tmp_path)],
-            env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for host in range(2)
-    ]  # fmt: skip
-    said = [host.communicate(timeout=300)[0] for host in hosts]
-    assert [host.returncode for host in hosts] == [0, 0], "\n".join(said)
-    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
-    assert torch.equal(first, second)
-    kept = torch.load(tmp_path / "shared" / "best.ckpt", weights_only=True)["state_dict"]
-    assert torch.isin(kept["surrogate.absence.vector"], first).all()

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.surrogate.task import SurrogateTask
-from manifold_shap.training.shell import Batches, Shell
+from manifold_shap.surrogate.fit import SurrogateTask
+from manifold_shap.training.runner import Batches, Shell
 from manifold_shap.training.task import Task, load_task
 from manifold_shap.vae.fit import VAETask
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.vae.bank import Decoded, RunningLikelihood, Tabulated
+from manifold_shap.coalitions import toggled
+from manifold_shap.nn import growing
+from manifold_shap.vae.bank import Decoded, RunningLikelihood
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue
@@ -59,29 +61,13 @@ def orders(batch: int, count: int, seed: int = 0) -> Tensor:
     return torch.rand(batch, count, len(PLAYERS), generator=generator).argsort(-1)
 
 
-def grown(order: Tensor) -> Tensor:
-    """The coalitions of an order, player by player."""
-    mask = torch.zeros(len(order) - 1, len(order), dtype=torch.bool)
-    for size in range(1, len(order)):
-        mask[size - 1, order[:size]] = True
-    return mask
-
-
-def around(mask: Tensor) -> Tensor:
-    """A coalition, and those with one player toggled."""
-    every = [mask.clone() for _ in range(len(mask) + 1)]
-    for player in range(len(mask)):
-        every[player + 1][player] ^= True
-    return torch.stack(every)
-
-
 def runs(kind: str, seed: int = 0) -> Tensor:
     """Coalitions `[2 rows, 3 runs, run, players]`."""
     if kind == "along":
-        return torch.stack([torch.stack([grown(o) for o in own]) for own in orders(2, 3, seed)])
+        return growing(orders(2, 3, seed))
     generator = torch.Generator().manual_seed(seed)
     mask = torch.rand(2, 3, len(PLAYERS), generator=generator) < 0.5
-    return torch.stack([torch.stack([around(m) for m in own]) for own in mask])
+    return toggled(mask)
 
 
 both = pytest.mark.parametrize("kind", ["along", "around"])
@@ -110,7 +96,7 @@ def test_running_likelihoods_round_no_worse_than_products() -> None:
     generator = torch.Generator().manual_seed(0)
     eta = torch.randn(50, 800, generator=generator) * 10
     x, present = torch.randn(800, generator=generator), torch.rand(800, generator=generator) < 0.5
-    statistics = around(present) * x
+    statistics = toggled(present) * x
     exact = statistics.double() @ eta.T.double()
     plain = (statistics @ eta.T - exact).abs().mean()
     assert (RunningLikelihood(eta)(statistics) - exact).abs().mean() < 4 * plain
@@ -143,29 +129,6 @@ def test_values_of_runs_are_those_of_single_coalitions(kind: str, batch_size: in
 
 
 @both
-def test_rows_at_a_time_are_bounded(kind: str) -> None:
-    v, seen = value(), []
-    model = v.model
-
-    def counted(x: Tensor, *, scale: str) -> Tensor:
-        seen.append(len(x))
-        return model(x, scale=scale)
-
-    v.model = counted  # type: ignore[assignment]
-    ask(v, kind, rows(2, seed=1), KEYS, batch_size=50)
-    assert max(seen) == 48
-    assert sum(seen) == 2 * 3 * 3 * runs(kind).shape[2]
-
-
-def test_no_batch_size_changes_the_values_of_permutations() -> None:
-    v, x = value(), rows(2, seed=1)
-    first = ms.permutation_shapley(v, x, permutations=2)
-    assert first.efficiency_gap < 1e-5
-    again = ms.permutation_shapley(v, x, permutations=2, batch_size=150)
-    torch.testing.assert_close(again.phi, first.phi, rtol=1e-4, atol=1e-6)
-
-
-@both
 @pytest.mark.parametrize("most", [1, 64])
 def test_a_bank_without_a_table_is_the_same_bank(
     kind: str, most: int, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +137,6 @@ def test_a_bank_without_a_table_is_the_same_bank(
     monkeypatch.setattr("manifold_shap.vae.bank._BANK_ELEMENTS", 1000)
     monkeypatch.setattr("manifold_shap.vae.bank._DECODED_ELEMENTS", most * ELEMENTS)
     anew, found = imputer(), value()
-    assert isinstance(table.bank, Tabulated)
     assert isinstance(anew.bank, Decoded)
     assert len(anew.bank) == len(table.bank) == 200
     x, mask = rows(2, seed=1), runs(kind).flatten(1, 2)
@@ -186,20 +148,3 @@ def test_a_bank_without_a_table_is_the_same_bank(
     torch.testing.assert_close(ask(found, kind, x, KEYS), ask(expected, kind, x, KEYS), **close)
     kept = sum(buffer.numel() for buffer in anew.bank.buffers())
     assert kept == 200 * anew.network.latent
-
-
-@pytest.mark.gpu
-@both
-def test_values_of_runs_on_an_accelerator(kind: str) -> None:
-    here, x = value(), rows(2, seed=1)
-    expected = ask(here, kind, x, KEYS)
-    weight = torch.randn(ELEMENTS, 3, generator=torch.Generator().manual_seed(1)).cuda()
-    made = imputer().cuda()
-    there = ms.imputed_value(lambda x: (x @ weight / 3).softmax(-1), made, "ilr", draws=3)
-    keys, mask, order = KEYS.cuda(), runs(kind)[:, :, 0].cuda(), orders(2, 3).cuda()
-    if kind == "along":
-        found = there.values_along(x.cuda(), order, keys)
-    else:
-        found = there.values_around(x.cuda(), mask, keys)
-    # A code may be another one where two uniform numbers are equal to rounding.
-    assert ((found.cpu() - expected).abs() > 1e-3).float().mean() < 0.02

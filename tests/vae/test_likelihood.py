@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, Normal
+from torch.nn.functional import softplus
 
 import manifold_shap as ms
+from manifold_shap.vae import likelihood as families
 from manifold_shap.vae.families import bin_edges, choose_families
 from manifold_shap.vae.likelihood import Likelihood
 
@@ -17,19 +19,24 @@ SCHEMA = ms.Schema(
         ms.Column("age", "continuous", mean=40.0, scale=10.0),
         ms.Column("smokes", "binary", ("no", "yes")),
         ms.Column("colour", "categorical", ("red", "green", "blue")),
-        ms.Column("income", "continuous"),
+        ms.Column("gains", "continuous"),
+        ms.Column("income", "continuous", missing=True),
     )
 )
+AGE, SMOKES, COLOUR, GAINS, INCOME, MISSING = 0, 1, slice(2, 5), 5, 6, 7
+both = pytest.mark.parametrize("continuous", ["normal", "quantile"])
 
 
-def table(rows: int = 200, seed: int = 0) -> Tensor:
+def table(rows: int = 300, seed: int = 0) -> Tensor:
+    """Half of the gains are exactly 0, and a third of the incomes are missing."""
     generator = torch.Generator().manual_seed(seed)
     age = torch.randn(rows, 1, generator=generator) * 3 + 5
     smokes = (torch.rand(rows, 1, generator=generator) < 0.3).float()
     colour = torch.eye(3)[torch.randint(3, (rows,), generator=generator)]
-    # Half of the incomes are exactly 0, as capital gains are.
-    income = torch.rand(rows, 1, generator=generator) * (age > 5)
-    return torch.cat((age, smokes, colour, income), dim=1)
+    gains = torch.rand(rows, 1, generator=generator) * (age > 5)
+    missing = (torch.rand(rows, 1, generator=generator) < 1 / 3).float()
+    income = (torch.randn(rows, 1, generator=generator) * 2 + 5) * (1 - missing)
+    return torch.cat((age, smokes, colour, gains, income, missing), dim=1)
 
 
 def make(continuous: str = "normal") -> Likelihood:
@@ -43,80 +50,89 @@ def raw(likelihood: Likelihood, rows: int = 5) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(1))
 
 
+def uniform(rows: int) -> Tensor:
+    return torch.rand(rows, 8, generator=torch.Generator().manual_seed(2))
+
+
+def density(family: families.Normal, x: Tensor, mean: Tensor, rough: Tensor) -> Tensor:
+    scale = (family.least + softplus(rough - family.least)).exp()
+    return Normal(mean, scale).log_prob((x - family.center) / family.scale)
+
+
 def test_log_probability_is_that_of_the_distributions_of_torch() -> None:
-    likelihood, x = make(), table(5)
-    numbers = raw(likelihood)
-    binary, colour, mean, rough = numbers.split([1, 3, 2, 2], dim=1)
-    normal = next(family for family in likelihood.families if hasattr(family, "least"))
-    scale = (normal.least + torch.nn.functional.softplus(rough - normal.least)).exp()
-    standardised = (x[:, [0, 5]] - normal.center) / normal.scale
+    likelihood, x = make(), table(40)
+    numbers = raw(likelihood, 40)
+    binary, colour, income, rough, gone, mean, roughs = numbers.split([1, 3, 1, 1, 1, 2, 2], dim=1)
+    *_, maybe, normal = likelihood.families
+    value = density(maybe.value, x[:, [INCOME]], income, rough)[:, 0]
     expected = (
-        Normal(mean, scale).log_prob(standardised).sum(1)
-        + Bernoulli(logits=binary[:, 0]).log_prob(x[:, 1])
-        + Categorical(logits=colour).log_prob(x[:, 2:5].argmax(1))
+        density(normal, x[:, [AGE, GAINS]], mean, roughs).sum(1)
+        + Bernoulli(logits=binary[:, 0]).log_prob(x[:, SMOKES])
+        + Categorical(logits=colour).log_prob(x[:, COLOUR].argmax(1))
+        + Bernoulli(logits=gone[:, 0]).log_prob(x[:, MISSING])
+        + torch.where(x[:, MISSING] == 0, value, 0)
     )
-    product = likelihood(numbers)
-    torch.testing.assert_close(product.log_prob(likelihood.statistics(x)), expected)
+    found = likelihood(numbers).log_prob(likelihood.statistics(x))
+    torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("continuous", ["normal", "quantile"])
+@both
 def test_statistics_set_to_zero_leave_an_element_out(continuous: str) -> None:
     likelihood, x = make(continuous), table(5)
     product, statistics = likelihood(raw(likelihood)), likelihood.statistics(x)
     by_element = [
-        product.log_prob(statistics * (likelihood.statistic_of == element)) for element in range(6)
+        product.log_prob(statistics * (likelihood.statistic_of == element)) for element in range(8)
     ]
     torch.testing.assert_close(sum(by_element), product.log_prob(statistics))
     changed = x.clone()
-    changed[:, 5] = 0.123
-    without = statistics * (likelihood.statistic_of != 5)
-    other = likelihood.statistics(changed) * (likelihood.statistic_of != 5)
-    assert torch.equal(without, other)
+    changed[:, GAINS] = 0.123
+    others = likelihood.statistic_of != GAINS
+    assert torch.equal(statistics * others, likelihood.statistics(changed) * others)
 
 
-@pytest.mark.parametrize("continuous", ["normal", "quantile"])
+@both
+def test_a_missing_value_itself_is_never_read(continuous: str) -> None:
+    likelihood, x = make(continuous), table(40)
+    other = x.clone()
+    other[x[:, MISSING] == 1, INCOME] = 3.5
+    assert not torch.equal(other, x)
+    assert torch.equal(likelihood.statistics(other), likelihood.statistics(x))
+    assert torch.equal(likelihood.features(other), likelihood.features(x))
+    # Nor is it a part of units.
+    there = x[x[:, MISSING] == 0, INCOME]
+    likelihood.describe(x)
+    maybe = next(each for each in likelihood.families if isinstance(each, families.MaybeMissing))
+    torch.testing.assert_close(maybe.value.center, there.mean()[None])
+    torch.testing.assert_close(maybe.value.scale, there.std(correction=0)[None])
+
+
+@both
 def test_draws_have_the_mean_of_the_distribution(continuous: str) -> None:
-    likelihood = make(continuous)
-    product = likelihood(raw(likelihood, 1).expand(20_000, -1))
-    u = torch.rand(20_000, 6, generator=torch.Generator().manual_seed(2))
-    drawn = product.quantile(u)
-    error = drawn.std(0) / 20_000**0.5
+    likelihood, rows = make(continuous), 20_000
+    product = likelihood(raw(likelihood, 1).expand(rows, -1))
+    drawn = product.quantile(uniform(rows))
+    error = drawn.std(0) / rows**0.5
     assert ((drawn.mean(0) - product.mean[0]).abs() < 4 * error + 1e-6).all()
-    assert set(drawn[:, 1].unique().tolist()) == {0.0, 1.0}
-    assert torch.equal(drawn[:, 2:5].sum(1), torch.ones(20_000))
+    for element in (SMOKES, MISSING):
+        assert set(drawn[:, element].unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(drawn[:, COLOUR].sum(1), torch.ones(rows))
+    missing = drawn[:, MISSING] == 1
+    assert (drawn[missing, INCOME] == 0).all()
+    if continuous == "quantile":  # Draws are values that were observed.
+        for element in (AGE, GAINS):
+            assert torch.isin(drawn[:, element], table()[:, element]).all()
+        there = table()[:, MISSING] == 0
+        assert torch.isin(drawn[~missing, INCOME], table()[there, INCOME]).all()
+        assert (drawn[:, GAINS] == 0).float().mean() > 0.05
 
 
-@pytest.mark.parametrize("continuous", ["normal", "quantile"])
+@both
 def test_draws_that_share_distributions_are_those_of_their_own(continuous: str) -> None:
     likelihood = make(continuous)
     parameters, place = raw(likelihood, 7), torch.tensor([[6, 0, 0], [3, 6, 1]])
-    u = torch.rand(2, 3, 6, generator=torch.Generator().manual_seed(2))
+    u = torch.rand(2, 3, 8, generator=torch.Generator().manual_seed(2))
     own = likelihood(parameters[place]).quantile(u)
     assert torch.equal(likelihood(parameters).quantile(u, place), own)
-
-
-def test_quantile_draws_are_values_that_were_observed() -> None:
-    likelihood = make("quantile")
-    u = torch.rand(500, 6, generator=torch.Generator().manual_seed(2))
-    drawn = likelihood(raw(likelihood, 500)).quantile(u)
-    for element in (0, 5):
-        assert torch.isin(drawn[:, element], table()[:, element]).all()
-    assert (drawn[:, 5] == 0).float().mean() > 0.05
-
-
-def test_frequent_values_have_a_bin_of_their_own() -> None:
-    column = torch.cat((torch.zeros(50), torch.linspace(1, 2, 50)))
-    edges = bin_edges(column, 8)
-    own = torch.searchsorted(edges, column, right=True)
-    assert (own[:50] == 0).all()
-    assert (own[50:] > 0).all()
-    sizes = torch.bincount(own)[1:]
-    assert sizes.max() <= 13
-
-
-def test_few_distinct_values_are_categories() -> None:
-    assert bin_edges(torch.tensor([3.0, 1, 1, 2, 3, 1]), 8).tolist() == [2, 3]
-    assert bin_edges(torch.ones(10), 8).tolist() == []
 
 
 @settings(max_examples=25, deadline=None)
@@ -125,56 +141,64 @@ def test_draws_grow_with_the_uniform_number(seed: int, continuous: str) -> None:
     likelihood = make(continuous)
     generator = torch.Generator().manual_seed(seed)
     numbers = torch.randn(1, len(likelihood.parameter_of), generator=generator)
-    u = torch.rand(50, 1, generator=generator).sort(0).values.expand(-1, 6)
+    u = torch.rand(50, 1, generator=generator).sort(0).values.expand(-1, 8).clone()
+    u[:, MISSING] = 0.999999  # Nothing is missing: that is drawn apart.
     drawn = likelihood(numbers.expand(50, -1)).quantile(u.clamp(1e-6, 1 - 1e-6))
-    ordered = drawn[:, [0, 5]]
     # Inside a bin the kept values are sorted, and so are the bins.
-    assert (ordered.diff(dim=0) >= -1e-4).all()
+    assert (drawn[:, [AGE, GAINS, INCOME]].diff(dim=0) >= -1e-4).all()
+
+
+def test_bins_are_quantiles_and_frequent_values() -> None:
+    column = torch.cat((torch.zeros(50), torch.linspace(1, 2, 50)))
+    own = torch.searchsorted(bin_edges(column, 8), column, right=True)
+    assert (own[:50] == 0).all()
+    assert (own[50:] > 0).all()
+    assert torch.bincount(own)[1:].max() <= 13
+    assert bin_edges(torch.tensor([3.0, 1, 1, 2, 3, 1]), 8).tolist() == [2, 3]
+    assert bin_edges(torch.ones(10), 8).tolist() == []
+
+
+def chosen(x: Tensor, *given: object, **named: object) -> list[tuple[object, ...]]:
+    """Names of families and their elements."""
+    return [(name, own) for name, own, *_ in choose_families(x, *given, **named)]  # type: ignore[arg-type]
 
 
 def test_families_follow_the_schema_or_the_values() -> None:
-    names = [family[0] for family in choose_families(table(), SCHEMA, "quantile")]
-    assert names == ["Bernoulli", "Categorical", "Quantile", "Quantile"]
-    # Half of the incomes are zero, and no two ages are the same.
-    chosen = [(name, elements) for name, elements, *_ in choose_families(table(), SCHEMA)]
-    assert chosen[2:] == [("Quantile", [5]), ("Normal", [0])]
-    names = [family[0] for family in choose_families(table(), continuous="normal")]
-    assert names == ["Bernoulli", "Normal"]
+    # Half of the gains are zero, and no two ages are the same.
+    assert chosen(table(), SCHEMA) == [
+        ("Bernoulli", [SMOKES]),
+        ("Categorical", [2, 3, 4]),
+        ("Quantile", [GAINS]),
+        ("MaybeMissing", ["Normal", [INCOME], 0.05]),
+        ("Normal", [AGE]),
+    ]
+    x = table()[:, :GAINS]
+    assert chosen(x, continuous="normal") == [("Bernoulli", [1, 2, 3, 4]), ("Normal", [0])]
+    # A player of one-hot elements is a category.
+    found = chosen(x, continuous="normal", index=[0, 1, 2, 2, 2])
+    assert found == [("Bernoulli", [1]), ("Categorical", [2, 3, 4]), ("Normal", [0])]
     images = torch.rand(10, 1, 2, 2)
     images[:, 0, 0, 0] = 0.5  # A peak; but pixels share a unit.
     assert choose_families(images) == [["Normal", [0, 1, 2, 3], 0.05, True]]
-    assert choose_families((images > 0.5).float()) == [["Bernoulli", [0, 1, 2, 3]]]
+    # Superpixels of black and white are no categories: their pixels are not one 1 among 0s.
+    black = (torch.rand(20, 4) > 0.5).float()
+    assert choose_families(black, index=[0, 0, 1, 1]) == [["Bernoulli", [0, 1, 2, 3]]]
 
 
-def test_a_player_of_one_hot_elements_is_a_category() -> None:
-    chosen = choose_families(table(), continuous="normal", index=[0, 1, 2, 2, 2, 3])
-    assert [(name, elements) for name, elements, *_ in chosen] == [
-        ("Bernoulli", [1]),
-        ("Categorical", [2, 3, 4]),
-        ("Normal", [0, 5]),
-    ]
-    # Superpixels of black and white are none: their pixels are not one 1 among 0s.
-    images = (torch.rand(20, 4) > 0.5).float()
-    assert choose_families(images, index=[0, 0, 1, 1]) == [["Bernoulli", [0, 1, 2, 3]]]
-
-
-def test_a_schema_of_another_width() -> None:
-    with pytest.raises(ValueError, match="Expected rows of 6 elements, as `schema` encodes them"):
-        choose_families(table()[:, :4], SCHEMA)
-
-
-def test_an_unknown_kind_of_continuous_distribution() -> None:
+def test_a_kind_that_there_is_not() -> None:
     with pytest.raises(ValueError, match=r"Expected `continuous` to be one of .* got 'cauchy'"):
         choose_families(table(), SCHEMA, "cauchy")
 
 
-def test_a_constant_column_has_no_spread() -> None:
+@both
+def test_columns_without_spread_or_without_a_cell(continuous: str) -> None:
     frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [7.0] * 4})
-    schema = ms.Schema.fit(frame)
-    x = schema.encode(frame)
-    for continuous in ("normal", "quantile"):
+    gone = table()
+    gone[:, INCOME], gone[:, MISSING] = 0.0, 1.0
+    constant = ms.Schema.fit(frame)
+    for schema, x in ((constant, constant.encode(frame)), (SCHEMA, gone)):
         likelihood = Likelihood(choose_families(x, schema, continuous))
         likelihood.describe(x)
-        product = likelihood(torch.zeros(4, len(likelihood.parameter_of)))
+        product = likelihood(torch.zeros(len(x), len(likelihood.parameter_of)))
         assert product.log_prob(likelihood.statistics(x)).isfinite().all()
-        assert product.quantile(torch.full((4, 2), 0.5)).isfinite().all()
+        assert product.quantile(torch.full(x.shape, 0.5)).isfinite().all()

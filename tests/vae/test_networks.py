@@ -1,7 +1,5 @@
 """Convolutional networks of a VAE: what they see, any shape, and conditionals that are known."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -170,22 +168,3 @@ def test_the_mean_is_that_of_a_gaussian(event: tuple[int, ...], hidden: tuple[in
         found = imputer.mean(x, mask, torch.arange(100).reshape(20, 5), draws=64).flatten(2)
         error = (found - expected)[absent].square().mean()
         assert error < 0.1 * expected[absent].square().mean()
-
-
-def test_save_and_load(tmp_path: Path) -> None:
-    x = Factors((2, 9)).rows(100, 0)
-    quick = {"max_epochs": 1, "batch_size": 8, "hidden": (4,), "latent": 2, "temper": 0.5}
-    made = ms.fit_imputer(x, network="conv", **quick)  # type: ignore[arg-type]
-    made.save(tmp_path / "vae.ckpt")
-    loaded = ms.load_imputer(tmp_path / "vae.ckpt", made.reference)
-    mask, keys = torch.zeros(1, 1, 18, dtype=torch.bool), torch.tensor([[3]])
-    found = [one.impute(x[:1], mask, range(9), keys).rows for one in (made, loaded)]
-    assert torch.equal(*found)
-    assert found[0].shape == (1, 1, 9, 2, 9)
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"`network` to be one of .*'mlp'.* but got 'cnn'"):
-        ms.fit_imputer(torch.randn(20, 4), network="cnn")
-    with pytest.raises(ValueError, match=r"rows \(channels, height, width\) .* of shape \(4,\)"):
-        ms.fit_imputer(torch.randn(20, 4), network="conv")

@@ -45,13 +45,9 @@ def masks(count: int) -> Tensor:
 
 
 def test_padding_is_filled_with_what_other_rows_have_there() -> None:
-    x = torch.tensor([[1.0, 2, 3], [4, 0, 0], [5, 6, 0], [7, 0, 0]])
-    filled = without_padding(x, ms.Players.tokens(3, padding=0))
-    assert filled.tolist() == [[1, 2, 3], [4, 6, 3], [5, 6, 3], [7, 6, 3]]
-    assert without_padding(x, ms.Players.tokens(3, padding=None)) is x
-    # No row is as long as they may be.
-    short = torch.cat((x, torch.zeros(4, 2)), dim=1)
-    filled = without_padding(short, ms.Players.tokens(5, padding=0))
+    """And where no row is as long, with what is at the last position that one has."""
+    x = torch.tensor([[1.0, 2, 3, 0, 0], [4, 0, 0, 0, 0], [5, 6, 0, 0, 0], [7, 0, 0, 0, 0]])
+    filled = without_padding(x, ms.Players.tokens(5, padding=0))
     assert filled.tolist() == [[1, 2, 3, 3, 3], [4, 6, 3, 3, 3], [5, 6, 3, 3, 3], [7, 6, 3, 3, 3]]
 
 
@@ -112,8 +108,3 @@ def test_padded_series_are_imputed_and_explained() -> None:
     base = value.base(x)
     assert torch.equal(base[0], base[3])
     assert not torch.allclose(base[0], base[1], atol=1e-3)
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"`players` padded by 0\.0, as those of the network"):
-        ms.VAEImputer(network("mlp", 0.0), series(60, 0.0), ms.Players.segments(EVENT, 2))

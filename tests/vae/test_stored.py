@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -68,14 +67,3 @@ def test_of_many_rows_some_are_kept_and_the_codes_of_all(
     whole = ms.fit_imputer(X, x_validation=X[:30], **more)
     spread = [drawn(each)[~MASK[:, :, None].expand(-1, -1, 4, -1)].std() for each in (found, whole)]
     assert abs(spread[0] / spread[1] - 1) < 0.5
-
-
-def test_codes_of_a_table_in_a_file(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0] * 40, "b": ["x", "y", "y"] * 40})
-    codebook = ms.Codebook.fit(frame)
-    codes = codebook.rows(frame)
-    expected = ms.fit_imputer(codes, schema=codebook, temper=1.0, **FEW)
-    found = ms.fit_imputer(in_file(tmp_path, codes), schema=codebook, temper=1.0, **FEW)
-    mask, keys = torch.tensor([[[True, False]]]), torch.tensor([[0]])
-    completed = [each.impute(codes[:1], mask, range(8), keys).rows for each in (expected, found)]
-    assert torch.equal(*completed)

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.nn import units
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.fit import TEMPERS, choose_temper, largest_good
 from manifold_shap.vae.imputer import VAEImputer
@@ -27,37 +26,18 @@ def imputer(sharpness: float = 1.0) -> VAEImputer:
     return made
 
 
-@pytest.mark.parametrize("model", [None, "sum"])
-def test_no_other_power_is_known_to_be_better(
-    model: str | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("returns", [None, "values"])
+def test_a_likelihood_that_is_too_sure_is_tempered(
+    returns: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manifold_shap.vae.fit._PAIRS", 200 * 11)
-    made, x = imputer(sharpness=100), rows(200, seed=5)
-    chosen_model = None
-    if model is not None:
-        chosen_model = ms.as_model(lambda x: x.sum(1, keepdim=True), x, returns="values")
-    chosen = choose_temper(made, x, chosen_model, "identity")
-    mask = ms.SizeUniform(4).sample((200, 11), torch.Generator().manual_seed(0))
-    keys = torch.arange(200 * 11).reshape(200, 11)
-    errors = {}
-    for temper in TEMPERS:
-        made.temper = temper
-        if model is None:
-            gap = (made.mean(x, mask, keys) - x[:, None]) / units(rows())
-            errors[temper] = (gap.square() * ~mask).flatten(1).mean(1)
-        else:
-            value = ms.imputed_value(chosen_model, made, "identity")
-            errors[temper] = (
-                (value(x, mask, keys) - value.prediction(x)[:, None]).square().mean((1, 2))
-            )
-    best = min(TEMPERS, key=lambda temper: errors[temper].mean().item())
-    good = [
-        temper
-        for temper in TEMPERS
-        if (gap := errors[temper] - errors[best]).mean() <= gap.std() / 200**0.5
-    ]
-    assert chosen == max(good)
-    assert len(good) < len(TEMPERS)
+    """By the error of a model's outputs, or of the elements themselves."""
+    monkeypatch.setattr("manifold_shap.vae.fit._PAIRS", 2048)
+    x = rows(200, seed=5)
+    model = returns and ms.as_model(lambda x: x.sum(1, keepdim=True), x, returns=returns)
+    chosen = [choose_temper(imputer(s), x, model, "identity") for s in (1e-3, 100.0)]
+    # Where weights hardly differ no power is better than another: the largest it is.
+    assert chosen[0] == 1.0
+    assert chosen[1] == min(TEMPERS)
 
 
 def test_one_standard_error_of_the_difference_is_not_held_against_a_larger_power() -> None:
@@ -71,10 +51,3 @@ def test_one_standard_error_of_the_difference_is_not_held_against_a_larger_power
     assert largest_good(errors) == 0.8
     errors[5] += 0.5
     assert largest_good(errors) == 0.4
-
-
-def test_the_spread_of_images_is_one_unit() -> None:
-    images = torch.zeros(10, 1, 2, 2)
-    images[::2, 0, 0, 0] = 1
-    assert len(units(images).unique()) == 1
-    assert units(torch.ones(5, 3)).tolist() == [1, 1, 1]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -54,8 +54,8 @@ def component(setting: str, name: Any) -> str:
     Raises:
         ValueError: it is anything else.
     """
-    is_name = isinstance(name, str) and bool(re.fullmatch(r"[^./\\:\0\s][^/\\:\0]*", name))
-    if not is_name or name in ("classifier", "classifiers") or name.endswith(".partial"):
+    taken = name in ("classifier", "classifiers") or str(name).endswith(".partial")
+    if taken or not re.fullmatch(r"[^./\\:\0\s][^/\\:\0]*", str(name or "")):
         raise ValueError(
             f"Expected `{setting}` to be the name of one directory, without slashes and with no "
             f"dot in front, but got {name!r}; runs_dir=... says where runs lie."
@@ -88,7 +88,10 @@ def choices(group: str) -> list[str]:
 def reported() -> Iterator[list[str]]:
     """Print errors and warnings as one line each; gives the names of the settings of the user."""
     # Not `formatwarning`, which Lightning sets as well.
-    before, warnings.showwarning = warnings.showwarning, _show_warning
+    before = warnings.showwarning
+    warnings.showwarning = lambda message, *_: print(
+        f"Warning: {_one_line(message)}", file=sys.stderr
+    )
     try:
         yield _given()
     except KeyboardInterrupt as error:
@@ -111,22 +114,8 @@ def _given() -> list[str]:
     names = [override.lstrip("+~").split("=")[0] for override in overrides]
     groups = {name.partition(".")[0] for name in names}
     if {"model", "classifier"} <= groups and "model=null" not in overrides:
-        raise ValueError(
-            "Expected settings of a `model` of your own, or of a `classifier` that is trained, but "
-            "got both; leave one out."
-        )
+        raise ValueError("Expected settings of a `model` or of a `classifier` but got both.")
     return names
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    print(f"Warning: {_one_line(message)}", file=file or sys.stderr)
 
 
 def _one_line(message: object) -> str:

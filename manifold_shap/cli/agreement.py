@@ -30,7 +30,8 @@ def agreed(
         there, here = ({key: some.get(key) for key in fixed} for some in (recorded, settings))
         named = [*given, "value_function._target_"]
         check_given({"value_function": there}, {"value_function": here}, named, place)
-    chosen = [key for key in settings if f"value_function.{key}" in given or key == "_target_"]
+    # What a file says is never imported.
+    chosen = [key for key in settings if f"value_function.{key}" in given or key.startswith("_")]
     return {**settings, **recorded, **{key: settings[key] for key in chosen}}
 
 

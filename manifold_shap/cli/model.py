@@ -43,25 +43,15 @@ def train_model(run: Run, recipe: Any) -> None:
             changes = "; ".join(differences(there, config)[:4])
             _check_unneeded(run, config, changes)
             print(f"classifier: settings changed ({changes}), so it is trained again")
-        elif there is not None and _is_reused(run):
+        elif there is not None and run.own_model is None:
+            run.model = load_classifier(run.classifier, run.data)
+            kept = read_json(run.classifier / METRICS) or {}
+            print(f"classifier: reused from {run.classifier}{_quality_text(kept)}")
             return
         run.classifier = directory.begin(config, overwrite=True)
         _train_classifier(run, recipe, directory)
         directory.finish()
         run.classifier = directory.path
-
-
-def _is_reused(run: Run) -> bool:
-    if run.own_model is not None:
-        return False
-    try:
-        run.model = load_classifier(run.classifier, run.data)
-    except (ValueError, OSError) as error:
-        print(f"classifier: trained again, for its files are damaged: {error}")
-        return False
-    kept = read_json(run.classifier / METRICS) or {}
-    print(f"classifier: reused from {run.classifier}{_quality_text(kept)}")
-    return True
 
 
 def _train_classifier(run: Run, recipe: Any, directory: Directory) -> None:

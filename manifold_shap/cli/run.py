@@ -3,26 +3,22 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from hydra.utils import instantiate
 
-from manifold_shap._checks import check_number, check_seed
-from manifold_shap._messages import check_flag, check_text
+from manifold_shap._checks import check_seed
+from manifold_shap._messages import check_flag
 from manifold_shap._stored import sample_of
-from manifold_shap.cli import component, home, own_model, registry
+from manifold_shap.cli import component, home, registry
 from manifold_shap.cli.agreement import agreed, check_given, check_same_model, classifier_part
-from manifold_shap.cli.directory import (
-    CONFIG,
-    Directory,
-    damaged,
-    read_config,
-)
+from manifold_shap.cli.directory import CONFIG, Directory, damaged, read_config
 from manifold_shap.cli.registry import Settings, Source
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.imputers import Imputer
 from manifold_shap.io.files import digest
-from manifold_shap.models import Model
+from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.training.classifier import load_classifier
@@ -60,18 +56,15 @@ class Run:
         own = {**settings["value_function"]}
         self.own_model = settings.get("model")
         if self.own_model is not None:
-            self.settings["classifier"] = own_model.record(self.own_model)
+            path = Path(str(self.own_model.get("path", "")))
+            known = {key: entry for key, entry in self.own_model.items() if key != "batch_size"}
+            known["checksum"] = digest(path.read_bytes()) if path.is_file() else None
+            self.settings["classifier"] = known
         data = settings["data"]
-        task = data.get("task") or registry.code(data["_target_"]).task
+        task = data.get("task") or resolve_name(data["_target_"]).task
         self.usual_output = "identity" if task == "regression" else "probability"
         own["output"] = own["output"] or self.usual_output
         self.name = component("value_function.name", own["name"])
-        if own["title"] is not None:
-            check_text("value_function.title", own["title"])
-        if own["zero_replacement"] is not None:
-            check_number(
-                "value_function.zero_replacement", own["zero_replacement"], above=0, below=1
-            )
         self.home = home(settings["runs_dir"], settings["data"]["name"])
         self.directory = Directory(directory or self.home / self.name)
         self.is_sweep = directory is not None
@@ -186,7 +179,7 @@ class Run:
         own = self.settings["data"]
         given = {key: own[key] for key in own if key != "_target_"}
         groups, of_user = self.settings.get("players"), self.own_model is not None
-        data = registry.code(own["_target_"])(**given, groups=groups, own_model=of_user)
+        data = resolve_name(own["_target_"])(**given, groups=groups, own_model=of_user)
         data.setup()
         for remark in data.remarks:
             print(f"Note: {remark}")
@@ -200,9 +193,16 @@ class Run:
     @cached_property
     def model(self) -> Model:
         """The model to explain."""
-        if self.own_model:
-            return own_model.wrapped(self.own_model, self.data)
-        return load_classifier(self.classifier, self.data)
+        own, data = self.own_model, self.data
+        if own is None:
+            return load_classifier(self.classifier, data)
+        how = ("returns", "classes", "batch_size", "_target_")
+        model = resolve_name(own["_target_"])(**{k: own[k] for k in own if k not in how})
+        names, returns = own["classes"], own["returns"]
+        if data.task == "regression":
+            returns = returns or "values"
+            names = names or (data.outputs if len(data.y_test) else None)
+        return as_model(model, data.few_rows, names, returns, own["batch_size"])
 
     @property
     def classifier_config(self) -> dict[str, Any]:

@@ -124,11 +124,6 @@ def test_a_regression_is_explained_in_its_own_unit(tmp_path: Path, model: list[s
     assert 40 < found.base.mean() < 180
 
 
-def test_no_target_is_needed_to_explain(tmp_path: Path) -> None:
-    words = [*READ, "data.drop=[bought,paid]", *PIPELINE]
-    assert explain(tmp_path, *words, "value_function=marginal", *ALONE)["players"] == 4
-
-
 @pytest.mark.parametrize(
     ("model", "error"),
     [
@@ -144,14 +139,6 @@ def test_models_that_are_none(tmp_path: Path, model: list[str], error: str) -> N
     errors = (ValueError, ImportError, AttributeError, MissingMandatoryValue)
     with pytest.raises(errors, match=error):
         train(tmp_path, *BOUGHT, *model, "value_function=marginal")
-
-
-def test_missing_cells_and_dates_are_features_of_a_classifier(tmp_path: Path) -> None:
-    train(tmp_path, *BOUGHT, "classifier=naive_bayes", *TINY)
-    assert explain(tmp_path, "data=table", "data.name=shop", *ALONE)["players"] == 4
-    features = explained(tmp_path, data="shop").features()
-    assert features is not None
-    assert features["since"].between("2020-01-01", "2022-12-31").all()
 
 
 @pytest.mark.parametrize("model", [PIPELINE, ["classifier=naive_bayes"]])

@@ -154,11 +154,10 @@ class ArrayRows(StoredRows):
     def __getstate__(self) -> dict[str, Any]:
         # For another process the name of the file does, where numpy would copy what is in it.
         state, array, file = dict(self.__dict__), self.array, self._file
-        if file is not None and array.flags.forc:
-            order = "C" if array.flags.c_contiguous else "F"
+        if file is not None and array.flags.c_contiguous:
             # A part has the `offset` of the whole.
             offset = file.offset + array.ctypes.data - file.ctypes.data
-            state["array"] = (file.filename, array.dtype, "r", offset, array.shape, order)
+            state["array"] = (file.filename, array.dtype, "r", offset, array.shape)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -64,47 +64,6 @@ seed: ${seed}
 """,
     "docs/estimators.md": "| `first_shapley`, `first` | never |\n",
 }
-SPACE = {
-    "manifold_shap/spaces.py": '''
-
-@dataclass(frozen=True)
-class Squared(OutputSpace):
-    """Squares of probabilities."""
-
-    name = "squared"
-    unit = "squared probability"
-
-    def __call__(self, prediction: Tensor) -> Tensor:
-        return prediction.square()
-
-    def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
-        return tuple(classes)
-''',
-}
-VALUE = {
-    "manifold_shap/values/product.py": '''"""Multiplies what is known."""
-
-import torch
-
-from manifold_shap.values import ValueFunction
-
-
-class Product(ValueFunction):
-    """The product of the known numbers."""
-
-    name = "product"
-
-    def values(self, x, mask, keys):
-        return x[:, None].where(mask, 1).prod(-1, keepdim=True)
-
-    def prediction(self, x):
-        return x.prod(-1, keepdim=True)
-
-    def base(self, x):
-        return torch.ones(len(x), 1)
-''',
-    "docs/value_functions.md": "| `Product` | products |\n",
-}
 DATA = {
     "manifold_shap/data/halves.py": '''"""Two numbers, and whether the first is larger."""
 
@@ -150,33 +109,16 @@ EXPLAIN = [
 ]
 
 
-KINDS = {
-    "An imputer": IMPUTER,
-    "An estimator": ESTIMATOR,
-    "A data set": DATA,
-    "A value function": VALUE,
-    "An output space": SPACE,
-}
+KINDS = {"An imputer": IMPUTER, "An estimator": ESTIMATOR, "A data set": DATA}
 CODE = f"""
-import torch
-import manifold_shap as ms
 from hydra import compose, initialize_config_dir
 from manifold_shap.cli import CONF
 from manifold_shap.cli.explain import explain
 from manifold_shap.cli.train import train
-from manifold_shap.values.product import Product
 with initialize_config_dir(str(CONF), version_base="1.3"):
     train(compose("train", {TRAIN!r}))
     words = {EXPLAIN!r}
     explain(compose("explain", words), [word.split("=")[0] for word in words])
-value = Product(ms.Players.of_elements((2,)), ["product"])
-assert ms.exact_shapley(value, torch.tensor([[2.0, 3.0]])).phi.flatten().tolist() == [2, 3]
-x = torch.randn(20, 2)
-value = ms.imputed_value(lambda x: x.softmax(-1), ms.MarginalImputer(x), "squared")
-explanation = ms.exact_shapley(value, x[:1])
-assert explanation.unit == "squared probability"
-explanation.save("e.zarr")
-assert ms.Explanation.load("e.zarr").space.name == "squared"
 """
 
 

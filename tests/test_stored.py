@@ -10,13 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils.data import (
-    BatchSampler,
     DataLoader,
     Dataset,
     IterableDataset,
     SubsetRandomSampler,
     TensorDataset,
-    WeightedRandomSampler,
 )
 
 from manifold_shap._stored import ArrayRows, DatasetRows, MappedRows, PartRows, StoredRows, stored
@@ -93,18 +91,10 @@ def test_memory_bounds_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(part) for part in stored(TensorDataset(X)).split(23)] == [4] * 5 + [3]
 
 
-def test_a_file_goes_to_other_processes_by_its_name(tmp_path: Path) -> None:
-    rows = ArrayRows(memmap(tmp_path))
-    sent = pickle.dumps(rows)
-    assert len(sent) < X.nbytes
-    assert torch.equal(pickle.loads(sent)[:], X)
-
-
-@pytest.mark.parametrize("part", [slice(4, 9), slice(20), slice(3, None), slice(None, None, 2)])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_a_part_of_a_file_goes_to_other_processes(order: str, part: slice, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [slice(None), slice(4, 9), slice(None, None, 2)])
+def test_a_part_of_a_file_goes_to_other_processes(part: slice, tmp_path: Path) -> None:
     x = torch.arange(12_000.0).reshape(3000, 2, 2)
-    np.save(tmp_path / "x.npy", np.asarray(x.numpy(), order=order))  # type: ignore[call-overload]
+    np.save(tmp_path / "x.npy", x.numpy())
     # A part of a part.
     array = np.load(tmp_path / "x.npy", mmap_mode="r")[1:][part]
     sent = pickle.dumps(ArrayRows(array))
@@ -112,7 +102,7 @@ def test_a_part_of_a_file_goes_to_other_processes(order: str, part: slice, tmp_p
     assert torch.equal(again[:], x[1:][part])
     assert torch.equal(pickle.loads(pickle.dumps(again))[:], x[1:][part])
     # Only rows that lie in one piece are found in the file again.
-    if order == "C" and part.step is None:
+    if part.step is None:
         assert len(sent) < 1000
         assert again.array.filename == array.filename
 
@@ -153,11 +143,9 @@ def bad(*items: Any) -> Items:
     ("dataset", "kind", "message"),
     [
         (Endless(), TypeError, "`x_train` .* Endless, which can only be iterated over"),
-        (DataLoader(Endless()), TypeError, "Endless, which can only be iterated over"),
         (Unmeasured(), TypeError, "`x_train` with a length but Unmeasured has none"),
         (Items([]), ValueError, r"at least one row, but got \(0,\)"),
         (Items([{"x": X[0]}]), TypeError, "but item 0 is dict"),
-        (bad((3, X[0])), TypeError, "but item 2 is tuple that begins with int"),
         (bad(X[0, 0]), ValueError, r"row 2 has \(3,\) and row 0 \(2, 3\)"),
         (bad(X[2], X[3] / 0), ValueError, r"`x_train` are NaN or infinite, the first in row 3"),
         (bad(KeyError("gone")), ValueError, r"`x_train\[2\]` .* failed with KeyError: 'gone'"),
@@ -173,8 +161,6 @@ def test_what_is_no_row_is_named(dataset: Any, kind: type[Exception], message: s
     [
         lambda flipped: flipped,
         lambda flipped: DataLoader(flipped, batch_size=4, shuffle=True),
-        lambda _: DataLoader(TensorDataset(X), collate_fn=lambda items: torch.rand(1, 2, 3)),
-        lambda flipped: torch.utils.data.Subset(flipped, range(9)),
     ],
 )
 def test_items_that_differ_when_they_are_asked_for_twice_are_told(given: Any) -> None:
@@ -219,9 +205,7 @@ def test_what_a_loader_collates_to_no_row_is_named() -> None:
     ("options", "name"),
     [
         ({"sampler": SubsetRandomSampler([0, 1])}, "SubsetRandomSampler"),
-        ({"sampler": WeightedRandomSampler([0.9, 0.1], 2)}, "WeightedRandomSampler"),
         ({"batch_sampler": [[0], [1]]}, "list"),
-        ({"batch_sampler": BatchSampler(SubsetRandomSampler([0]), 1, False)}, "SubsetRandomSamp"),
         ({"batch_size": None, "sampler": SubsetRandomSampler([0])}, "SubsetRandomSampler"),
     ],
 )

@@ -7,7 +7,6 @@ from typing import Any
 from filelock import FileLock
 
 from manifold_shap._messages import shown
-from manifold_shap.cli.agreement import classifier_part
 from manifold_shap.cli.directory import (
     METRICS,
     Directory,
@@ -16,7 +15,7 @@ from manifold_shap.cli.directory import (
     read_json,
     write_json,
 )
-from manifold_shap.cli.run import Run
+from manifold_shap.cli.run import Run, classifier_part
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 
 Settings = Mapping[str, Any]

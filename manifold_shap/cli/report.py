@@ -195,9 +195,9 @@ def write(
     """
     main, settings = explanations[run.name], run.settings
     titles = {name: source.title for name, source in run.drawn.items()}
-    notes = {titles[name]: f"MSE {score.mse:.4f}" for name, score in scores.items()}
+    titles |= {name: f"{titles[name]} (MSE {score.mse:.4f})" for name, score in scores.items()}
     by_title = {titles[name]: explanation for name, explanation in explanations.items()}
-    drawings = run.data.figures(by_title, titles[run.name], notes)
+    drawings = run.data.figures(by_title, titles[run.name])
     if main.partition is not None:
         drawings |= _of_compositions(main, settings["balances"])
     orders = ("ordering", "asymmetric", "confounding") if settings["ordering"] is not None else ()

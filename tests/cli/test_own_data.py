@@ -11,6 +11,8 @@ from tests.data.test_image_folder import drawn
 from tests.data.test_series import waves, write_npz, write_ts
 from tests.data.test_texts import reviews
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* are not in the vocabulary")
+
 FEW = [*SHORT, "classifier.max_epochs=1", "value_function.max_epochs=1"]
 CONV, TRANSFORMER = "classifier.hidden=[4,8]", "classifier.hidden=[32]"
 NETWORKS = {
@@ -161,15 +163,6 @@ def test_tokens_of_no_text_are_refused(tmp_path: Path) -> None:
     words = [*REVIEWS, TRANSFORMER, *FEW[:-1], "value_function=mask_token"]
     with pytest.raises(ValueError, match=r"`token` .* but got 99; the numbers of the vocabulary"):
         train(tmp_path, *words, "value_function.token=99")
-
-
-def test_pictures_are_blurred_and_padded_series_are_not(tmp_path: Path) -> None:
-    own = ["value_function=blur", "value_function.sigma=1.5", "classifier=conv", CONV, *FEW[:-1]]
-    train(tmp_path, *SHAPES, *own)
-    explain(tmp_path, *SHAPES, *own[:2], *EXACT, "compare=[]")
-    assert explained(tmp_path, "blur", "shapes").efficiency_gap < 1e-5
-    with pytest.raises(ValueError, match=r"rows of one length for BlurImputer .* padded by -9"):
-        train(tmp_path, *WAVES, *own)
 
 
 @pytest.mark.usefixtures("drawn_figures")

@@ -325,14 +325,6 @@ def test_streamed_amortised_values_come_with_an_audit(amortized: Path, capsys: S
         explain(amortized, *words, "audit=-1")
 
 
-def test_a_new_amortised_explainer_leaves_its_surrogate_alone(amortized: Path) -> None:
-    before = {name: written(amortized, name) for name in ("surrogate", "amortized")}
-    train_iris(amortized, *TINY, *AMORTIZED, "amortized.max_epochs=2", "overwrite=true")
-    assert written(amortized, "surrogate") == before["surrogate"]
-    assert written(amortized, "amortized") > before["amortized"]
-    assert read(amortized, "iris", "surrogate", "metrics.json")["amortized"]["epochs"] == 2
-
-
 def test_an_interruption_after_the_training_loses_nothing(
     amortized: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:
@@ -352,11 +344,3 @@ def test_an_interruption_after_the_training_loses_nothing(
     assert record["settings"]["max_epochs"] == 3
     assert record["relative_error"] == kept["relative_error"]
     assert not list(home.parent.glob("*.partial"))
-
-
-def test_a_surrogate_of_other_settings_is_replaced_with_its_amortised_explainer(
-    amortized: Path,
-) -> None:
-    before = {name: written(amortized, name) for name in ("surrogate", "amortized")}
-    train_iris(amortized, *TINY, *AMORTIZED, "value_function.max_epochs=2", "overwrite=true")
-    assert all(written(amortized, name) > before[name] for name in before)

@@ -1,12 +1,11 @@
 """Files of data: where they are looked for, fetched, and what is said when they are not there."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-import pandas as pd
 import pytest
 
 from manifold_shap.data import (
@@ -16,8 +15,6 @@ from manifold_shap.data import (
     Census,
     Drug,
     FashionMNIST,
-    TableFile,
-    TensorDataModule,
     sources,
 )
 
@@ -81,38 +78,3 @@ def test_a_download_lands_in_the_cache_once(nowhere: Path, served: str) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["b.data"]
     (nowhere / "remote.data").unlink()
     assert sources.require(None, "a/b.data", served) == path
-
-
-@pytest.mark.parametrize(
-    ("source", "file"),
-    [
-        (lambda root: TableFile(path="a.csv", target="b", root=root), "a.csv"),
-        (lambda root: MNIST(root=root), "mnist/train-images-idx3-ubyte.gz"),
-        (lambda root: Drug(root=root), "drug/drug_consumption.data"),
-    ],
-    ids=["csv", "mnist", "drug"],
-)
-def test_a_closed_file_is_neither_damaged_nor_missing(
-    source: Callable[[str], TensorDataModule],
-    file: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def closed(path: Path, *_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    kinds = [(part, kind) for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
-    names = {file.replace("train", part).replace("images-idx3", kind) for part, kind in kinds}
-    for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"")
-    # The user of the tests may be one to whom no file is closed.
-    monkeypatch.setattr("gzip.open", closed)
-    monkeypatch.setattr(pd, "read_csv", closed)
-    with pytest.raises(PermissionError, match="Permission denied"):
-        source(str(tmp_path)).setup()
-
-
-def test_a_closed_cache_is_no_failed_download() -> None:
-    with pytest.raises(PermissionError, match="closed"), sources.fetching(None, "a.data"):
-        raise PermissionError("closed")

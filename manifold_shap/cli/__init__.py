@@ -17,8 +17,6 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from manifold_shap._messages import check_text
-
 # In a wheel the files of settings lie in the package, in a checkout beside it.
 _PACKAGE = Path(__file__).resolve().parents[1]
 CONF = next(path for path in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if path.is_dir())
@@ -39,15 +37,6 @@ _TOLD = (
 )
 
 
-def home(runs_dir: Any, data: Any) -> Path:
-    """The directory of all runs on a data set.
-
-    Raises:
-        TypeError, ValueError: it would not be a directory in `runs_dir`.
-    """
-    return Path(check_text("runs_dir", runs_dir), component("data.name", data))
-
-
 def component(setting: str, name: Any) -> str:
     """A name of a directory inside another one, and no way out of it.
 
@@ -60,7 +49,7 @@ def component(setting: str, name: Any) -> str:
             f"Expected `{setting}` to be the name of one directory, without slashes and with no "
             f"dot in front, but got {name!r}; runs_dir=... says where runs lie."
         )
-    return name
+    return str(name)
 
 
 def _job_name(settings: str) -> str:
@@ -77,11 +66,6 @@ OmegaConf.register_new_resolver(
     "stem", lambda path: Path(str(path).removesuffix(".gz")).stem, replace=True
 )
 OmegaConf.register_new_resolver("job_name", _job_name, replace=True)
-
-
-def choices(group: str) -> list[str]:
-    """Names of the files of settings of a group."""
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from manifold_shap._checks import check_known
 from manifold_shap._messages import check_choice
-from manifold_shap.cli import CONF, choices
+from manifold_shap.cli import CONF
 from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.spaces import OutputSpace, as_space
 
@@ -41,7 +41,7 @@ def defaults(group: str, name: str) -> dict[str, Any]:
     Raises:
         ValueError: there is no such file; the names that there are.
     """
-    check_choice(group, name, choices(group))
+    check_choice(group, name, sorted(path.stem for path in (CONF / group).glob("*.yaml")))
     return OmegaConf.to_container(OmegaConf.load(CONF / group / f"{name}.yaml"))  # type: ignore[return-value]
 
 

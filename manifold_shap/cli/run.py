@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from manifold_shap._checks import check_seed
 from manifold_shap._messages import check_flag
 from manifold_shap._stored import sample_of
-from manifold_shap.cli import component, home, registry
+from manifold_shap.cli import component, registry
 from manifold_shap.cli.directory import CONFIG, Directory, damaged, differences, read_config
 from manifold_shap.cli.registry import Settings, Source
 from manifold_shap.data.base import TensorDataModule
@@ -64,7 +64,7 @@ class Run:
         self.usual_output = "identity" if task == "regression" else "probability"
         own["output"] = own["output"] or self.usual_output
         self.name = component("value_function.name", own["name"])
-        self.home = home(settings["runs_dir"], settings["data"]["name"])
+        self.home = Path(settings["runs_dir"], component("data.name", data["name"]))
         self.directory = Directory(directory or self.home / self.name)
         self.is_sweep = directory is not None
         self.classifier = self.home / "classifier"

@@ -10,18 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_whole
 from manifold_shap._messages import check_choice, shown
 from manifold_shap._stored import PartRows, StoredRows, sample_of
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.data.texts import TextFile
 from manifold_shap.imputers import (
     BaselineImputer,
     ContrastiveImputer,
-    DeletionImputer,
     Imputer,
-    MaskTokenImputer,
-    PaddingImputer,
     TableImputer,
 )
 from manifold_shap.models import Model, as_model
@@ -96,45 +91,6 @@ def contrastive(
     imputer = ContrastiveImputer(chosen, data.players)
     imputer.codebook = codebook_of(data.schema)
     return imputer
-
-
-def mask_token(data: TensorDataModule, token: int) -> MaskTokenImputer:
-    """Replaces tokens by one of the vocabulary, or by one that a model of the user's own knows.
-
-    Raises:
-        TypeError, ValueError: no texts, or no such token.
-    """
-    texts = _texts(data, "mask_token")
-    most = None if data.own_model else len(texts.vocabulary) - 1
-    known = f"the numbers of the vocabulary, of {len(texts.vocabulary)} tokens"
-    return MaskTokenImputer(check_whole("token", token, 0, most, fix=known), data.players)
-
-
-def padding(data: TensorDataModule) -> PaddingImputer:
-    """Replaces tokens by padding.
-
-    Raises:
-        ValueError: no texts.
-    """
-    return PaddingImputer(_texts(data, "padding").players)
-
-
-def deletion(data: TensorDataModule) -> DeletionImputer:
-    """Deletes tokens.
-
-    Raises:
-        ValueError: no texts.
-    """
-    return DeletionImputer(_texts(data, "deletion").players)
-
-
-def _texts(data: TensorDataModule, name: str) -> TextFile:
-    if not isinstance(data, TextFile):
-        raise ValueError(
-            f"Expected texts for value_function={name}, which removes tokens, but {data.name} has "
-            "none; give data=text, or value_function=baseline or marginal."
-        )
-    return data
 
 
 def named(call: str) -> Any:

@@ -67,11 +67,6 @@ class Given:
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None:
             check_tokens(self.tokens, rows)
-        if self.images is not None and len(self.explanation.players.event) not in (2, 3):
-            raise ValueError(
-                "Expected rows of shape (height, width) or (channels, height, width) together with "
-                f"`images` but got {self.explanation.players.event}; leave `images` out."
-            )
         if self.series is not None:
             curves.channels_of(self.explanation, self.series)
         if self.global_values is not None and self.global_values.players != players:

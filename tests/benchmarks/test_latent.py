@@ -8,7 +8,6 @@ import torch
 from scipy import stats
 
 from benchmarks.laws.latent import MISSING, NAMES, LatentClasses
-from benchmarks.laws.table import Mixture
 
 ROWS = 200_000
 # Of each χ² test here, of which there are three.
@@ -78,37 +77,3 @@ def test_posteriors_are_frequencies_of_classes_among_rows_that_match(law: Latent
         share = posterior[row][often] / posterior[row][often].sum()
         expected = share * counts[often].sum()
         assert stats.chisquare(counts[often], expected).pvalue > FALSE_ALARM
-
-
-def test_rows_go_to_a_frame_and_back(law: LatentClasses) -> None:
-    x = law.sample(200, seed=2).x
-    frame = law.frame(x)
-    assert [dtype.kind for dtype in frame.dtypes[:5]] == ["f", "f", "f", "M", "i"]
-    assert frame["member"].dtype == "boolean"
-    assert frame["grade"].dtype.ordered
-    gaps = {"amount", "rating", "member", "region", "grade"}
-    assert set(frame.columns[frame.isna().any()]) == gaps
-    assert torch.equal(law.rows(frame), x)
-    assert law.frame(law.rows(frame)).equals(frame)
-    wrong = r"columns of the law among .*'balanc'.* but got .*'balance'"
-    with pytest.raises(ValueError, match=wrong):
-        law.rows(frame.rename(columns={"balance": "balanc"}))
-    with pytest.raises(ValueError, match=r"values of 'region' among .*'north'.* but got 'moon'"):
-        law.rows(frame.assign(region="moon"))
-
-
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_targets_depend_on_the_score(task: str) -> None:
-    data = Mixture(rows=2000, task=task, seed=1)
-    table = data.read()
-    score = data.law.score(table.features).numpy()
-    assert abs(np.median(score)) < 0.2
-    assert abs(score.std() - 2) < 0.2
-    labels = table.labels.numpy()
-    if task == "regression":
-        assert abs((labels - score).std() - 0.5) < 0.03
-        return
-    assert table.classes == ("leaves", "buys")
-    expected = 1 / (1 + np.exp(-score))
-    assert abs(labels[score > 1].mean() - expected[score > 1].mean()) < 0.05
-    assert abs(labels[score < -1].mean() - expected[score < -1].mean()) < 0.05

@@ -17,7 +17,6 @@ import manifold_shap as ms
 from benchmarks.support.lemaire_data import NAMES, SOURCES, read
 from benchmarks.support.lemaire_measures import (
     AdditiveOdds,
-    compare,
     kendall,
     kendall_by_row,
     pearson,
@@ -138,12 +137,3 @@ def test_rows_that_are_never_built_have_the_values_of_those_that_are(output: str
     short, long = ms.kernel_shapley(game, evidence[20:30]), ms.kernel_shapley(built, rows[20:30])
     found, wanted = short.phi[..., -1], long.phi[..., -1].to(short.phi.dtype)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-
-
-# Other packages warn of their own dependencies.
-@pytest.mark.filterwarnings("ignore")
-def test_the_package_shap_gives_what_our_regression_gives() -> None:
-    pytest.importorskip("shap")
-    package = compare(equally_frequent(small_table(60), 3), 5, 20, 3, 0)["package"]
-    assert package["apart"] < 1e-4
-    assert package["pearson"] == pytest.approx(package["ours_pearson"])

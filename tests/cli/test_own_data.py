@@ -156,13 +156,8 @@ def test_tokens_are_masked_padded_and_deleted(own: list[str], tmp_path: Path) ->
 
 
 def test_tokens_of_no_text_are_refused(tmp_path: Path) -> None:
-    forest = ["data=iris", "classifier=naive_bayes"]
-    for name in ("mask_token", "padding", "deletion"):
-        with pytest.raises(ValueError, match=f"texts for value_function={name}, .* but iris has"):
-            train(tmp_path, *forest, f"value_function={name}")
-    words = [*REVIEWS, TRANSFORMER, *FEW[:-1], "value_function=mask_token"]
-    with pytest.raises(ValueError, match=r"`token` .* but got 99; the numbers of the vocabulary"):
-        train(tmp_path, *words, "value_function.token=99")
+    with pytest.raises(TypeError, match="give the id of the padding token"):
+        train(tmp_path, "data=iris", "classifier=naive_bayes", "value_function=padding")
 
 
 @pytest.mark.usefixtures("drawn_figures")

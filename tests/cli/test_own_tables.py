@@ -139,26 +139,3 @@ def test_a_regression_has_a_model_by_its_task(shop: Path, tmp_path: Path) -> Non
     assert (found.space.name, found.outputs) == ("identity", ("income",))
     with pytest.raises(TypeError, match="classifier=random_forest_regressor"):
         train(tmp_path / "mlp", *words, "classifier=mlp", "value_function=marginal")
-
-
-def test_a_column_that_is_constant_in_training_alone_does_not_play(
-    shop: Path, tmp_path: Path
-) -> None:
-    data = TableFile(path=str(shop), target="bought", drop=["row"])
-    data.setup()
-    row = data.test_numbers[0]
-    frame = pd.read_csv(shop)
-    frame.loc[row, "country"] = "Chile"
-    path = tmp_path / "shop.csv"
-    frame.to_csv(path, index=False)
-    words = ["value_function=marginal", "instances=1"]
-    changed = r"columns \['country'\] to hold what they did"
-    with pytest.warns(UserWarning, match=changed):
-        train(tmp_path, *bought(path), BAYES, words[0])
-    with pytest.warns(UserWarning, match=changed):
-        explain(tmp_path, *bought(path), *words, *ALONE)
-    found = explained(tmp_path, "marginal", "shop")
-    assert found.instances == (row,)
-    assert (found.phi[:, -1] == 0).all()
-    # The model is given the value of training, and so it is shown.
-    assert found.features()["country"].tolist() == ["Norway"]

@@ -87,18 +87,3 @@ def test_optuna_finds_the_smallest_validation_error(tmp_path: Path) -> None:
     assert found.best_value == min(errors.values())
     best = found.best_params["value_function.learning_rate"]
     assert errors[best] == found.best_value
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("package", "launcher"),
-    [
-        ("hydra_joblib_launcher", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]),
-        ("hydra_submitit_launcher", ["hydra/launcher=submitit_local"]),
-    ],
-)
-def test_launchers_run_jobs_at_once(tmp_path: Path, package: str, launcher: list[str]) -> None:
-    pytest.importorskip(f"hydra_plugins.{package}")
-    jobs = sweep(tmp_path, *launcher, "value_function.learning_rate=1e-3,1e-1")
-    assert len(jobs) == 2
-    assert len({metrics(job)["mse_validation"] for job in jobs}) == 2

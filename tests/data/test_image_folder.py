@@ -55,16 +55,6 @@ def test_grey_pictures_are_brought_to_a_size(tmp_path: Path) -> None:
     assert largest[0] < largest[1] < 1
 
 
-def test_what_is_beyond_the_middle_square_is_cut_off(tmp_path: Path) -> None:
-    drawn(tmp_path)
-    wide = Image.new("RGB", (40, 20), "blue")
-    wide.paste("white", (10, 0, 30, 20))
-    wide.save(tmp_path / "disc" / "wide.png")
-    data = read(tmp_path, size=10)
-    x = torch.cat((data.x_train, data.x_validation, data.x_test))
-    assert x.flatten(1).amin(1).max() > 0.9
-
-
 def test_patches_are_players_of_any_pictures(tmp_path: Path) -> None:
     data = read(drawn(tmp_path), patch=5)
     assert len(data.players) == 16
@@ -131,7 +121,7 @@ def test_many_pictures_stay_on_disk_and_are_the_same(
         Image.new("RGB", (16, 16), "white").save(path)
     assert digest(*left.content) != before
     shutil.rmtree(train)
-    with pytest.raises(ValueError, match=r"`x\[\d+\]` .* No such file .*png"):
+    with pytest.raises(ValueError, match=r"No such file .*png"):
         left.x_train[:1]
 
 

@@ -67,6 +67,14 @@ def test_tables_have_their_published_figures(
     np.testing.assert_allclose(x.std(0), 1, atol=1e-5)
 
 
+def test_irises_have_the_names_of_their_species() -> None:
+    table = Iris().read()
+    species = [table.classes[label] for label in table.labels.tolist()]
+    lengths = table.features["petal length (cm)"].groupby(species).mean().to_dict()
+    # Fisher (1936), Table II.
+    assert lengths == pytest.approx({"setosa": 1.462, "versicolor": 4.260, "virginica": 5.552})
+
+
 def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> None:
     data = Census(root=local("census"))
     data.setup()

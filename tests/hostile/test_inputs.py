@@ -18,7 +18,6 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from tests.hostile.things import (
     FEW,
-    IRIS,
     MARGINAL,
     X,
     asked,
@@ -33,9 +32,7 @@ from tests.hostile.things import (
     model,
     of_frame,
     recorded,
-    table,
     tampered,
-    texts,
     trained,
     typed,
     value,
@@ -202,6 +199,7 @@ PLAYERS: Sequence[Row] = [
     ("partition", lambda: ms.Partition([[1, -1]], "abc"), ValueError, "signs (2, 3) (1, 2)"),
 ]
 FRAMES: Sequence[Row] = [
+    ("unknown tokens", lambda: words.decode([[99.0]]), ValueError, "from 0 to 2 99"),
     ("one row", lambda: front(frame()[:1]), ValueError, "varies single row"),
     (
         "a column twice",
@@ -285,19 +283,6 @@ FILES: Sequence[Row] = [
     ),
     ("another ending", lambda: ms.load_model(written("m.h5")), ValueError, ".onnx .skops m.h5"),
 ]
-DATA: Sequence[Row] = [
-    ("one class", lambda: table("a,y\n" + "1,x\n2,x\n" * 20), ValueError, "target 'x'"),
-    ("no target", lambda: table(target="label"), ValueError, "'label' 'a', 'b'"),
-    (
-        "a class of each row",
-        lambda: table("a,y\n" + "".join(f"{k % 3},c{k}\n" for k in range(40))),
-        ValueError,
-        "every class none",
-    ),
-    ("a regression on words", lambda: table(task="regression"), ValueError, "'yes'"),
-    ("empty texts", lambda: texts("", ""), ValueError, "text 40"),
-    ("unknown tokens", lambda: words.decode([[99.0]]), ValueError, "from 0 to 2 99"),
-]
 MANY_ROWS: Sequence[Row] = [
     ("a file in the way", lambda: streamed(written("s.zarr")), FileExistsError, "s.zarr"),
     ("no explanation", lambda: streamed(estimator=lambda game, x: x), TypeError, "Explanation"),
@@ -310,7 +295,6 @@ MANY_ROWS: Sequence[Row] = [
     ),
 ]
 COMMANDS: Sequence[Row] = [
-    ("a name that leads out", lambda: typed("train", "data.name=../x"), SystemExit, "data.name"),
     (
         "no file of a table",
         lambda: typed("train", "data=table", "data.path=no.csv", "data.target=y"),
@@ -323,13 +307,6 @@ COMMANDS: Sequence[Row] = [
         SystemExit,
         "model classifier",
     ),
-    (
-        "its own teacher",
-        lambda: typed("train", *IRIS, "value_function.teacher=surrogate"),
-        SystemExit,
-        "teacher surrogate",
-    ),
-    ("nothing trained", lambda: typed("explain"), SystemExit, "trained train.py"),
     ("half a record", lambda: tampered(recorded(data=3)), SystemExit, "record damaged"),
     ("other rows", lambda: tampered(recorded(rows="0" * 64)), SystemExit, "rows train.py"),
     ("no surrogate", lambda: tampered(no_surrogate), SystemExit, "train.py"),
@@ -342,7 +319,6 @@ TABLE = {
     "players": PLAYERS,
     "frames": FRAMES,
     "files": FILES,
-    "data": DATA,
     "many rows": MANY_ROWS,
     "commands": COMMANDS,
 }

@@ -303,18 +303,6 @@ def test_what_is_a_series_and_what_is_none(written) -> None:
     assert "curves" not in written(picture).data["rows"][0]
 
 
-def test_padding_at_the_end_of_a_series_is_not_drawn(written) -> None:
-    x = torch.randn(2, 1, 12)
-    x[1, 0, 8:] = -9.0
-    players = ms.Players.segments((1, 12), 4, padding=-9.0)
-    value = ms.imputed_value(
-        lambda x: x.sum((1, 2))[:, None], ms.MarginalImputer(x, players), "identity"
-    )
-    page = written(ms.exact_shapley(value, x))
-    assert [row["curves"]["time"] for row in page.data["rows"]] == [12, 8]
-    assert [len(row["curves"]["lines"][0].split()) for row in page.data["rows"]] == [12, 8]
-
-
 def test_series_that_do_not_fit_are_refused(written) -> None:
     explanation = series()
     for given in (explanation.x[:2], {"a": explanation.x[:, 0]}, torch.ones(3)):
@@ -322,15 +310,6 @@ def test_series_that_do_not_fit_are_refused(written) -> None:
             written(explanation, series=given)
     with pytest.raises(ValueError, match="`series` without NaN"):
         written(explanation, series=explanation.x / 0)
-
-
-def test_rows_with_players_of_their_own(written) -> None:
-    page = written(helpers.ragged())
-    one, other = page.data["rows"]
-    assert len(one["outputs"][0]["steps"]) == 3
-    assert len(other["outputs"][0]["steps"]) == 2
-    ragged = written(helpers.ragged((6,)))
-    assert "a mean over rows would be of nothing in particular" in ragged.text
 
 
 @pytest.mark.parametrize("classes", [2, 12])
@@ -480,7 +459,6 @@ def test_what_does_not_fit_is_refused(written) -> None:
     for settings, error, said in (
         ({"tokens": [["a"]]}, ValueError, "a list for each of 6 rows but got 1"),
         ({"tokens": [["a"]] * 6, "series": explanation.x}, ValueError, "`tokens` and `series`"),
-        ({"images": torch.rand(6, 1, 6, 7)}, ValueError, "(height, width)"),
         ({"interactions": found}, ValueError, "`interactions` of the rows, players and outputs"),
     ):
         with pytest.raises(error, match=re.escape(said)):

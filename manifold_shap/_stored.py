@@ -154,11 +154,10 @@ class ArrayRows(StoredRows):
     def __getstate__(self) -> dict[str, Any]:
         # For another process the name of the file does, where numpy would copy what is in it.
         state, array, file = dict(self.__dict__), self.array, self._file
-        if file is not None and array.flags.forc:
-            order = "C" if array.flags.c_contiguous else "F"
+        if file is not None and array.flags.c_contiguous:
             # A part has the `offset` of the whole.
             offset = file.offset + array.ctypes.data - file.ctypes.data
-            state["array"] = (file.filename, array.dtype, "r", offset, array.shape, order)
+            state["array"] = (file.filename, array.dtype, "r", offset, array.shape)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -201,13 +200,7 @@ class DatasetRows(StoredRows):
         self, dataset: Dataset, name: str = "x_train", workers: dict[str, Any] | None = None
     ) -> None:
         self.dataset, self.name = dataset, name
-        try:
-            count = len(dataset)  # type: ignore[arg-type]
-        except (TypeError, NotImplementedError) as error:
-            raise TypeError(
-                f"Expected `{name}` with a length but {type(dataset).__name__} has none; rows are "
-                "gathered by their numbers, so give it `__len__` and `__getitem__`."
-            ) from error
+        count = len(dataset)  # type: ignore[arg-type]
         event = self._item(0).shape if count else torch.Size()
         super().__init__(torch.Size((count, *event)), name, workers or {})
         self._warn_if_random()
@@ -229,26 +222,11 @@ class DatasetRows(StoredRows):
         return self._item(0)[None]
 
     def gather(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, "batch *event"]:
-        items = []
-        for number in index.tolist():
-            item = self._item(number)
-            if item.shape != self.shape[1:]:
-                raise ValueError(
-                    f"Expected rows of one shape in `{self.name}` but row {number} has "
-                    f"{tuple(item.shape)} and row 0 {tuple(self.shape[1:])}; crop them, or pad "
-                    "them to one length."
-                )
-            items.append(item)
-        return _checked(to_tensor(torch.stack(items), self.name), index, self)
+        items = torch.stack([self._item(number) for number in index.tolist()])
+        return _checked(to_tensor(items, self.name), index, self)
 
     def _item(self, number: int) -> Tensor:
-        try:
-            item = self.dataset[number]
-        except Exception as error:  # A data set of the caller's may fail in any way.
-            raise ValueError(
-                f"Expected `{self.name}[{number}]` to be a row but the data set failed with "
-                f"{type(error).__name__}: {error}."
-            ) from error
+        item = self.dataset[number]
         x = item[0] if isinstance(item, tuple | list) and item else item
         x = torch.from_numpy(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biuf" else x
         if not isinstance(x, Tensor):

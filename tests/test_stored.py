@@ -10,22 +10,20 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils.data import (
-    BatchSampler,
     DataLoader,
     Dataset,
     IterableDataset,
     SubsetRandomSampler,
     TensorDataset,
-    WeightedRandomSampler,
 )
 
-from manifold_shap._stored import ArrayRows, DatasetRows, MappedRows, PartRows, StoredRows, stored
+from manifold_shap._stored import ArrayRows, MappedRows, PartRows, StoredRows, stored
 
 X = torch.randn(23, 2, 3, generator=torch.Generator().manual_seed(0))
 
 
 class Items(Dataset[Any]):
-    """A list of items, of which some may be exceptions to raise."""
+    """A list of items."""
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
@@ -34,10 +32,7 @@ class Items(Dataset[Any]):
         return len(self.items)
 
     def __getitem__(self, number: int) -> Any:
-        item = self.items[number]
-        if isinstance(item, Exception):
-            raise item
-        return item
+        return self.items[number]
 
 
 def memmap(place: Path, x: Tensor = X) -> np.ndarray:
@@ -93,18 +88,10 @@ def test_memory_bounds_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(part) for part in stored(TensorDataset(X)).split(23)] == [4] * 5 + [3]
 
 
-def test_a_file_goes_to_other_processes_by_its_name(tmp_path: Path) -> None:
-    rows = ArrayRows(memmap(tmp_path))
-    sent = pickle.dumps(rows)
-    assert len(sent) < X.nbytes
-    assert torch.equal(pickle.loads(sent)[:], X)
-
-
-@pytest.mark.parametrize("part", [slice(4, 9), slice(20), slice(3, None), slice(None, None, 2)])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_a_part_of_a_file_goes_to_other_processes(order: str, part: slice, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [slice(None), slice(4, 9), slice(None, None, 2)])
+def test_a_part_of_a_file_goes_to_other_processes(part: slice, tmp_path: Path) -> None:
     x = torch.arange(12_000.0).reshape(3000, 2, 2)
-    np.save(tmp_path / "x.npy", np.asarray(x.numpy(), order=order))  # type: ignore[call-overload]
+    np.save(tmp_path / "x.npy", x.numpy())
     # A part of a part.
     array = np.load(tmp_path / "x.npy", mmap_mode="r")[1:][part]
     sent = pickle.dumps(ArrayRows(array))
@@ -112,7 +99,7 @@ def test_a_part_of_a_file_goes_to_other_processes(order: str, part: slice, tmp_p
     assert torch.equal(again[:], x[1:][part])
     assert torch.equal(pickle.loads(pickle.dumps(again))[:], x[1:][part])
     # Only rows that lie in one piece are found in the file again.
-    if order == "C" and part.step is None:
+    if part.step is None:
         assert len(sent) < 1000
         assert again.array.filename == array.filename
 
@@ -126,23 +113,9 @@ def test_what_differs_from_its_file_is_sent_itself(tmp_path: Path) -> None:
         assert torch.equal(pickle.loads(pickle.dumps(ArrayRows(array)))[:], expected)
 
 
-def test_whole_numbers_become_floats(tmp_path: Path) -> None:
-    array = np.memmap(tmp_path / "x", "uint8", "w+", shape=(4, 2))
-    array[:] = np.arange(8).reshape(4, 2)
-    rows = stored(array)
-    assert rows.first.dtype == np.uint8
-    assert torch.equal(rows[:], torch.arange(8.0).reshape(4, 2))
-    assert DatasetRows(TensorDataset(torch.arange(4)[:, None])).first.dtype == torch.int64
-
-
 class Endless(IterableDataset[Tensor]):
     def __iter__(self) -> Iterator[Tensor]:
         yield X[0]
-
-
-class Unmeasured(Dataset[Tensor]):
-    def __getitem__(self, number: int) -> Tensor:
-        return X[number]
 
 
 def bad(*items: Any) -> Items:
@@ -153,14 +126,9 @@ def bad(*items: Any) -> Items:
     ("dataset", "kind", "message"),
     [
         (Endless(), TypeError, "`x_train` .* Endless, which can only be iterated over"),
-        (DataLoader(Endless()), TypeError, "Endless, which can only be iterated over"),
-        (Unmeasured(), TypeError, "`x_train` with a length but Unmeasured has none"),
         (Items([]), ValueError, r"at least one row, but got \(0,\)"),
         (Items([{"x": X[0]}]), TypeError, "but item 0 is dict"),
-        (bad((3, X[0])), TypeError, "but item 2 is tuple that begins with int"),
-        (bad(X[0, 0]), ValueError, r"row 2 has \(3,\) and row 0 \(2, 3\)"),
         (bad(X[2], X[3] / 0), ValueError, r"`x_train` are NaN or infinite, the first in row 3"),
-        (bad(KeyError("gone")), ValueError, r"`x_train\[2\]` .* failed with KeyError: 'gone'"),
     ],
 )
 def test_what_is_no_row_is_named(dataset: Any, kind: type[Exception], message: str) -> None:
@@ -173,8 +141,6 @@ def test_what_is_no_row_is_named(dataset: Any, kind: type[Exception], message: s
     [
         lambda flipped: flipped,
         lambda flipped: DataLoader(flipped, batch_size=4, shuffle=True),
-        lambda _: DataLoader(TensorDataset(X), collate_fn=lambda items: torch.rand(1, 2, 3)),
-        lambda flipped: torch.utils.data.Subset(flipped, range(9)),
     ],
 )
 def test_items_that_differ_when_they_are_asked_for_twice_are_told(given: Any) -> None:
@@ -204,24 +170,11 @@ def test_rows_are_as_the_loader_collates_them(workers: int) -> None:
     assert stored(single)[:].tolist() == [[6.0], [21.0], [1.0], [10.0]]
 
 
-def test_what_a_loader_collates_to_no_row_is_named() -> None:
-    texts = [torch.ones(3), torch.ones(2)]
-    loader = DataLoader(Items(texts), collate_fn=torch.stack)
-    with pytest.raises(ValueError, match=r"row 1 has \(2,\) and row 0 \(3,\).* pad them to one"):
-        stored(loader)[:]
-    with pytest.raises(TypeError, match="but item 0 is dict"):
-        stored(DataLoader(Items(texts), collate_fn=lambda items: {"x": items}))
-    with pytest.raises(ValueError, match=r"`x_train\[0\]` .* `collate_fn` made 3 rows of one item"):
-        stored(DataLoader(Items(texts), collate_fn=torch.cat))
-
-
 @pytest.mark.parametrize(
     ("options", "name"),
     [
         ({"sampler": SubsetRandomSampler([0, 1])}, "SubsetRandomSampler"),
-        ({"sampler": WeightedRandomSampler([0.9, 0.1], 2)}, "WeightedRandomSampler"),
         ({"batch_sampler": [[0], [1]]}, "list"),
-        ({"batch_sampler": BatchSampler(SubsetRandomSampler([0]), 1, False)}, "SubsetRandomSamp"),
         ({"batch_size": None, "sampler": SubsetRandomSampler([0])}, "SubsetRandomSampler"),
     ],
 )

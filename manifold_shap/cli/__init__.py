@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -16,8 +16,6 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-
-from manifold_shap._messages import check_text
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -39,28 +37,19 @@ _TOLD = (
 )
 
 
-def home(runs_dir: Any, data: Any) -> Path:
-    """The directory of all runs on a data set.
-
-    Raises:
-        TypeError, ValueError: it would not be a directory in `runs_dir`.
-    """
-    return Path(check_text("runs_dir", runs_dir), component("data.name", data))
-
-
 def component(setting: str, name: Any) -> str:
     """A name of a directory inside another one, and no way out of it.
 
     Raises:
         ValueError: it is anything else.
     """
-    is_name = isinstance(name, str) and bool(re.fullmatch(r"[^./\\:\0\s][^/\\:\0]*", name))
-    if not is_name or name in ("classifier", "classifiers") or name.endswith(".partial"):
+    taken = name in ("classifier", "classifiers") or str(name).endswith(".partial")
+    if taken or not re.fullmatch(r"[^./\\:\0\s][^/\\:\0]*", str(name or "")):
         raise ValueError(
             f"Expected `{setting}` to be the name of one directory, without slashes and with no "
             f"dot in front, but got {name!r}; runs_dir=... says where runs lie."
         )
-    return name
+    return str(name)
 
 
 def _job_name(settings: str) -> str:
@@ -79,16 +68,14 @@ OmegaConf.register_new_resolver(
 OmegaConf.register_new_resolver("job_name", _job_name, replace=True)
 
 
-def choices(group: str) -> list[str]:
-    """Names of the files of settings of a group."""
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
-
-
 @contextmanager
 def reported() -> Iterator[list[str]]:
     """Print errors and warnings as one line each; gives the names of the settings of the user."""
     # Not `formatwarning`, which Lightning sets as well.
-    before, warnings.showwarning = warnings.showwarning, _show_warning
+    before = warnings.showwarning
+    warnings.showwarning = lambda message, *_: print(
+        f"Warning: {_one_line(message)}", file=sys.stderr
+    )
     try:
         yield _given()
     except KeyboardInterrupt as error:
@@ -111,22 +98,8 @@ def _given() -> list[str]:
     names = [override.lstrip("+~").split("=")[0] for override in overrides]
     groups = {name.partition(".")[0] for name in names}
     if {"model", "classifier"} <= groups and "model=null" not in overrides:
-        raise ValueError(
-            "Expected settings of a `model` of your own, or of a `classifier` that is trained, but "
-            "got both; leave one out."
-        )
+        raise ValueError("Expected settings of a `model` or of a `classifier` but got both.")
     return names
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    print(f"Warning: {_one_line(message)}", file=file or sys.stderr)
 
 
 def _one_line(message: object) -> str:

@@ -91,11 +91,8 @@ class Directory:
     @property
     def drawn(self) -> list[str]:
         """Figures in `plots` that a run drew, by its own record: others are not its to remove."""
-        listed = self.summary.get("figures")
-        if not isinstance(listed, list):
-            return []
-        paths = [path for kind in ("*.png", "*.html") for path in (self.path / PLOTS).glob(kind)]
-        return [path.name for path in paths if path.name in listed and path.is_file()]
+        listed = self.summary.get("figures", [])
+        return [path.name for path in self.path.glob(f"{PLOTS}/*") if path.name in listed]
 
     def _check_no_other_files(self) -> None:
         """Raise if replacing the directory would delete what no run wrote."""
@@ -129,11 +126,11 @@ def _without_nan(content: Any) -> Any:
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """What a JSON file holds; nothing if it is damaged, None if there is none."""
+    if not path.is_file():
+        return None
     try:
         content = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (ValueError, RecursionError, IsADirectoryError):
+    except ValueError:
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from manifold_shap._checks import check_whole
 from manifold_shap._messages import check_flag
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.amortized.explainer import load_amortized
-from manifold_shap.cli import engines, page, registry, report
+from manifold_shap.cli import engines, registry, report
 from manifold_shap.cli.directory import STORE
 from manifold_shap.cli.games import basis_of, in_groups, make_games, on_simplex, ordering_of
 from manifold_shap.cli.run import Run
@@ -55,15 +56,19 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
     if settings["groups"] is not None:
         values, games = (in_groups(some, run) for some in (values, games))
     rows, x = rows_of(run, given)
-    if settings["interactions"]:
-        page.check_pairs(games[run.name])
     chosen = None
     if settings["outputs"] is not None:
         chosen = games[run.name].select(settings["outputs"], sample_of(x)).outputs
         estimator = partial(estimator, outputs=chosen)
     about = report.announce(run)
     if "explainer" in estimator.keywords:
-        estimator = _with_explainer(estimator, games, run.name)
+        if not all(isinstance(game, SurrogateValue) for game in games.values()):
+            raise TypeError(
+                "Expected surrogates alone, which an amortised explainer explains, but got "
+                f"{list(games)}; compare=[] leaves others out."
+            )
+        explainer = load_amortized(estimator.keywords["explainer"], games[run.name])
+        estimator = partial(estimator, explainer=explainer)
     tree, schema = basis_of(run, games[run.name]), run.data.schema
     streamed = len(rows) > settings["block"]
     few = slice(_SHOWN_ROWS) if streamed else slice(None)
@@ -90,34 +95,28 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
         facts = facts_of(explanations[run.name], seconds[run.name])
     scores = score(values, run) if len(values) > 1 else {}
     ordered = {which: explanations[which] for which in games}
-    summary = report.write(run, ordered, scores, seconds, facts, rows)
-    page.add_interactions(run, games[run.name], explanations[run.name], scores, chosen)
+    summary = report.write(run, ordered, scores, seconds, facts, len(rows))
+    report.add_interactions(run, games[run.name], explanations[run.name], scores, chosen)
     return summary
 
 
 def check_settings(settings: Settings) -> None:
     """Raise what is wrong with settings that need no data to tell."""
-    check_whole("block", settings["block"])
-    engines.check(settings["engine"])
-    if settings["audit"] is not None:
-        check_whole("audit", settings["audit"], 0, fix="0 for none")
-    for flag in ("resume", "report", "asymmetric", "log_ratio_of_mean"):
+    for flag in ("resume", "report", "asymmetric", "log_ratio_of_mean", "interactions"):
         check_flag(flag, settings[flag])
-    page.check_interactions(settings)
-    instances = settings["instances"]
-    if not (instances == "all" or isinstance(instances, list)):
-        check_whole("instances", instances, fix="the first test rows, a list of rows, or all")
-    ordering, confounding = settings["ordering"], settings["confounding"]
-    if ordering is None and confounding is not None:
-        raise ValueError(
-            "Expected `ordering` together with `confounding`, whose flags are for its components, "
-            "but got none; give ordering=[[...],[...]]."
-        )
-    if ordering is not None and not settings["asymmetric"] and confounding is None:
+    asymmetric, confounding = settings["asymmetric"], settings["confounding"]
+    is_ordered = settings["ordering"] is not None
+    if is_ordered and not asymmetric and confounding is None:
         raise ValueError(
             "Expected asymmetric=true or `confounding` together with `ordering`, which does "
-            "nothing otherwise; asymmetric=true restricts the permutations to it, and "
-            "confounding=[...] makes values causal."
+            "nothing otherwise."
+        )
+    if settings["interactions"] and (
+        (is_ordered and asymmetric) or not settings["report"] or settings["basis"] is not None
+    ):
+        raise ValueError(
+            "Expected report=true, no `basis` and no asymmetric `ordering` together with "
+            "interactions=true: they are for the report, and means over all permutations."
         )
 
 
@@ -127,25 +126,7 @@ def estimator_for(run: Run) -> partial[Explanation]:
     own = {key: entry for key, entry in chosen.items() if key != "_target_"}
     if settings["ordering"] is not None and settings["asymmetric"]:
         own["ordering"] = ordering_of(settings)
-    return partial(registry.code(chosen["_target_"]), **own)
-
-
-def _with_explainer(
-    estimator: partial[Explanation], games: Mapping[str, ValueFunction], name: str
-) -> partial[Explanation]:
-    """The estimator with its amortised explainer, which is read once for all blocks.
-
-    Raises:
-        TypeError: other value functions to compare with, which it cannot explain.
-    """
-    others = [which for which, game in games.items() if not isinstance(game, SurrogateValue)]
-    if others and name not in others:
-        raise TypeError(
-            "Expected surrogates alone, which an amortised explainer explains, but `compare` has "
-            f"{others} besides; compare=[] leaves them out."
-        )
-    explainer = load_amortized(estimator.keywords["explainer"], games[name])
-    return partial(estimator, explainer=explainer)
+    return partial(resolve_name(chosen["_target_"]), **own)
 
 
 def rows_of(run: Run, given: Sequence[str]) -> tuple[list[int], Tensor | StoredRows]:
@@ -158,15 +139,11 @@ def rows_of(run: Run, given: Sequence[str]) -> tuple[list[int], Tensor | StoredR
     if isinstance(instances, list):
         x = data.find("instances", instances, "test")
         return instances, x
-    most = len(data.x_test)
-    if instances == "all" or (instances > most and "instances" not in given):
-        return data.test_numbers, data.x_test
-    if instances > most:
-        raise ValueError(
-            f"Expected `instances` to be a count from 1 to {most}, all, or a list of rows, but got "
-            f"{instances}."
-        )
-    return data.test_numbers[:instances], data.x_test[:instances]
+    if instances != "all" and "instances" in given:
+        fix = "the first test rows, a list of rows, or all"
+        check_whole("instances", instances, 1, len(data.x_test), fix=fix)
+    count = None if instances == "all" else instances
+    return data.test_numbers[:count], data.x_test[:count]
 
 
 def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:

@@ -36,7 +36,9 @@ def make_games(run: Run) -> tuple[Games, Games]:
     settings, compare = run.settings, run.settings["compare"]
     names = [compare] if isinstance(compare, str) else list(compare or [])
     names = list(dict.fromkeys(names if run.name in names else [run.name, *names]))
-    main, device = run.value(run.source), pick_device(settings["device"])
+    main, device = run.value(run.source), settings["device"]
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     values: Games = {}
     for name in names:
         source = run.source
@@ -54,12 +56,6 @@ def make_games(run: Run) -> tuple[Games, Games]:
     values = in_precision(values, settings["precision"])
     games = {name: causal(value, settings) for name, value in values.items()}
     return values, {name: on_simplex(value, settings) for name, value in games.items()}
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of this name; `auto` is CUDA where there is one."""
-    auto = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(auto if name == "auto" else name)
 
 
 def in_precision(values: Games, precision: str) -> Games:
@@ -136,15 +132,11 @@ def ordering_of(settings: Settings) -> Any:
     """The components of players, or their causes; a number stands for the name that reads so."""
 
     def named(entry: Any) -> Any:
-        return str(entry) if type(entry) in (int, float) else entry
+        if isinstance(entry, dict):
+            return {str(effect): named(causes) for effect, causes in entry.items()}
+        return [named(each) for each in entry] if isinstance(entry, list) else str(entry)
 
-    def listed(entry: Any) -> Any:
-        return [named(name) for name in entry] if isinstance(entry, list) else entry
-
-    ordering = settings["ordering"]
-    if isinstance(ordering, dict):
-        return {named(effect): listed(causes) for effect, causes in ordering.items()}
-    return [listed(each) for each in ordering] if isinstance(ordering, list) else ordering
+    return None if settings["ordering"] is None else named(settings["ordering"])
 
 
 def basis_of(run: Run, value: ValueFunction) -> Partition | None:

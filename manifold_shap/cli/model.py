@@ -7,7 +7,6 @@ from typing import Any
 from filelock import FileLock
 
 from manifold_shap._messages import shown
-from manifold_shap.cli.agreement import classifier_part
 from manifold_shap.cli.directory import (
     METRICS,
     Directory,
@@ -16,7 +15,7 @@ from manifold_shap.cli.directory import (
     read_json,
     write_json,
 )
-from manifold_shap.cli.run import Run
+from manifold_shap.cli.run import Run, classifier_part
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 
 Settings = Mapping[str, Any]
@@ -43,25 +42,15 @@ def train_model(run: Run, recipe: Any) -> None:
             changes = "; ".join(differences(there, config)[:4])
             _check_unneeded(run, config, changes)
             print(f"classifier: settings changed ({changes}), so it is trained again")
-        elif there is not None and _is_reused(run):
+        elif there is not None and run.own_model is None:
+            run.model = load_classifier(run.classifier, run.data)
+            kept = read_json(run.classifier / METRICS) or {}
+            print(f"classifier: reused from {run.classifier}{_quality_text(kept)}")
             return
         run.classifier = directory.begin(config, overwrite=True)
         _train_classifier(run, recipe, directory)
         directory.finish()
         run.classifier = directory.path
-
-
-def _is_reused(run: Run) -> bool:
-    if run.own_model is not None:
-        return False
-    try:
-        run.model = load_classifier(run.classifier, run.data)
-    except (ValueError, OSError) as error:
-        print(f"classifier: trained again, for its files are damaged: {error}")
-        return False
-    kept = read_json(run.classifier / METRICS) or {}
-    print(f"classifier: reused from {run.classifier}{_quality_text(kept)}")
-    return True
 
 
 def _train_classifier(run: Run, recipe: Any, directory: Directory) -> None:

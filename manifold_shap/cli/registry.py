@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from manifold_shap._checks import check_known
 from manifold_shap._messages import check_choice
-from manifold_shap.cli import CONF, choices
+from manifold_shap.cli import CONF
 from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.spaces import OutputSpace, as_space
 
@@ -41,25 +41,13 @@ def defaults(group: str, name: str) -> dict[str, Any]:
     Raises:
         ValueError: there is no such file; the names that there are.
     """
-    check_choice(group, name, choices(group))
+    check_choice(group, name, sorted(path.stem for path in (CONF / group).glob("*.yaml")))
     return OmegaConf.to_container(OmegaConf.load(CONF / group / f"{name}.yaml"))  # type: ignore[return-value]
-
-
-def code(name: str) -> Any:
-    """The class or the function of this name.
-
-    >>> code("manifold_shap.exact_shapley").__name__
-    'exact_shapley'
-
-    Raises:
-        AttributeError, ImportError, ValueError: there is none.
-    """
-    return resolve_name(name)
 
 
 def makes(settings: Settings, kind: type) -> bool:
     """Whether the `_target_` is a class of this kind, or a function that returns one."""
-    target = code(settings["_target_"])
+    target = resolve_name(settings["_target_"])
     made = target if inspect.isclass(target) else inspect.signature(target).return_annotation
     # One that may be of several kinds names them all.
     kinds = get_args(made) or (made,)
@@ -125,7 +113,7 @@ class Source(NamedTuple):
         """Names of settings that no checkpoint depends on."""
         if not self.is_trained:
             return {"title"}
-        free = {"title", *inspect.signature(code(self.settings["_load_"])).parameters}
+        free = {"title", *inspect.signature(resolve_name(self.settings["_load_"])).parameters}
         return free | {"output", "zero_replacement", "draws"} if self.serves_any_model else free
 
     @property
@@ -163,12 +151,12 @@ class Source(NamedTuple):
             key: which of the two.
             offered: arguments beside the settings; those that it has a parameter for are taken.
         """
-        parameters = inspect.signature(code(self.settings[key])).parameters
+        parameters = inspect.signature(resolve_name(self.settings[key])).parameters
         forwards = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
         own = self._own(key)
         if not forwards:
             check_known(own, parameters, f"settings of value_function={self.settings['name']}")
-        target, codebook = code(self.settings[key]), offered.get("codebook")
+        target, codebook = resolve_name(self.settings[key]), offered.get("codebook")
         if inspect.isclass(target) and issubclass(target, Imputer) and codebook is not None:
             return table_imputer(target, codebook, offered["reference"], **own)
         takes = {*parameters, *(_OF_TRAINING if forwards else ())}
@@ -180,5 +168,5 @@ class Source(NamedTuple):
         own = {name: self.settings[name] for name in self.settings if name not in _SHARED}
         if key == "_target_":
             return own
-        takes = inspect.signature(code(self.settings[key])).parameters
+        takes = inspect.signature(resolve_name(self.settings[key])).parameters
         return {name: entry for name, entry in own.items() if name in takes}

@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifold_shap import plots, simplex
-from manifold_shap.cli import page
-from manifold_shap.cli.directory import METRICS, PLOTS, SUMMARY, read_json, write_json
+from manifold_shap.cli.directory import METRICS, PLOTS, REPORT, SUMMARY, read_json, write_json
 from manifold_shap.cli.model import record_of
-from manifold_shap.data.base import TensorDataModule
+from manifold_shap.estimators import shapley_interactions
 from manifold_shap.explanation import Explanation
-from manifold_shap.io.files import write_whole
+from manifold_shap.global_values import GlobalValues, global_values
+from manifold_shap.interactions import Interactions
+from manifold_shap.io.files import remove, write_whole
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
 from manifold_shap.values import ImputedValue, ValueFunction
@@ -26,6 +29,8 @@ Drawn = Any
 _LISTED_ROWS, _COMPOSITIONS = 10, 3
 # Players that a table names.
 _LISTED_PLAYERS = 3
+# Rows of which means say something.
+_FEWEST = 30
 
 
 def table(explanation: Explanation, rows: int | None = None) -> str:
@@ -43,10 +48,9 @@ def table(explanation: Explanation, rows: int | None = None) -> str:
     prediction, base, names = listed.prediction, listed.base, listed.outputs
     if compositions:
         prediction, base = (simplex.ilr_inv(x, listed.basis).exp() for x in (prediction, base))
-        names, towards = listed.classes, listed.projections().argmax(-1)
-    of = "largest norms (towards a class)" if compositions else "largest Shapley values"
-    which = "class" if compositions else "output"
-    lines = [f"{'row':>6}  {which:<12}{'base':>8}{'prediction':>12}  {of}"]
+        names = listed.classes
+    of = "largest norms" if compositions else "largest Shapley values"
+    lines = [f"{'row':>6}  {'output':<12}{'base':>8}{'prediction':>12}  {of}"]
     for k, label in enumerate(listed.instances):
         top = int(prediction[k].argmax())
         values = listed.norms()[k] if compositions else listed.phi[k, :, top]
@@ -55,7 +59,6 @@ def table(explanation: Explanation, rows: int | None = None) -> str:
         players = [
             f"{listed.players.names[i]} {values[i]:{'' if compositions else '+'}.3f}"
             f"{f' ± {errors[i]:.3f}' if errors[i] > 0 else ''}"
-            f"{f' ({names[towards[k, i]]})' if compositions else ''}"
             for i in order[: min(_LISTED_PLAYERS, int(listed.present[k].sum()))].tolist()
         ]
         lines.append(
@@ -115,31 +118,6 @@ def hints(value: ValueFunction, score: Score, off: ValueFunction, score_off: Sco
     ]
 
 
-def figures(
-    data: TensorDataModule,
-    explanations: Mapping[str, Explanation],
-    name: str,
-    titles: Mapping[str, str],
-    scores: Mapping[str, Score],
-    balances: Sequence[int | str] | None = None,
-) -> dict[str, Drawn | str]:
-    """Figures of explanations of the same rows, by file name; coloured texts as HTML.
-
-    Args:
-        data: the source of the rows, which says what suits them.
-        explanations: by name of the value function, in the order to draw them.
-        name: of the one that is drawn alone where only one can be.
-        titles: of the value functions.
-        scores: of the value functions, where they are compared.
-        balances: of compositions: two or three to draw, by number or name; by default the first.
-    """
-    main = explanations[name]
-    by_title = {titles[which]: explanation for which, explanation in explanations.items()}
-    notes = {titles[which]: f"MSE {scores[which].mse:.4f}" for which in scores}
-    drawn = data.figures(by_title, titles[name], notes)
-    return drawn if main.partition is None else drawn | _of_compositions(main, balances)
-
-
 def _of_compositions(
     explanation: Explanation, balances: Sequence[int | str] | None
 ) -> dict[str, Drawn | str]:
@@ -161,14 +139,14 @@ def _of_compositions(
 def save_figures(figures: Mapping[str, Drawn | str], directory: Path) -> None:
     """Write figures, each whole or not at all."""
     for name, drawn in figures.items():
+        write_whole(directory / name, partial(_save_figure, drawn))
 
-        def write(path: Path, drawn: Any = drawn) -> None:
-            if isinstance(drawn, str):
-                path.write_text(drawn, encoding="utf-8")
-            else:
-                drawn.figure.savefig(path, format="png", dpi=200)
 
-        write_whole(directory / name, write)
+def _save_figure(drawn: Drawn | str, path: Path) -> None:
+    if isinstance(drawn, str):
+        path.write_text(drawn, encoding="utf-8")
+    else:
+        drawn.figure.savefig(path, format="png", dpi=200)
 
 
 def announce(run: "Run") -> dict[str, dict[str, Any]]:
@@ -178,7 +156,7 @@ def announce(run: "Run") -> dict[str, dict[str, Any]]:
         What the record of each explanation says of its value function, by name.
     """
     metrics = read_json(run.directory.path / METRICS) or {}
-    recorded = [hint for hint in metrics.get("hints", []) if isinstance(hint, str)]
+    recorded = metrics.get("hints", [])
     for hint in recorded:
         print(f"Note: {hint}")
     model = record_of(run)
@@ -187,36 +165,13 @@ def announce(run: "Run") -> dict[str, dict[str, Any]]:
     if recorded:
         about[run.name]["hints"] = recorded
     if "mse_off_manifold" in metrics:
-        about[run.name]["quality"] = _quality(run.name, metrics, recorded)
-    return about
-
-
-def _quality(name: str, metrics: Mapping[str, Any], warnings: Sequence[str]) -> dict[str, Any]:
-    """How good a value function is, as its training measured it, for figures and the store."""
-    error, off = (
-        metrics[debiased] if math.isfinite(metrics.get(debiased) or math.nan) else metrics[plain]
-        for plain, debiased in (
-            ("mse", "mse_debiased"),
-            ("mse_off_manifold", "mse_off_manifold_debiased"),
+        error, off = (
+            metrics[of] if metrics[f"{of}_debiased"] is None else metrics[f"{of}_debiased"]
+            for of in ("mse", "mse_off_manifold")
         )
-    )
-    known = {"chosen": name, "mse": {OFF_MANIFOLD: off, name: error}}
-    return known | ({"warning": warnings[0]} if warnings else {})
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Numbers as text, neighbours joined.
-
-    >>> ranges([0, 1, 2, 7, 3])
-    '0-2,7,3'
-    """
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ",".join("-".join(str(number) for number in part) for part in parts)
+        known = {"chosen": run.name, "mse": {OFF_MANIFOLD: off, run.name: error}}
+        about[run.name]["quality"] = known | ({"warning": recorded[0]} if recorded else {})
+    return about
 
 
 def write(
@@ -225,7 +180,7 @@ def write(
     scores: Mapping[str, Score],
     seconds: Mapping[str, float],
     facts: Mapping[str, Any],
-    rows: Sequence[int],
+    count: int,
 ) -> dict[str, Any]:
     """Draw, write and print the results; return what `summary.json` holds.
 
@@ -236,19 +191,22 @@ def write(
         scores: of the value functions, where there are several.
         seconds: that each explanation took.
         facts: about all rows.
-        rows: numbers of all rows.
+        count: how many rows there are in all.
     """
     main, settings = explanations[run.name], run.settings
     titles = {name: source.title for name, source in run.drawn.items()}
-    drawings = figures(run.data, explanations, run.name, titles, scores, settings["balances"])
+    titles |= {name: f"{titles[name]} (MSE {score.mse:.4f})" for name, score in scores.items()}
+    by_title = {titles[name]: explanation for name, explanation in explanations.items()}
+    drawings = run.data.figures(by_title, titles[run.name])
+    if main.partition is not None:
+        drawings |= _of_compositions(main, settings["balances"])
     orders = ("ordering", "asymmetric", "confounding") if settings["ordering"] is not None else ()
     tree = None if settings["basis"] is None else main.partition
     compared = {name: figures_of(scores[name]) | {"seconds": seconds[name]} for name in scores}
     summary = {
         "value_function": main.made_by["settings"],
         "hints": main.made_by.get("hints", []),
-        "instances": len(rows),
-        "rows": ranges(rows),
+        "instances": count,
         "players": len(main.players),
         "outputs": len(main.outputs),
         "estimator": main.made_by.get("auto", main.made_by["estimator"]),
@@ -263,9 +221,9 @@ def write(
     save_figures(drawings, run.directory.path / PLOTS)
     for name in stale:
         (run.directory.path / PLOTS / name).unlink(missing_ok=True)
-    page.place(run, main, scores)
+    write_page(run, main, scores)
     write_json(run.directory.path / SUMMARY, summary)
-    print(table(main, len(rows)))
+    print(table(main, count))
     if main.audit is not None:
         print(main.audit)
     if tree is not None:
@@ -275,3 +233,82 @@ def write(
     took = f"{facts['seconds']:.1f} s for {run.name} ({summary['estimator']})"
     print(f"{took}; results and plots in {run.directory.path}")
     return summary
+
+
+def add_interactions(
+    run: "Run",
+    value: ValueFunction,
+    explanation: Explanation,
+    scores: Mapping[str, Score],
+    outputs: Any,
+) -> None:
+    """Estimate interactions of all pairs, if the settings ask for them, and write the page again.
+
+    They take longest, so that everything else is there before.
+    """
+    if not run.settings["interactions"]:
+        return
+    asked = run.settings["estimator"]
+    found = shapley_interactions(
+        value,
+        explanation.x,
+        outputs=outputs,
+        seed=asked["seed"],
+        batch_size=asked["batch_size"],
+        progress=run.progress,
+    )
+    named = replace(found, shapley=found.shapley.with_labels(explanation.instances))
+    write_page(run, explanation, scores, named)
+
+
+def write_page(
+    run: "Run",
+    explanation: Explanation,
+    scores: Mapping[str, Score],
+    interactions: Interactions | None = None,
+) -> None:
+    """Write `report.html`, or remove that of an earlier explanation.
+
+    Args:
+        run: receives it.
+        explanation: of all rows, or of the first of them.
+        scores: of value functions, where there are several.
+        interactions: for the same rows.
+    """
+    path = run.directory.path / REPORT
+    if not run.settings["report"]:
+        remove(path)
+        return
+    if scores:
+        errors = {
+            name: score.debiased if math.isfinite(score.debiased) else score.mse
+            for name, score in scores.items()
+        }
+        known = {**(explanation.quality or {}), "chosen": run.name, "mse": errors}
+        explanation = replace(explanation, made_by={**explanation.made_by, "quality": known})
+    explanation.report(
+        path,
+        global_values=_global_values(run, explanation),
+        interactions=interactions,
+        **run.data.report_settings(explanation),
+    )
+
+
+def _global_values(run: "Run", explanation: Explanation) -> GlobalValues | None:
+    """Global values, where rows are enough, labels are known and all rows have the same players."""
+    data, space = run.data, explanation.space
+    where: dict[Any, int] = {number: k for k, number in enumerate(data.test_numbers)}
+    if (
+        len(explanation.phi) < _FEWEST
+        or explanation.players.by_row
+        or explanation.selected
+        or not (space.on_simplex or space.regression)
+        or len(data.y_test) != len(where)
+        or not where.keys() >= set(explanation.instances)
+    ):
+        return None
+    y = data.y_test[[where[label] for label in explanation.instances]]
+    if space.regression:
+        # Targets that are all the same have nothing to share out.
+        return global_values(explanation, y) if bool((y != y[0]).any()) else None
+    return global_values(explanation, [data.classes[k] for k in y.tolist()])

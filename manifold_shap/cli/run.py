@@ -3,26 +3,21 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from hydra.utils import instantiate
 
-from manifold_shap._checks import check_number, check_seed
-from manifold_shap._messages import check_flag, check_text
+from manifold_shap._checks import check_seed
+from manifold_shap._messages import check_flag
 from manifold_shap._stored import sample_of
-from manifold_shap.cli import component, home, own_model, registry
-from manifold_shap.cli.agreement import agreed, check_given, check_same_model, classifier_part
-from manifold_shap.cli.directory import (
-    CONFIG,
-    Directory,
-    damaged,
-    read_config,
-)
+from manifold_shap.cli import component, registry
+from manifold_shap.cli.directory import CONFIG, Directory, damaged, differences, read_config
 from manifold_shap.cli.registry import Settings, Source
 from manifold_shap.data.base import TensorDataModule
 from manifold_shap.imputers import Imputer
 from manifold_shap.io.files import digest
-from manifold_shap.models import Model
+from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.training.classifier import load_classifier
@@ -60,19 +55,16 @@ class Run:
         own = {**settings["value_function"]}
         self.own_model = settings.get("model")
         if self.own_model is not None:
-            self.settings["classifier"] = own_model.record(self.own_model)
+            path = Path(str(self.own_model.get("path", "")))
+            known = {key: entry for key, entry in self.own_model.items() if key != "batch_size"}
+            known["checksum"] = digest(path.read_bytes()) if path.is_file() else None
+            self.settings["classifier"] = known
         data = settings["data"]
-        task = data.get("task") or registry.code(data["_target_"]).task
+        task = data.get("task") or resolve_name(data["_target_"]).task
         self.usual_output = "identity" if task == "regression" else "probability"
         own["output"] = own["output"] or self.usual_output
         self.name = component("value_function.name", own["name"])
-        if own["title"] is not None:
-            check_text("value_function.title", own["title"])
-        if own["zero_replacement"] is not None:
-            check_number(
-                "value_function.zero_replacement", own["zero_replacement"], above=0, below=1
-            )
-        self.home = home(settings["runs_dir"], settings["data"]["name"])
+        self.home = Path(settings["runs_dir"], component("data.name", data["name"]))
         self.directory = Directory(directory or self.home / self.name)
         self.is_sweep = directory is not None
         self.classifier = self.home / "classifier"
@@ -119,12 +111,12 @@ class Run:
         name, place = settings["name"], self.home / settings["name"]
         if not registry.is_trained(settings):
             config = read_config(place, *_OF_VALUE)
-            return Source(agreed(settings, config, given, place))
+            return Source(_agreed(settings, config, given, place))
         path = place / f"{name}.ckpt" if checkpoint is None else Path(checkpoint)
         if not path.exists():
             raise _untrained(f"value function in {place}")
         config = read_config(path.parent, *_OF_VALUE)
-        return Source(agreed(settings, config, given, path.parent), path, config)
+        return Source(_agreed(settings, config, given, path.parent), path, config)
 
     def made(self, source: Source, space: OutputSpace, **more: Any) -> Any:
         """A value function or an imputer: made or, if there is a checkpoint, loaded.
@@ -186,10 +178,8 @@ class Run:
         own = self.settings["data"]
         given = {key: own[key] for key in own if key != "_target_"}
         groups, of_user = self.settings.get("players"), self.own_model is not None
-        data = registry.code(own["_target_"])(**given, groups=groups, own_model=of_user)
+        data = resolve_name(own["_target_"])(**given, groups=groups, own_model=of_user)
         data.setup()
-        for remark in data.remarks:
-            print(f"Note: {remark}")
         return data
 
     @cached_property
@@ -200,9 +190,16 @@ class Run:
     @cached_property
     def model(self) -> Model:
         """The model to explain."""
-        if self.own_model:
-            return own_model.wrapped(self.own_model, self.data)
-        return load_classifier(self.classifier, self.data)
+        own, data = self.own_model, self.data
+        if own is None:
+            return load_classifier(self.classifier, data)
+        how = ("returns", "classes", "batch_size", "_target_")
+        model = resolve_name(own["_target_"])(**{k: own[k] for k in own if k not in how})
+        names, returns = own["classes"], own["returns"]
+        if data.task == "regression":
+            returns = returns or "values"
+            names = names or (data.outputs if len(data.y_test) else None)
+        return as_model(model, data.few_rows, names, returns, own["batch_size"])
 
     @property
     def classifier_config(self) -> dict[str, Any]:
@@ -217,11 +214,10 @@ class Run:
 
     def _take_data(self, config: Settings, given: Sequence[str]) -> None:
         """Take the data settings of a training. Those that the user gave must agree."""
-        named = [*given, "data._target_"]
         if "classifier" in given:  # The choice of a kind; its settings come with it.
-            named.append("classifier._target_")
-        check_same_model(config, self.settings, self.source.serves_any_model, self.home)
-        check_given(config, self.settings, named, self.home, _GROUPS)
+            given = [*given, "classifier._target_"]
+        _check_same_model(config, self.settings, self.source.serves_any_model, self.home)
+        _check_given({k: config[k] for k in _GROUPS}, self.settings, given, self.home)
         own, recorded = self.settings["data"], config["data"]
         if unknown := set(recorded) - set(own):
             raise damaged(self.home, f"unknown settings {sorted(unknown)} of the data")
@@ -281,4 +277,55 @@ class Run:
 def _untrained(what: str) -> FileNotFoundError:
     return FileNotFoundError(
         f"Expected a trained {what} but there is none; run train.py first, with the same settings."
+    )
+
+
+def classifier_part(config: Settings) -> dict[str, Any]:
+    """The part of a configuration that decides the classifier."""
+    return {key: config.get(key) for key in ("seed", "data", "rows", "classifier")}
+
+
+def _agreed(
+    settings: Settings, config: Settings | None, given: Sequence[str], place: Path
+) -> dict[str, Any]:
+    """The recorded settings of a value function, with those that the user gave where possible."""
+    if config is None:
+        return dict(settings)
+    recorded = config["value_function"]
+    if unknown := set(recorded) - set(settings):
+        raise damaged(place, f"unknown settings {sorted(unknown)}")
+    if registry.is_trained(settings):
+        fixed = set(settings) - Source(dict(settings)).free
+        there, here = ({key: some.get(key) for key in fixed} for some in (recorded, settings))
+        _check_given({"value_function": there}, {"value_function": here}, given, place)
+    # What a file says is never imported.
+    chosen = [key for key in settings if f"value_function.{key}" in given or key.startswith("_")]
+    return {**settings, **recorded, **{key: settings[key] for key in chosen}}
+
+
+def _check_given(there: Settings, here: Settings, given: Sequence[str], place: Path) -> None:
+    """Raise ValueError if a setting that the user gave is another one than that of the run."""
+    changes = [
+        change
+        for group in there
+        for change in differences(there[group], here[group], group)
+        if change.split(":")[0] in (*given, "data._target_", "value_function._target_")
+    ]
+    if changes:
+        raise ValueError(
+            f"Expected the settings that {place} was trained with, but this call says otherwise "
+            f"({'; '.join(changes)}); leave them out, or train with them (runs_dir=... keeps both)."
+        )
+
+
+def _check_same_model(there: Settings, here: Settings, serves_any_model: bool, place: Path) -> None:
+    """Raise ValueError unless a run was for the same model of the user's own, or for none."""
+    recorded, own = there["classifier"], here["classifier"]
+    if serves_any_model or "checksum" not in {**recorded, **own} or recorded == own:
+        return
+    of = {key: entry for key, entry in recorded.items() if key in ("path", "call")}
+    raise ValueError(
+        f"Expected the model that {place} was made for ({of or 'one that was trained there'}) but "
+        f"got {own.get('path') or own.get('call') or 'no `model`'}, or its file has changed; give "
+        "model=file model.path=... of the same one, or another runs_dir or data.name."
     )

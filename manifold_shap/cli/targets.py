@@ -4,24 +4,19 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_choice
+from manifold_shap._messages import check_choice, shown
 from manifold_shap._stored import PartRows, StoredRows, sample_of
-from manifold_shap.cli.registry import code
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.data.texts import TextFile
 from manifold_shap.imputers import (
     BaselineImputer,
     ContrastiveImputer,
-    DeletionImputer,
     Imputer,
-    MaskTokenImputer,
-    PaddingImputer,
     TableImputer,
 )
 from manifold_shap.models import Model, as_model
@@ -81,69 +76,21 @@ def contrastive(
         ValueError: neither or both are given, or there is no such class or row.
     """
     if (against is None) == (rows is None):
-        found = (
-            "neither; make it the value function, value_function=contrastive, and give"
-            if rows is None
-            else "both; set one of them to null, and of the other give"
-        )
         raise ValueError(
-            f"Expected one of `against` and `rows` for the contrastive value function but got "
-            f"{found} value_function.against=CLASS, one of {list(data.classes)[:20]}, or "
-            "value_function.rows=[...]. In `compare` it takes what train.py has recorded of it."
+            "Expected one of `against` and `rows` for the contrastive value function but got "
+            f"{against!r} and {rows!r}: value_function.against=CLASS, one of "
+            f"{shown(data.classes)}, or value_function.rows=[...]. In `compare` it takes what "
+            "train.py has recorded of it."
         )
     if rows is None:
-        name = check_choice("against", str(against), data.classes)
-        of_class = data.y_train == data.classes.index(name)
-        if isinstance(data.x_train, StoredRows):
-            return _contrasting(data, PartRows(data.x_train, of_class.nonzero()[:, 0]).sample)
-        return _contrasting(data, data.x_train[of_class])
-    listed = [rows] if isinstance(rows, int) else list(rows)
-    return _contrasting(data, data.find("rows", listed, "training"))
-
-
-def _contrasting(data: TensorDataModule, rows: Tensor) -> ContrastiveImputer:
-    imputer = ContrastiveImputer(rows, data.players)
+        name, x = check_choice("against", str(against), data.classes), data.x_train
+        of_class = (data.y_train == data.classes.index(name)).nonzero()[:, 0]
+        chosen = PartRows(x, of_class).sample if isinstance(x, StoredRows) else x[of_class]
+    else:
+        chosen = data.find("rows", [rows] if isinstance(rows, int) else rows, "training")
+    imputer = ContrastiveImputer(chosen, data.players)
     imputer.codebook = codebook_of(data.schema)
     return imputer
-
-
-def mask_token(data: TensorDataModule, token: int) -> MaskTokenImputer:
-    """Replaces tokens by one of the vocabulary, or by one that a model of the user's own knows.
-
-    Raises:
-        TypeError, ValueError: no texts, or no such token.
-    """
-    texts = _texts(data, "mask_token")
-    most = None if data.own_model else len(texts.vocabulary) - 1
-    known = f"the numbers of the vocabulary, of {len(texts.vocabulary)} tokens"
-    return MaskTokenImputer(check_whole("token", token, 0, most, fix=known), data.players)
-
-
-def padding(data: TensorDataModule) -> PaddingImputer:
-    """Replaces tokens by padding.
-
-    Raises:
-        ValueError: no texts.
-    """
-    return PaddingImputer(_texts(data, "padding").players)
-
-
-def deletion(data: TensorDataModule) -> DeletionImputer:
-    """Deletes tokens.
-
-    Raises:
-        ValueError: no texts.
-    """
-    return DeletionImputer(_texts(data, "deletion").players)
-
-
-def _texts(data: TensorDataModule, name: str) -> TextFile:
-    if not isinstance(data, TextFile):
-        raise ValueError(
-            f"Expected texts for value_function={name}, which removes tokens, but {data.name} has "
-            "none; give data=text, or value_function=baseline or marginal."
-        )
-    return data
 
 
 def named(call: str) -> Any:
@@ -154,7 +101,7 @@ def named(call: str) -> Any:
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # An installed command does not look there.
-    return code(call)
+    return resolve_name(call)
 
 
 def load_surrogate(path: Path, model: Model, codebook: Codebook | None = None) -> SurrogateValue:

@@ -68,7 +68,11 @@ def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dic
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays usable, and the same call
             continues from there.
     """
-    _check_one_process()
+    if (count := os.environ.get("WORLD_SIZE", "1")) != "1":
+        raise ValueError(
+            f"Expected one process of this command but {count} were started, as by torchrun; give "
+            "trainer.devices=2, for which a training starts the others itself."
+        )
     usual = cfg.classifier.get("_target_") == registry.defaults("classifier", "mlp")["_target_"]
     chosen = any(name.partition(".")[0] == "classifier" for name in given)
     if usual and not chosen and cfg.data.get("task") == "regression":
@@ -92,16 +96,6 @@ def train(cfg: Any, sweep: Path | None = None, given: Sequence[str] = ()) -> dic
         ) from None
 
 
-def _check_one_process() -> None:
-    count = os.environ.get("WORLD_SIZE", "1")
-    if count != "1":
-        raise ValueError(
-            f"Expected one process of this command but {count} were started, as by torchrun; give "
-            "trainer.devices=2, for which a training starts the others itself. For several "
-            "machines, start a script of your own that calls `ms.fit_surrogate` by torchrun."
-        )
-
-
 def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
     """The metrics of the value function, which is trained, scored again or found as it is.
 
@@ -113,17 +107,14 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
     config = _config(run, teacher)
     there, metrics = read_config(directory.path), read_json(directory.path / METRICS) or {}
     checkpoint = directory.path / f"{name}.ckpt"
-    whole = bool(metrics) and metrics.get("checkpoint") == _digest(checkpoint)
     reuse = not settings["overwrite"] or settings.get("amortized") is not None
     if there == config and reuse:
-        if whole:
-            print(f"{name}: already trained with these settings, in {directory.path}")
-            return metrics
-        print(f"{name}: the files in {directory.path} are damaged, so it is trained again")
+        print(f"{name}: already trained with these settings, in {directory.path}")
+        return metrics
     decisive = partial(_decisive, free=source.free)
     work = directory.begin(config, settings["overwrite"], decisive)
     train_model(run, recipe)
-    if source.is_trained and whole and there not in (None, config) and reuse:
+    if source.is_trained and there is not None and reuse:
         serves = f"the training in {directory.path} serves these settings, too"
         print(f"{name}: {serves}; scored again")
         made = run.made(Source(source.settings, checkpoint), source.space)
@@ -269,8 +260,6 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
         )
     directory = Directory(place.with_name(f"{place.name}.amortized"))
     config = {"seed": run.seed, "amortized": dict(own), "surrogate": metrics["checkpoint"]}
-    if (read_config(directory.work) or config)["surrogate"] != config["surrogate"]:
-        remove(directory.work)  # No surrogate that it could be for is left.
     work = directory.begin(config, overwrite)
     if (work / "last.ckpt").exists():
         print("amortized: continuing an interrupted training")
@@ -291,11 +280,8 @@ def _train_amortized(run: Run, own: Settings, metrics: Settings) -> dict[str, An
     long = auto_shapley(value, x, evaluations=evaluations, progress=run.progress)
     error = explainer.measure(long)
     record = {"relative_error": error, **explainer.training_record, "settings": own}
-    others = {key: entry for key, entry in metrics.items() if key != "amortized"}
-    # A new explainer never stands beside the settings and the error of an old one.
-    write_json(place / METRICS, others)
     explainer.save(path)
-    metrics = others | {"amortized": record}
+    metrics = {**metrics, "amortized": record}
     write_json(place / METRICS, metrics)
     # Last, so that until then an interruption loses no training.
     remove(work)

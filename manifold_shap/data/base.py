@@ -12,11 +12,10 @@ from jaxtyping import Float, Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap._checks import check_number, check_seed, check_whole
-from manifold_shap._messages import check_flag
+from manifold_shap import plots
+from manifold_shap._checks import check_finite
+from manifold_shap._messages import shown
 from manifold_shap._stored import PartRows, StoredRows
-from manifold_shap.data import figures
-from manifold_shap.data.splits import check_classes, check_numbers, split_rows
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
@@ -25,6 +24,8 @@ from manifold_shap.tables.schema import Schema
 from manifold_shap.training.rows import checked_rows
 from manifold_shap.values.grouped import members_by_name
 
+# Rows that have a figure of their own.
+DRAWN_ROWS = 8
 # Makes label maps, and says how many groups a row has at most: see `GroupedValue`.
 Grouping = Callable[[], tuple[Callable[[Tensor], Tensor], int]]
 
@@ -89,7 +90,6 @@ class TensorDataModule(ABC):
             `Codebook`.
         left_out: columns of such a frame that are no players.
         usual_batch_size: rows per step of a classifier.
-        remarks: what a user should know of the data, a sentence each, after `setup`.
     """
 
     name: str
@@ -107,7 +107,6 @@ class TensorDataModule(ABC):
     outputs: tuple[str, ...]
     players: Players
     schema: Schema | Codebook | None
-    remarks: tuple[str, ...] = ()
     _numbers: NDArray[np.int64] | None = None
 
     def __init__(
@@ -136,21 +135,14 @@ class TensorDataModule(ABC):
             groups: names of groups of players, and the players in each; the rest are on their own.
             own_model: whether the rows are for a model of the user's own, which takes the frame:
                 rows are then codes, and nothing needs to be known of what is predicted.
-
-        Raises:
-            TypeError, ValueError: a share that is not between 0 and 1, or another number out of
-                range.
         """
         self.name = name or self.name
-        self.batch_size = check_whole(
-            "batch_size", self.usual_batch_size if batch_size is None else batch_size
-        )
-        self.validation = check_number("validation", validation, above=0, below=1)
-        self.test = check_number("test", test, above=0, below=1)
-        self.seed = check_seed(seed)
-        self.root, self.groups = root, _named(groups)
-        self.own_model = check_flag("own_model", own_model)
-        self.codes = self.codes or self.own_model
+        self.batch_size = self.usual_batch_size if batch_size is None else batch_size
+        self.validation, self.test, self.seed, self.root = validation, test, seed, root
+        # Names of players are text.
+        named = {str(name): [*map(str, own)] for name, own in (groups or {}).items()}
+        self.groups = named or None
+        self.own_model, self.codes = own_model, self.codes or own_model
         self._is_set_up = False
 
     # -- must be defined --------------------------------------------------------------------
@@ -161,17 +153,21 @@ class TensorDataModule(ABC):
 
     # -- may be overridden ------------------------------------------------------------------
 
-    def figures(
-        self, explanations: Mapping[str, Explanation], main: str, notes: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def figures(self, explanations: Mapping[str, Explanation], main: str) -> dict[str, Any]:
         """Figures that suit the rows, by file name; pages of HTML as text.
 
         Args:
             explanations: of the same rows, by the titles of their value functions.
             main: the title of the one that is drawn alone where only one can be.
-            notes: by the titles, what else is to be said of some.
         """
-        return figures.of_columns(explanations, main, notes)
+        explanation, drawn = explanations[main], {}
+        for k, label in enumerate(explanation.instances[:DRAWN_ROWS]):
+            if len(explanations) == 1:
+                drawn[f"waterfall_{label}.png"] = plots.waterfall(explanation, k)
+            else:
+                drawn[f"bar_{label}.png"] = plots.bar(explanations, row=k)
+        drawn["bar.png"] = plots.bar(explanations)
+        return drawn | {"beeswarm.png": plots.beeswarm(explanation)}
 
     def report_settings(self, explanation: Explanation) -> dict[str, Any]:
         """What `explanation.report` is to be given for rows of this kind, such as tokens."""
@@ -203,18 +199,15 @@ class TensorDataModule(ABC):
 
         Raises:
             FileNotFoundError: the data are in none of the places and could not be fetched.
-            ValueError: a split without rows, inputs that are not finite, a class that no training
-                row is of, or a regression with a constant target.
+            ValueError: a split without rows, inputs or numbers to predict that are not finite, or
+                a class that no training row is of.
         """
         if self._is_set_up:
             return
         table = self.read()
         inputs, labels = len(table.features), len(table.labels)
         if inputs != labels and not (self.own_model and labels == 0):
-            raise ValueError(
-                f"Expected as many inputs as labels in {self.name!r} but got {inputs} inputs and "
-                f"{labels} labels."
-            )
+            raise ValueError(f"Expected {inputs} labels in {self.name!r} but got {labels}.")
         parts = self.split(inputs, table.test_rows)
         x, self.players, self.schema = self._encoded(table, parts[0].numpy())
         self.classes, self.outputs = table.classes, table.classes or (table.target,)
@@ -228,9 +221,9 @@ class TensorDataModule(ABC):
         if self.own_model:
             pass  # Nothing is trained to predict them.
         elif self.task == "classification":
-            check_classes(self.name, self.y_train, self.classes)
+            _check_classes(self.name, self.y_train, self.classes)
         else:
-            check_numbers(self.name, table.target, self.y_train)
+            check_finite(self.y_train, "y_train", "drop or fill these rows")
         self._is_set_up = True
 
     @property
@@ -289,14 +282,13 @@ class TensorDataModule(ABC):
             players = table.players or Players.of_elements(table.features.shape[1:])
             x = checked_rows(table.features, players, "features")
             return x, self._grouped(players), None
+        frame = table.features
         if self.codes:
-            frame = table.features
             fit = frame.iloc[train], self.groups, self.left_out, table.categorical
             codebook = Codebook.fit(*fit)
             x = codebook.rows(frame)
             codebook.warn_of_identifiers(x)
             return x, codebook.players, codebook
-        frame = table.features
         schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)
         return schema.encode(frame), self._grouped(schema.players), schema
 
@@ -307,16 +299,40 @@ class TensorDataModule(ABC):
         return players.grouped(names, member)
 
 
-def _named(groups: Any) -> dict[str, Any] | None:
-    """Groups of players whose names are text, as those of players are."""
-    if groups is not None and not isinstance(groups, Mapping):
-        raise TypeError(
-            f"Expected groups of players by name, as in {{size: [length, width]}}, but got "
-            f"{groups!r:.100}."
+def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[Tensor, " _"], ...]:
+    """Random disjoint row indices that cover every row: the rest, then one part per share.
+
+    Each part is in random order, so that its first rows are a random sample too.
+
+    >>> [part.tolist() for part in split_rows(5, {"validation": 0.2, "test": 0.4}, seed=0)]
+    [[4, 0], [1], [3, 2]]
+
+    Raises:
+        ValueError: a part has no row.
+    """
+    sizes = {name: round(share * rows) for name, share in held_out.items()}
+    sizes = {"train": rows - sum(sizes.values()), **sizes}
+    if min(sizes.values()) < 1:
+        raise ValueError(
+            f"Expected shares that leave every split some rows but got {held_out} of {rows} rows, "
+            f"which makes {sizes}; change {' or '.join(f'`{name}`' for name in held_out)}."
         )
-    if groups is None:
-        return None
-    return {
-        str(name): [str(player) for player in own] if isinstance(own, list | tuple) else own
-        for name, own in groups.items()
-    }
+    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+    return order.split(list(sizes.values()))
+
+
+def _check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:
+    """Raise ValueError unless training rows are of every one of two or more classes."""
+    present = torch.bincount(y, minlength=len(classes)) > 0
+    if present.sum() < 2:
+        raise ValueError(
+            f"Expected training rows of at least two classes in {name!r} but every one is "
+            f"{classes[int(y[0])]!r}; check the target, or use more rows."
+        )
+    if not present.all():
+        absent = [label for label, found in zip(classes, present, strict=True) if not found]
+        raise ValueError(
+            f"Expected training rows of every class in {name!r} but none of the {len(y)} is of "
+            f"{shown(absent)}; merge or drop rare classes, choose another `seed` or smaller shares "
+            "`validation` and `test`, or predict numbers by task=regression."
+        )

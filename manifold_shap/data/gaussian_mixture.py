@@ -3,7 +3,6 @@
 from typing import Unpack
 
 from manifold_shap import oracles
-from manifold_shap._checks import check_seed, check_whole
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 
 
@@ -24,9 +23,6 @@ class GaussianMixture(TensorDataModule):
         components: of the mixture.
         law: seed of the law, see `oracles.GaussianMixture.random`.
         **settings: see `TensorDataModule`; its `seed` draws the rows, too.
-
-    Raises:
-        TypeError, ValueError: a setting that cannot be.
     """
 
     name = "gaussian_mixture"
@@ -41,10 +37,8 @@ class GaussianMixture(TensorDataModule):
         **settings: Unpack[Settings],
     ) -> None:
         super().__init__(**settings)
-        self.rows = check_whole("rows", rows)
-        self.elements = check_whole("elements", elements)
-        self.components = check_whole("components", components, 2)
-        self.law = oracles.GaussianMixture.random(elements, components, check_seed(law, "law"))
+        self.rows, self.elements, self.components = rows, elements, components
+        self.law = oracles.GaussianMixture.random(elements, components, law)
 
     def read(self) -> Table:
         x, y = self.law.sample(self.rows, self.seed)

@@ -10,12 +10,11 @@ import torch
 from PIL import Image, ImageOps
 from torch.utils.data import ConcatDataset
 
-from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_flag, check_text, shown
+from manifold_shap._messages import shown
 from manifold_shap._stored import DatasetRows, PartRows
 from manifold_shap.data import sources
 from manifold_shap.data.base import Table
-from manifold_shap.data.pictures import Pictures, PictureSettings
+from manifold_shap.data.images import Pictures, PictureSettings
 
 # By default Pillow reads PostScript, too, with a program that runs it.
 _FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
@@ -77,14 +76,8 @@ class ImageFolder(Pictures):
                 the largest square in their middle is cut off; by default they stay as they are,
                 and have to be of one size.
             color: whether a picture has three channels, red, green and blue, or one, grey.
-
-        Raises:
-            TypeError, ValueError: a setting that cannot be.
         """
-        self.path = check_text("path", path)
-        self.test_path = None if test_path is None else check_text("test_path", test_path)
-        self.size = None if size is None else check_whole("size", size)
-        self.color = check_flag("color", color)
+        self.path, self.test_path, self.size, self.color = path, test_path, size, color
         self.name = Path(self.path).stem
         super().__init__(**settings)
 
@@ -93,8 +86,8 @@ class ImageFolder(Pictures):
 
         Raises:
             FileNotFoundError: there is no such folder, or no picture of some class.
-            ValueError: a file that cannot be read, pictures of differing size, or other classes
-                among the test pictures.
+            RuntimeError, ValueError: a file that cannot be read, pictures of differing size, or
+                other classes among the test pictures.
         """
         from torchvision.datasets import ImageFolder as Folder
         from torchvision.transforms.functional import to_tensor
@@ -135,14 +128,4 @@ class ImageFolder(Pictures):
         if 4 * len(pictures) * math.prod(first.shape) > IN_MEMORY:
             readers = {"num_workers": min(READERS, (os.cpu_count() or 1) - 1)}
             return DatasetRows(pictures, "x", readers)
-        rows = []
-        for k, path in enumerate(self._files):
-            row, _ = pictures[k]
-            if row.shape != first.shape:
-                raise ValueError(
-                    f"Expected pictures of one size but {self._files[0]} has "
-                    f"{tuple(first.shape[1:])} pixels and {path} {tuple(row.shape[1:])}; "
-                    "data.size=64, or another side, brings all to squares."
-                )
-            rows.append(row)
-        return torch.stack(rows)
+        return torch.stack([pictures[k][0] for k in range(len(pictures))])

@@ -4,7 +4,6 @@ Each pixel, each patch of pixels or each component is a player.
 """
 
 import gzip
-import importlib.util
 import shutil
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,19 +18,54 @@ from jaxtyping import Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap._checks import check_whole
+from manifold_shap import plots
 from manifold_shap._messages import check_flag
 from manifold_shap.data import sources
-from manifold_shap.data.base import Settings, Table, TensorDataModule
-from manifold_shap.data.pictures import Pictures
+from manifold_shap.data.base import Grouping, Settings, Table, TensorDataModule
+from manifold_shap.explanation import Explanation
+from manifold_shap.players import Players
+from manifold_shap.segmentation import superpixels
 
 _DIGITS = tuple("0123456789")
 # Of images and their labels: the publisher's files, and what torchvision makes of them.
 _KINDS = ("images-idx3", "labels-idx1")
 _FILES = tuple(f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in _KINDS)
 _PARTS = ("data", "targets")
+# Superpixels of a picture, at most.
+_SEGMENTS = 50
 # What gzip and torchvision raise at damaged files.
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, ValueError, KeyError, AssertionError)
+
+
+class PictureSettings(Settings, total=False):
+    """The arguments that every source of pictures takes besides its own; see `Pictures`."""
+
+    patch: int | None
+
+
+class Pictures(TensorDataModule):
+    """Pictures `[rows, channels, height, width]`, whose players are pixels or patches of them."""
+
+    def __init__(self, *, patch: int | None = None, **settings: Unpack[Settings]) -> None:
+        """As the base, and:
+
+        Args:
+            patch: side of the squares of pixels that are players; by default every pixel is one.
+        """
+        super().__init__(**settings)
+        self.patch = patch
+
+    def players_of(self, event: Sequence[int]) -> Players:
+        """The players of pictures of this shape, with the channels of a pixel together."""
+        return Players.pixels(event) if self.patch is None else Players.patches(event, self.patch)
+
+    def figures(self, explanations: Mapping[str, Explanation], main: str) -> dict[str, Any]:
+        titled = {"\n".join([t, *plots.kinds(each)]): each for t, each in explanations.items()}
+        return {"pixel_maps.png": plots.pixel_maps(titled)}
+
+    @property
+    def groupings(self) -> Mapping[str, Grouping]:
+        return {"superpixels": lambda: (superpixels(_SEGMENTS), _SEGMENTS)}
 
 
 class Digits(Pictures):
@@ -65,18 +99,10 @@ class DigitComponents(TensorDataModule):
         Args:
             digits: which; by default all ten.
             components: how many, the largest first.
-
-        Raises:
-            ValueError: fewer than two digits, other numbers, or as many components as no
-                image has.
         """
         super().__init__(**settings)
         self.digits = _DIGITS if digits is None else tuple(str(digit) for digit in digits)
-        self.components = check_whole("components", components, 1, 64)
-        if len(set(self.digits)) < 2 or not set(self.digits) <= set(_DIGITS):
-            raise ValueError(
-                f"Expected `digits` to be at least two different ones of 0 to 9 but got {digits}."
-            )
+        self.components = components
 
     def read(self) -> Table:
         from sklearn.decomposition import PCA
@@ -93,20 +119,10 @@ class DigitComponents(TensorDataModule):
 
 
 def _read_digits() -> tuple[NDArray[np.float64], Int64[Tensor, " rows"]]:
-    """Grey values from 0 to 16, `[rows, 64]`, and digits, from the file in scikit-learn's folder.
+    """Grey values from 0 to 16, `[rows, 64]`, and digits."""
+    from sklearn.datasets import load_digits
 
-    To import scikit-learn for it takes longer than to explain a few of these rows.
-    """
-    spec = importlib.util.find_spec("sklearn")
-    home = Path(spec.origin).parent if spec and spec.origin else Path()
-    path = home / "datasets" / "data" / "digits.csv.gz"
-    if path.is_file():
-        table = np.loadtxt(path, delimiter=",")
-        pixels, y = table[:, :-1], table[:, -1]
-    else:  # Where a later version keeps them, scikit-learn itself knows.
-        from sklearn.datasets import load_digits
-
-        pixels, y = load_digits(return_X_y=True)
+    pixels, y = load_digits(return_X_y=True)
     return pixels, torch.from_numpy(y).long()
 
 
@@ -124,34 +140,15 @@ class MNIST(Pictures):
     class_names: ClassVar[tuple[str, ...]] = _DIGITS
 
     def __init__(
-        self,
-        *,
-        name: str | None = None,
-        binarize: bool | None = None,
-        batch_size: int = 256,
-        validation: float = 0.1,
-        seed: int = 0,
-        root: str | None = None,
-        groups: Mapping[str, Sequence[str]] | None = None,
-        own_model: bool = False,
-        patch: int | None = None,
+        self, *, binarize: bool | None = None, **settings: Unpack[PictureSettings]
     ) -> None:
-        """As `Pictures`, but for the test share, which the publisher's split replaces.
+        """As `Pictures`, but for the share `test`, which the publisher's split replaces; and:
 
         Args:
             binarize: whether pixels are 1 above half of the largest grey value, else 0; otherwise
                 they are grey values from 0 to 1. By default only those of MNIST are.
         """
-        super().__init__(
-            name=name,
-            batch_size=batch_size,
-            validation=validation,
-            seed=seed,
-            root=root,
-            groups=groups,
-            own_model=own_model,
-            patch=patch,
-        )
+        super().__init__(**settings)
         self.binarize = check_flag("binarize", self.binary if binarize is None else binarize)
 
     def read(self) -> Table:
@@ -167,8 +164,7 @@ class MNIST(Pictures):
         from torchvision import datasets
 
         source = getattr(datasets, self.torchvision_name)
-        places = {name: self._find(name) for name in _FILES}
-        found = {name: path for name, path in places.items() if path is not None}
+        found = {name: path for name in _FILES if (path := self._find(name))}
         if absent := [name for name in _FILES if name not in found]:
             with sources.fetching(self.root, f"{self.folder}/{absent[0]}.gz"):
                 place = str(sources.cache())
@@ -184,17 +180,14 @@ class MNIST(Pictures):
                 return [source(place, train=train) for train in (True, False)]
         except _DAMAGED as error:
             raise ValueError(
-                f"Expected the files of {self.torchvision_name} in {path.parent} but could not "
-                f"read them, at {path.name} or after it ({error}); replace them by fresh copies."
+                f"Expected the files of {self.torchvision_name} in {found[_FILES[0]].parent} but "
+                f"could not read them ({error}); replace them by fresh copies."
             ) from error
 
     def _find(self, name: str) -> Path | None:
         raw = f"{self.torchvision_name}/raw/{name}"
-        paths = (
-            sources.find(self.root, relative)
-            for relative in (f"{self.folder}/{name}.gz", raw, f"{raw}.gz")
-        )
-        return next((path for path in paths if path is not None), None)
+        places = (f"{self.folder}/{name}.gz", raw, f"{raw}.gz")
+        return next(filter(None, (sources.find(self.root, place) for place in places)), None)
 
 
 class FashionMNIST(MNIST):

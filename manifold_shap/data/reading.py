@@ -1,10 +1,13 @@
 """Reads tables from files, by pandas."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
+from jaxtyping import Int64
+from torch import Tensor
 
 from manifold_shap._messages import shown
 from manifold_shap.tables.vocabulary import label_of
@@ -41,6 +44,14 @@ def column_of(frame: pd.DataFrame, name: str, path: str) -> pd.Series:
             f"Expected a column {name!r} in {path} but got {shown(frame.columns.tolist())}."
         )
     return frame[name]
+
+
+def numbered(
+    names: Sequence[str], by_number: bool
+) -> tuple[Int64[Tensor, " names"], tuple[str, ...]]:
+    """Names as positions among the classes, and these in order."""
+    classes = tuple(sorted(set(names), key=float if by_number else None))
+    return torch.from_numpy(pd.Index(classes).get_indexer(pd.Index(names))).long(), classes
 
 
 def complete(column: pd.Series, what: str, content: Callable[[str], Any] = str.strip) -> list[str]:

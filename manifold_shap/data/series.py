@@ -9,15 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap._checks import check_number, check_whole
-from manifold_shap._messages import check_choice, check_text, shown, warn
-from manifold_shap.data import figures, sources
-from manifold_shap.data.base import Settings, Table, TensorDataModule
-from manifold_shap.data.series_files import SeriesOfFile, read_series
+from manifold_shap import plots
+from manifold_shap._checks import check_known
+from manifold_shap._messages import shown, warn
+from manifold_shap.data import sources
+from manifold_shap.data.base import DRAWN_ROWS, Settings, Table, TensorDataModule
+from manifold_shap.data.series_files import read_series
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
-
-_CHANNELS = "channels"
 
 
 class SeriesFile(TensorDataModule):
@@ -52,19 +51,9 @@ class SeriesFile(TensorDataModule):
             segment: time points of a player, or "channels" for a player for each channel.
             padding: the number that series are padded by; by default the next whole number below
                 the smallest of the file.
-
-        Raises:
-            TypeError, ValueError: a setting that cannot be.
         """
-        self.path = check_text("path", path)
-        self.test_path = None if test_path is None else check_text("test_path", test_path)
-        self.length = None if length is None else check_whole("length", length)
-        self.padding = None if padding is None else check_number("padding", padding)
-        self.segment = segment
-        if isinstance(segment, str):
-            check_choice("segment", segment, (_CHANNELS,), "or give a number of time points")
-        else:
-            self.segment = check_whole("segment", segment)
+        self.path, self.test_path, self.length = path, test_path, length
+        self.segment, self.padding = segment, padding
         self.name = Path(self.path).stem
         super().__init__(**settings)
 
@@ -85,7 +74,7 @@ class SeriesFile(TensorDataModule):
         series, labels, test_rows = train.series, train.labels, None
         if self.test_path is not None:
             test = read_series(sources.located(self.root, self.test_path))
-            self._check_test(test, train)
+            check_known(test.labels, train.classes, f"labels of {self.test_path}")
             test_rows = len(test.series)
             series, labels = series + test.series, labels + test.labels
         x, padding = self._rows(series, self._length(series, test_rows))
@@ -93,23 +82,15 @@ class SeriesFile(TensorDataModule):
         players = self._players(x.shape[1:], padding)
         return Table(x, numbers, train.classes, test_rows=test_rows, players=players)
 
-    def figures(
-        self, explanations: Mapping[str, Explanation], main: str, notes: Mapping[str, str]
-    ) -> dict[str, Any]:
-        return figures.of_series(explanations, notes)
+    def figures(self, explanations: Mapping[str, Explanation], main: str) -> dict[str, Any]:
+        labels = explanations[main].instances[:DRAWN_ROWS]
+        return {
+            f"series_{label}.png": plots.series(explanations, row=k)
+            for k, label in enumerate(labels)
+        }
 
     def report_settings(self, explanation: Explanation) -> dict[str, Any]:
         return {"series": explanation.x}
-
-    def _check_test(self, test: SeriesOfFile, train: SeriesOfFile) -> None:
-        """Raise ValueError where test series are others than those of the training."""
-        theirs = [(len(file.series[0]), bool(file.labels)) for file in (train, test)]
-        if theirs[0] != theirs[1] or not set(test.labels) <= set(train.classes):
-            raise ValueError(
-                f"Expected series of {theirs[0][0]} channels in {self.test_path}, with labels of "
-                f"{shown(train.classes)} as in {self.path}, but got {theirs[1][0]} channels and "
-                f"labels {shown(sorted(set(test.labels)))}."
-            )
 
     def _length(self, series: Sequence[NDArray[np.float32]], test_rows: int | None) -> int:
         """How many time points rows have: no more than training series tell something about."""
@@ -124,6 +105,8 @@ class SeriesFile(TensorDataModule):
         self, series: Sequence[NDArray[np.float32]], length: int
     ) -> tuple[Tensor, float | None]:
         """The series as rows of one length, and the number that they are padded by, if any are."""
+        if len(channels := {len(own) for own in series}) != 1:
+            raise ValueError(f"Expected series of as many channels but got {sorted(channels)}.")
         smallest = min(own.min() for own in series)
         # Far from all others it would stretch the scale of the inputs.
         padding = np.float32(np.floor(smallest) - max(1.0, 1e-6 * abs(smallest)))
@@ -141,7 +124,7 @@ class SeriesFile(TensorDataModule):
         return torch.from_numpy(rows), float(padding) if padded else None
 
     def _players(self, event: Sequence[int], padding: float | None) -> Players:
-        if isinstance(self.segment, int):
-            return Players.segments(event, self.segment, padding)
+        if self.segment != "channels":
+            return Players.segments(event, int(self.segment), padding)
         players = Players.channels(event)
         return Players(players.names, players.index, padding)

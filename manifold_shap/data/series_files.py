@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float32
 
-from manifold_shap._messages import shown
 from manifold_shap.data.reading import complete
 
 
@@ -50,12 +49,7 @@ def read_series(path: str | Path) -> SeriesOfFile:
         raise ValueError(
             f"Expected a file of series that ends in one of {list(readers)} but got {path.name!r}."
         )
-    found = readers[path.suffix.lower()](path)
-    if len(channels := {len(own) for own in found.series}) != 1:
-        raise ValueError(
-            f"Expected series of the same number of channels in {path} but got {sorted(channels)}."
-        )
-    return found
+    return readers[path.suffix.lower()](path)
 
 
 def _read_ts(path: Path) -> SeriesOfFile:
@@ -82,8 +76,6 @@ def _read_ts(path: Path) -> SeriesOfFile:
             if labelled.lower() == "true":
                 labels.append(classes[classes.index(parts.pop().strip())])
             series.append(np.stack([np.array(part.split(","), np.float32) for part in parts]))
-            if not np.isfinite(series[-1]).all():
-                raise ValueError("a value that is missing or infinite")
         except ValueError as error:
             raise ValueError(
                 f"Expected a case of {path.name} in line {number} but it is damaged ({error}); "
@@ -97,21 +89,9 @@ def _read_npz(path: Path) -> SeriesOfFile:
     # Of a path numpy would leave the file open where it is no archive.
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         x, y = arrays["x"], arrays.get("y")
-    x = x[:, None] if x.ndim == 2 else x
-    if x.ndim != 3 or x.dtype.kind not in "biuf" or (y is not None and y.shape != x.shape[:1]):
-        raise ValueError(
-            f"Expected `x` in {path} to hold numbers [rows, channels, time], and `y` a label for "
-            f"each row, but got {x.dtype} {x.shape} and {None if y is None else y.shape}."
-        )
-    with np.errstate(over="ignore"):
-        x = x.astype(np.float32)
+    x = (x[:, None] if x.ndim == 2 else x).astype(np.float32)
     ends = (~np.isnan(x).all(1) * np.arange(1, x.shape[2] + 1)).max(1)
     series = [own[:, :end] for own, end in zip(x, ends, strict=True)]
-    if wrong := [k for k, own in enumerate(series) if not (own.size and np.isfinite(own).all())]:
-        raise ValueError(
-            f"Expected finite values in `x` of {path}, with NaN at the end of short series alone, "
-            f"but series {shown(wrong, 5)} have others, or are empty; fill or drop them."
-        )
     if y is None:
         return SeriesOfFile(series, [], ())
     labels = complete(pd.Series(y, name="y"), "label")

@@ -8,8 +8,6 @@ from pathlib import Path
 import pandas as pd
 from torch.hub import download_url_to_file
 
-from manifold_shap._messages import check_text
-
 VARIABLE = "MANIFOLD_SHAP_DATA"
 
 
@@ -43,7 +41,7 @@ def located(root: str | Path | None, path: str, is_folder: bool = False) -> Path
         FileNotFoundError: there is none.
         PermissionError: a folder is closed to the user.
     """
-    direct = Path(check_text("path", path)).expanduser()
+    direct = Path(path).expanduser()
     there = Path.is_dir if is_folder else Path.is_file
     for candidate in (direct, *(place / path for place in places(root))):
         if there(candidate):
@@ -111,10 +109,4 @@ def openml(name: str, version: int, columns: Sequence[str]) -> pd.DataFrame:
     from sklearn.datasets import fetch_openml
 
     bunch = fetch_openml(name, version=version, data_home=str(cache()), as_frame=True)
-    frame: pd.DataFrame = bunch.frame
-    if frame.shape[1] != len(columns):
-        raise ValueError(
-            f"Expected the OpenML data set {name!r} (version {version}) to have the columns "
-            f"{list(columns)} but got {list(frame.columns)}."
-        )
-    return frame.set_axis(list(columns), axis=1)
+    return bunch.frame.set_axis(list(columns), axis=1)

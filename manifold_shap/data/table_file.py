@@ -10,10 +10,10 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from torch import Tensor
 
 from manifold_shap._checks import to_tensor
-from manifold_shap._messages import check_choice, check_text, warn
+from manifold_shap._messages import check_choice, warn
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
-from manifold_shap.data.reading import column_of, read_frame
+from manifold_shap.data.reading import column_of, numbered, read_frame
 from manifold_shap.tables.vocabulary import label_of
 
 
@@ -55,7 +55,7 @@ class TableFile(TensorDataModule):
         Raises:
             TypeError, ValueError: a setting that cannot be.
         """
-        self.path = check_text("path", path)
+        self.path = path
         self.target = None if target is None else str(target)
         self.task = check_choice("task", task, ("classification", "regression"))
         self.pandas, self.drop = dict(read or {}), list(drop)
@@ -101,7 +101,5 @@ def _labels(target: pd.Series, task: str) -> tuple[Tensor, tuple[str, ...]]:
     """What to predict for each row, and the names of the classes in order."""
     if task == "regression":
         return to_tensor(target.to_numpy(dtype=float), str(target.name)), ()
-    labels = target.map(label_of)
     is_number = is_numeric_dtype(target.dtype) and not is_bool_dtype(target.dtype)
-    classes = tuple(sorted(labels.unique(), key=float if is_number else None))
-    return torch.from_numpy(pd.Index(classes).get_indexer(pd.Index(labels))).long(), classes
+    return numbered([label_of(cell) for cell in target], is_number)

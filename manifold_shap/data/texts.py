@@ -1,25 +1,22 @@
 """Makes training, validation and test rows of a column of texts."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-import pandas as pd
 import torch
 from pandas.api.types import is_numeric_dtype
 from torch import Tensor
 
-from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_text, warn
-from manifold_shap.data import figures, sources
+from manifold_shap import plots
+from manifold_shap._messages import warn
+from manifold_shap.data import sources
 from manifold_shap.data.base import Grouping, Settings, Table, TensorDataModule
-from manifold_shap.data.reading import column_of, complete, read_frame
+from manifold_shap.data.reading import column_of, complete, numbered, read_frame
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.text import Vocabulary
 from manifold_shap.text.tokens import tokens_of
-from manifold_shap.text.vocabulary import PADDING, UNKNOWN
 
 
 class TextFile(TensorDataModule):
@@ -59,16 +56,10 @@ class TextFile(TensorDataModule):
                 longest training text has.
             vocabulary: most tokens that are told apart, the most frequent ones of the training
                 texts; or a file that `Vocabulary.save` wrote, for a model of one's own.
-
-        Raises:
-            TypeError, ValueError: a setting that cannot be.
         """
-        self.path, self.column = check_text("path", path), str(column)
+        self.path, self.column, self.length = path, str(column), length
         self.target = None if target is None else str(target)
-        self.length = None if length is None else check_whole("length", length)
         self.pandas, self._tokens = dict(read or {}), vocabulary
-        if not isinstance(vocabulary, str):
-            check_whole("vocabulary", vocabulary, 3)
         self.name = Path(self.path).stem
         super().__init__(**settings)
 
@@ -85,20 +76,16 @@ class TextFile(TensorDataModule):
         labels, classes = torch.zeros(0, dtype=torch.int64), tuple[str, ...]()
         if self.target is not None and (self.target in frame or not self.own_model):
             column = column_of(frame, self.target, self.path)
-            names = pd.Index(complete(column, "label"))
-            by_number = float if is_numeric_dtype(column.dtype) else None
-            classes = tuple(sorted(set(names), key=by_number))
-            labels = torch.from_numpy(pd.Index(classes).get_indexer(names)).long()
+            by_number = is_numeric_dtype(column.dtype)
+            labels, classes = numbered(complete(column, "label"), by_number)
         x = self._rows(texts).float()
         players = Players.tokens(x.shape[1])
         numbers = range(len(texts))
         return Table(x, labels, classes, players=players, numbers=numbers)
 
-    def figures(
-        self, explanations: Mapping[str, Explanation], main: str, notes: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def figures(self, explanations: Mapping[str, Explanation], main: str) -> dict[str, Any]:
         tokens = self.vocabulary.decode(explanations[main].x)
-        return figures.of_texts(explanations, notes, tokens)
+        return {"text.html": plots.text(explanations, tokens).page}
 
     def report_settings(self, explanation: Explanation) -> dict[str, Any]:
         return {"tokens": self.vocabulary.decode(explanation.x)}
@@ -129,17 +116,8 @@ class TextFile(TensorDataModule):
             warn(f"{len(cut)} of {len(texts)} texts are cut off after {length} tokens.")
         if isinstance(self._tokens, str):
             self.vocabulary = Vocabulary.load(sources.located(self.root, self._tokens))
-            return self.vocabulary.encode(texts, length, truncate=True)
-        # Of what the training rows have: then every number occurs in one of them.
-        seen = [" ".join(tokens_of(texts[row])[:length]) for row in train]
-        self.vocabulary = Vocabulary.fit(seen, self._tokens)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Of the rows that matter the share is told below.
-            rows = self.vocabulary.encode(texts, length, truncate=True)
-        held_out = rows[torch.cat(self.split(len(texts))[1:])]
-        share = (held_out == UNKNOWN).sum().item() / (held_out != PADDING).sum().item()
-        self.remarks = (
-            f"{share:.1%} of the tokens of validation and test texts are unknown: they are in no "
-            f"training text, or not among the {self._tokens} most frequent ones.",
-        )
-        return rows
+        else:
+            # Of what the training rows have: then every number occurs in one of them.
+            seen = [" ".join(tokens_of(texts[row])[:length]) for row in train]
+            self.vocabulary = Vocabulary.fit(seen, self._tokens)
+        return self.vocabulary.encode(texts, length, truncate=True)

@@ -11,13 +11,6 @@ from manifold_shap.report.rows import short
 
 # Told in words of their own.
 _TOLD = ("quality", "audit", "model")
-# Words for names in records that say little to people who have not read the code.
-_WORDS = {
-    "auto": "choice of the estimator",
-    "hidden": "hidden layers",
-    "settings": "value function",
-    "version": "version of manifold_shap",
-}
 _LONGEST = 400
 # A sum that is further off than this, relative to the largest change, is worth a warning.
 _GAP = 0.01
@@ -119,11 +112,9 @@ def made_by(explanation: Explanation) -> list[tuple[str, str]]:
 def _flatten(found: list[tuple[str, str]], name: str, entry: Any) -> None:
     if isinstance(entry, Mapping):
         for key, own in entry.items():
-            words = _WORDS.get(str(key), str(key).replace("_", " "))
-            if not str(key).startswith("_"):
+            words = str(key).replace("_", " ")
+            if not words.startswith(" "):
                 _flatten(found, f"{name}: {words}" if name else words, own)
-    elif isinstance(entry, bool):
-        found.append((name, "yes" if entry else "no"))
     elif entry is not None:
         listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
         found.append((name, short(listed, _LONGEST) or "none"))

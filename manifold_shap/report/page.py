@@ -1,8 +1,12 @@
 """Puts a page together, and writes it whole."""
 
+import json
+import math
 import warnings
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +14,11 @@ from matplotlib import style as styles
 from matplotlib.colors import to_hex
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.global_values import GlobalValues
-from manifold_shap.interactions import Interactions
 from manifold_shap.io.files import location, write_bytes
 from manifold_shap.plots import interaction_map, selection, style
 from manifold_shap.plots.bar import bar
 from manifold_shap.plots.text_layout import check_tokens
-from manifold_shap.report import balances, bundle, curves, facts, overall, pictures, rows
+from manifold_shap.report import balances, curves, facts, overall, pictures, rows
 from manifold_shap.report.shown import MOST_ROWS, Shown
 
 # Of a page, and what its style, its script and its words take.
@@ -42,7 +44,7 @@ class Given:
             `Explanation.report`.
 
     Raises:
-        TypeError, ValueError: what is given is something else, or of other rows or players.
+        TypeError, ValueError: what is given is of other rows or players.
     """
 
     explanation: Explanation
@@ -65,44 +67,23 @@ class Given:
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None:
             check_tokens(self.tokens, rows)
-        if self.images is not None and len(self.explanation.players.event) not in (2, 3):
-            raise ValueError(
-                "Expected rows of shape (height, width) or (channels, height, width) together with "
-                f"`images` but got {self.explanation.players.event}; leave `images` out."
-            )
         if self.series is not None:
             curves.channels_of(self.explanation, self.series)
-        if self.global_values is not None:
-            if not isinstance(self.global_values, GlobalValues):
-                raise TypeError(
-                    "Expected `global_values` as `ms.global_values(explanation, y)` returns them "
-                    f"but got {type(self.global_values).__name__}."
-                )
-            if self.global_values.players != players:
-                raise ValueError(
-                    f"Expected `global_values` of the {len(players)} players of the explanation "
-                    f"but got those of {len(self.global_values.players)} other ones."
-                )
-        if self.interactions is not None:
-            self._check_interactions(self.interactions)
-
-    def _check_interactions(self, given: Any) -> None:
-        if not isinstance(given, Interactions):
-            raise TypeError(
-                "Expected `interactions` as `ms.shapley_interactions(value, x)` returns them but "
-                f"got {type(given).__name__}."
+        if self.global_values is not None and self.global_values.players != players:
+            raise ValueError(
+                f"Expected `global_values` of the {len(players)} players of the explanation but "
+                f"got those of {len(self.global_values.players)} other ones."
             )
-        own = self.explanation
-        for name, differ in (
-            ("rows", own.instances != given.instances),
-            ("players", own.players.names != given.players.names),
-            ("outputs", own.outputs != given.outputs),
+        own, pairs = self.explanation, self.interactions
+        if pairs is not None and (own.instances, players, own.outputs) != (
+            pairs.instances,
+            pairs.players.names,
+            pairs.outputs,
         ):
-            if differ:
-                raise ValueError(
-                    f"Expected `interactions` of the {name} of the explanation but they differ; "
-                    "write the report of `interactions.shapley`, or explain the same rows."
-                )
+            raise ValueError(
+                "Expected `interactions` of the rows, players and outputs of the explanation but "
+                "they differ; write the report of `interactions.shapley`."
+            )
 
 
 def write(explanation: Explanation, path: str | Path, **given: Any) -> None:
@@ -155,7 +136,9 @@ def _page(
     found = rows.rows_of(shown, chosen, given.tokens, _kind(given))
     scale = _ADDED[found.kind](given, chosen, found) if found.kind in _ADDED else None
     data: dict[str, Any] = {
-        "outputs": [rows.short(selection.quantity(explanation, j)) for j in _all(explanation)],
+        "outputs": [
+            rows.short(selection.quantity(explanation, j)) for j in range(len(explanation.outputs))
+        ],
         "unit": explanation.unit,
         "rows": found.data,
     }
@@ -181,10 +164,6 @@ def _page(
     return _rendered(given, shown, found, data, of_outputs, figures.get(None), scale)
 
 
-def _all(explanation: Explanation) -> range:
-    return range(len(explanation.outputs))
-
-
 def _kind(given: Given) -> str:
     """What rows are, see `rows.Rows`."""
     if given.tokens is not None:
@@ -202,7 +181,7 @@ def _add_pictures(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
     for row, line, url, maps in zip(found.data, found.lines, shown, urls, strict=True):
         row["maps"] = maps
         line["picture"] = url
-    return _end(limit)
+    return style.signed([limit])[0].lstrip("+")
 
 
 def _add_series(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
@@ -212,7 +191,7 @@ def _add_series(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
     for row, line, each in zip(found.data, found.lines, drawn, strict=True):
         line["curve"] = each.pop("small")
         row["curves"] = {**each, "names": [rows.short(name, _CHANNEL) for name in each["names"]]}
-    return _end(limit)
+    return style.signed([limit])[0].lstrip("+")
 
 
 _ADDED = {"pictures": _add_pictures, "series": _add_series}
@@ -220,10 +199,6 @@ _ADDED = {"pictures": _add_pictures, "series": _add_series}
 
 def _outputs_of(found: rows.Rows) -> list[list[int]]:
     return [[each["output"] for each in row["outputs"]] for row in found.data]
-
-
-def _end(limit: float) -> str:
-    return style.signed([limit])[0].lstrip("+")
 
 
 def _rendered(
@@ -237,12 +212,13 @@ def _rendered(
 ) -> str:
     explanation = given.explanation
     environment = _environment()
+    named = explanation.outputs if explanation.partition is None else explanation.classes
     script = environment.get_template("report.js").render(colours=style, opacity=_OPACITY).strip()
     text = environment.get_template("report.html").render(
-        title=given.title or _title(explanation, shown),
+        title=given.title or rows.short(f"Shapley values of {', '.join(named)}"),
         explanation=explanation,
         counts=_counts(explanation),
-        checksum=bundle.checksum(script),
+        checksum=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         script=script,
         colours=style,
         opacity=_OPACITY,
@@ -262,21 +238,10 @@ def _rendered(
         index="" if given.interactions is None else given.interactions.index,
         classes=data.get("classes", []),
         kind=found.kind,
-        data=bundle.as_json(data),
+        data=_as_json(data),
     )
     # Halves of characters, which UTF-8 cannot hold.
     return text.encode("utf-8", "replace").decode()
-
-
-def _title(explanation: Explanation, shown: Shown) -> str:
-    if explanation.partition is not None:
-        what = "compositions of " + ", ".join(explanation.classes)
-    elif explanation.space.on_simplex:
-        many = "probability" if len(explanation.outputs) == 1 else "probabilities"
-        what = f"the {many} of " + ", ".join(explanation.outputs)
-    else:
-        what = ", ".join(selection.quantity(explanation, j) for j in sorted(shown.outputs))
-    return rows.short(f"Shapley values of {what}", 100)
 
 
 def _counts(explanation: Explanation) -> list[str]:
@@ -304,3 +269,28 @@ def _environment() -> Any:
     )
     environment.filters["counted"] = style.count
     return environment
+
+
+def _as_json(content: Any) -> str:
+    """Data for a `<script>` of a page: no character of it ends the script, or starts a tag.
+
+    Numbers have four digits, those that are not finite are null.
+
+    >>> print(_as_json({"</script>": [1 / 3, float("nan")]}))
+    {"\\u003c/script\\u003e":[0.3333,null]}
+    """
+    text = json.dumps(_plain(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _plain(content: Any) -> Any:
+    """Data that JSON can hold: numbers of four digits, null for those that are not finite."""
+    if isinstance(content, Mapping):
+        return {str(key): _plain(entry) for key, entry in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(entry) for entry in content]
+    if isinstance(content, float):
+        return float(f"{content:.4g}") if math.isfinite(content) else None
+    return content if isinstance(content, bool | int | None) else str(content)

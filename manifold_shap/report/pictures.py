@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from PIL import Image
-from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
@@ -37,10 +36,7 @@ def are_pictures(explanation: Explanation, images: Any) -> bool:
 
 def of_rows(explanation: Explanation, rows: Sequence[int], images: Any) -> list[str]:
     """The pictures of rows, by position, as `data:` URLs."""
-    if images is None:
-        drawn = images_of(_known(explanation.x[list(rows)]), None, list(range(len(rows))))
-    else:
-        drawn = images_of(explanation.x, images, list(rows))
+    drawn = images_of(explanation.x, images, list(rows))
     found = []
     for image in drawn:
         pixels = image.pixels
@@ -50,12 +46,6 @@ def of_rows(explanation: Explanation, rows: Sequence[int], images: Any) -> list[
             pixels = 1 - pixels if image.look["cmap"] == "gray_r" else pixels
         found.append(_url(Image.fromarray((255 * pixels).round().clip(0, 255).astype(np.uint8))))
     return found
-
-
-def _known(x: Tensor) -> Tensor:
-    """Rows in which what is not known is as the lowest that is."""
-    known = x.isfinite()
-    return x.where(known, x[known].min() if bool(known.any()) else 0.0)
 
 
 def maps(

@@ -1,19 +1,11 @@
 """TreeSHAP, several models, and associations: the thesis' experiments in small, and oracles."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from benchmarks.support import associations, bike, tree_values
-
-needs_bikes = pytest.mark.skipif(
-    not Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "bike", "day.csv").exists(),
-    reason="no bicycles in a folder named by MANIFOLD_SHAP_DATA",
-)
+from benchmarks.support import associations, tree_values
 
 
 def test_the_position_is_along_the_way_from_marginal_to_conditional() -> None:
@@ -23,21 +15,6 @@ def test_the_position_is_along_the_way_from_marginal_to_conditional() -> None:
     path = marginal + torch.tensor([[2.0, 1.0], [0.0, 3.0]])
     phi = {tree_values.MARGINAL: marginal, tree_values.PATH: path, "law": law}
     assert tree_values.position(phi, "law") == pytest.approx(0.25)
-
-
-@needs_bikes
-def test_thresholds_of_the_trees_are_exact_in_single_precision() -> None:
-    data = tree_values.days_of(0, 5)
-    assert len(data.x_test) == 5
-    assert (data.x_train - bike.split(0).x_train).abs().max() <= 1 / 1024
-    assert thresholds_are_exact(data)
-    assert not thresholds_are_exact(bike.split(0, 5))
-
-
-def thresholds_are_exact(data: bike.Rentals) -> bool:
-    forest = tree_values.fitted(tree_values.FOREST, data, 2, 0)
-    found = np.concatenate([tree.tree_.threshold for tree in forest.estimators_])
-    return bool((found == found.astype(np.float32)).all())
 
 
 def test_associations_are_those_of_the_thesis() -> None:

@@ -44,13 +44,6 @@ def test_noise_of_draws_does_not_bring_categories_together() -> None:
     assert people_measures.separation(found, "noisy", "sex") == pytest.approx(0.8, abs=0.05)
 
 
-def test_noise_counts_by_degrees_of_freedom() -> None:
-    found = found_of({"one": [0, 2, 2, 4]}, ["Female", "Female", "Male", "Male"])
-    found["standard_error"]["one"] = np.full((4, len(COLUMNS)), 0.4**0.5).tolist()
-    # Of variances 1 between two means, and 2 of four values, 0.4 · 1/4 and 0.4 · 3/4 are noise.
-    assert people_measures.separation(found, "one", "sex") == pytest.approx(0.9 / 1.7)
-
-
 def test_the_jackknife_of_a_mean_has_its_standard_error() -> None:
     figures = np.array([1.0, 2.0, 4.0, 9.0])
     mean, error = jackknife(lambda k: float(figures[np.arange(4) != k].mean()), 4)

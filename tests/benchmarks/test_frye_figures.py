@@ -47,14 +47,6 @@ def test_contributions_telescope_and_noise_counts_twice() -> None:
     assert 0 < error < 0.1 * found
 
 
-def test_how_far_features_determine_each_other() -> None:
-    noise = torch.randn(20_000, 3, generator=torch.Generator().manual_seed(0))
-    x = torch.stack((noise[:, 0], noise[:, 0] + noise[:, 1], noise[:, 2]), 1)
-    players = ms.Players.of_elements((3,))
-    # Half of the second feature is the first, which half of the second is; the third is alone.
-    assert fewer_evaluations.determined(x, players) == pytest.approx((0.5 + 0.5 + 0) / 3, abs=0.01)
-
-
 def test_an_outlier_is_wrong_beyond_doubt_by_standard_errors() -> None:
     phi, error = torch.full((20,), 0.1), torch.full((20,), 0.3)
     phi[:5] = torch.tensor([5.0, 4.0, 1.0, 3.0, 2.0])

@@ -8,7 +8,6 @@ import torch
 from scipy import stats
 
 from benchmarks.laws.latent import MISSING, NAMES, LatentClasses
-from benchmarks.laws.table import Mixture
 
 ROWS = 200_000
 # Of each χ² test here, of which there are three.
@@ -66,38 +65,6 @@ def test_draws_are_distributed_like_rows_that_match(
     np.testing.assert_array_less(abs(gap), 4.5 * error + 1e-9)
 
 
-@pytest.mark.parametrize(
-    "names", [("balance",), ("amount", "since"), ("rating", "balance", "since", "grade")]
-)
-def test_completed_rows_are_distributed_like_the_table(
-    law: LatentClasses, cells: Any, names: tuple[str, ...]
-) -> None:
-    rows = cells[:40_000]
-    mask = coalition(*names).expand(len(rows), 1, -1)
-    keys = torch.arange(len(rows))[:, None]
-    both = np.stack([rows, completed(law, rows, mask, range(1), keys)[:, 0, 0]])
-    before, after = (features(one) for one in both)
-    before, after = ((one - before.mean(0)) / (before.std(0) + 1e-9) for one in (before, after))
-    # Products of a present and an absent feature, whose mean is the dependence.
-    seen = np.isin(NAMES, names)
-    for present in np.flatnonzero(np.r_[seen[:5], seen]):
-        gap = after * before[:, [present]] - before * before[:, [present]]
-        error = gap.std(0) / len(rows) ** 0.5
-        np.testing.assert_array_less(abs(gap.mean(0)), 4.5 * error + 1e-9)
-
-
-def test_present_cells_stay_and_missing_ones_are_known(law: LatentClasses, cells: Any) -> None:
-    rows = cells[:50]
-    mask = torch.rand(50, 4, len(NAMES), generator=torch.Generator().manual_seed(0)) < 0.5
-    drawn = completed(law, rows, mask, range(3), torch.zeros(50, 4, dtype=torch.int64))
-    kept = mask.numpy()[:, :, None].repeat(3, 2)
-    np.testing.assert_array_equal(
-        drawn[kept], np.broadcast_to(rows[:, None, None], drawn.shape)[kept]
-    )
-    assert np.isnan(rows).any()
-    assert not np.isnan(drawn[..., [NAMES.index("balance"), NAMES.index("product")]]).any()
-
-
 def test_posteriors_are_frequencies_of_classes_among_rows_that_match(law: LatentClasses) -> None:
     x, y = law.sample(ROWS, seed=1)
     mask = coalition("member", "region", "visits").expand(3, 1, -1)
@@ -110,55 +77,3 @@ def test_posteriors_are_frequencies_of_classes_among_rows_that_match(law: Latent
         share = posterior[row][often] / posterior[row][often].sum()
         expected = share * counts[often].sum()
         assert stats.chisquare(counts[often], expected).pvalue > FALSE_ALARM
-
-
-def test_rows_go_to_a_frame_and_back(law: LatentClasses) -> None:
-    x = law.sample(200, seed=2).x
-    frame = law.frame(x)
-    assert [dtype.kind for dtype in frame.dtypes[:5]] == ["f", "f", "f", "M", "i"]
-    assert frame["member"].dtype == "boolean"
-    assert frame["grade"].dtype.ordered
-    gaps = {"amount", "rating", "member", "region", "grade"}
-    assert set(frame.columns[frame.isna().any()]) == gaps
-    assert torch.equal(law.rows(frame), x)
-    assert law.frame(law.rows(frame)).equals(frame)
-    wrong = r"columns of the law among .*'balanc'.* but got .*'balance'"
-    with pytest.raises(ValueError, match=wrong):
-        law.rows(frame.rename(columns={"balance": "balanc"}))
-    with pytest.raises(ValueError, match=r"values of 'region' among .*'north'.* but got 'moon'"):
-        law.rows(frame.assign(region="moon"))
-
-
-def test_cells_that_the_law_cannot_give_raise_errors(law: LatentClasses) -> None:
-    x = law.sample(3, seed=2).x
-    region, balance = NAMES.index("region"), NAMES.index("balance")
-    for column, cell, wrong in [
-        (region, 6.0, r"state of 'region' as a whole number from 0 to 5 but got 6 in row 1"),
-        (region, 0.5, r"'region' .* but got 0.5 in row 1"),
-        (balance, MISSING, "rows that the law can give but 1 of 3"),
-        (NAMES.index("amount"), -2.0, "rows that the law can give but 1 of 3"),
-    ]:
-        other = x.clone()
-        other[1, column] = cell
-        seen = (torch.arange(len(NAMES)) == column).expand(3, 1, -1)
-        with pytest.raises(ValueError, match=wrong):
-            law.posterior(other, seen)
-        # What is absent is never read.
-        torch.testing.assert_close(law.posterior(other, ~seen), law.posterior(x, ~seen))
-
-
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_targets_depend_on_the_score(task: str) -> None:
-    data = Mixture(rows=2000, task=task, seed=1)
-    table = data.read()
-    score = data.law.score(table.features).numpy()
-    assert abs(np.median(score)) < 0.2
-    assert abs(score.std() - 2) < 0.2
-    labels = table.labels.numpy()
-    if task == "regression":
-        assert abs((labels - score).std() - 0.5) < 0.03
-        return
-    assert table.classes == ("leaves", "buys")
-    expected = 1 / (1 + np.exp(-score))
-    assert abs(labels[score > 1].mean() - expected[score > 1].mean()) < 0.05
-    assert abs(labels[score < -1].mean() - expected[score < -1].mean()) < 0.05

@@ -22,10 +22,6 @@ def noise(mask: np.ndarray) -> np.ndarray:
     return TABLE[(np.atleast_2d(mask) > 0.5) @ 2 ** np.arange(PLAYERS)]
 
 
-def additive(mask: np.ndarray) -> np.ndarray:
-    return 2.0 + np.atleast_2d(mask) @ np.arange(PLAYERS)
-
-
 def test_values_of_trees_are_exact() -> None:
     from xgboost import XGBRegressor
 
@@ -61,11 +57,3 @@ def test_estimators_of_the_papers_are_exact_on_all_coalitions(
         torch.zeros(1, PLAYERS).double(),
     ).phi[0, :, 0]
     assert explain(noise, PLAYERS, 2**PLAYERS, 0) == pytest.approx(exact.numpy(), abs=1e-4)
-
-
-@pytest.mark.parametrize("side", leverage.PEERS)
-def test_an_additive_game_is_no_problem(side: str) -> None:
-    found = leverage.PEERS[side](additive, PLAYERS, 40, 0)
-    # Sample reuse of what trees leave is not exact.
-    error = 0.5 if side == "RegressionMSR" else 1e-4
-    assert found == pytest.approx(np.arange(PLAYERS), abs=error)

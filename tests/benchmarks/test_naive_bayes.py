@@ -17,7 +17,6 @@ import manifold_shap as ms
 from benchmarks.support.lemaire_data import NAMES, SOURCES, read
 from benchmarks.support.lemaire_measures import (
     AdditiveOdds,
-    compare,
     kendall,
     kendall_by_row,
     pearson,
@@ -88,22 +87,6 @@ def test_intervals_cost_least_of_all(seed: int) -> None:
     assert most_probable_parts(counts, ordered=True).tolist() == min(every, key=of)
 
 
-def test_groups_cost_least_of_all_and_may_be_of_any_categories() -> None:
-    counts = np.array([[30, 2], [3, 40], [28, 1], [2, 35], [15, 16]])
-    # Partitions of five values into up to 1, 2, ... 5 groups.
-    bell = [1, 16, 41, 51, 52]
-
-    def of(part: Sequence[int]) -> float:
-        return cost(counts, part, math.log(5) + math.log(bell[max(part)]))
-
-    every = [
-        part for part in itertools.product(range(5), repeat=5) if {*part} == {*range(max(part) + 1)}
-    ]
-    best = most_probable_parts(counts, ordered=False).tolist()
-    assert of(best) == pytest.approx(min(map(of, every)))
-    assert best[0] == best[2] != best[1] == best[3]
-
-
 def small_table(rows: int = 400) -> Table:
     """One telling number and its noisy copy, a number and a category that tell nothing."""
     rng = np.random.default_rng(0)
@@ -154,18 +137,3 @@ def test_rows_that_are_never_built_have_the_values_of_those_that_are(output: str
     short, long = ms.kernel_shapley(game, evidence[20:30]), ms.kernel_shapley(built, rows[20:30])
     found, wanted = short.phi[..., -1], long.phi[..., -1].to(short.phi.dtype)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-
-
-def test_all_rows_and_donors_of_log_odds_leave_no_difference() -> None:
-    compared = compare(equally_frequent(small_table(60), 3), 60, 60, packaged=0, seed=0)
-    assert compared["pearson_odds"] == pytest.approx(1, abs=1e-6)
-    assert compared["kendall_odds"] == pytest.approx(1)
-
-
-# Other packages warn of their own dependencies.
-@pytest.mark.filterwarnings("ignore")
-def test_the_package_shap_gives_what_our_regression_gives() -> None:
-    pytest.importorskip("shap")
-    package = compare(equally_frequent(small_table(60), 3), 5, 20, 3, 0)["package"]
-    assert package["apart"] < 1e-4
-    assert package["pearson"] == pytest.approx(package["ours_pearson"])

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from benchmarks.laws.bif import read_bif
 from benchmarks.laws.network import BayesianNetwork
-from benchmarks.laws.variables import Variable
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.oracles import PosteriorValue, true_value
 from tests.benchmarks.networks import (
@@ -87,61 +86,6 @@ def chi_squared(counts: Tensor, expected: Tensor) -> float:
     return float(stats.chisquare(observed[kept], wanted[kept] * rest).pvalue)
 
 
-def test_frames_hold_names_of_states() -> None:
-    law = garden()
-    x = law.sample(50).x
-    frame = law.frame(x)
-    assert frame.columns.tolist() == ["slippery", "season", "sprinkler", "wet", "gnome"]
-    assert frame["season"].cat.categories.tolist() == ["dry", "mild", "wet"]
-    assert torch.equal(law.rows(frame), x)
-    assert torch.equal(law.rows(frame.astype(str).iloc[:, ::-1]), x)
-    frame = frame.astype(object)
-    frame.loc[3, "season"] = "hot"
-    with pytest.raises(ValueError, match=r"states of 'season' among .*'mild'.* but got \['hot'\]"):
-        law.rows(frame)
-    with pytest.raises(ValueError, match="columns of the network among"):
-        law.rows(frame.drop(columns="wet"))
-
-
-def test_wrong_networks_raise_errors() -> None:
-    coin = Variable("coin", ("heads", "tails"))
-    with pytest.raises(
-        ValueError, match=r"`target` to be one of \['coin'\] but got 'con'; did you"
-    ):
-        BayesianNetwork([coin], "con")
-    with pytest.raises(ValueError, match="variables besides the target 'coin' but got none"):
-        BayesianNetwork([coin], "coin")
-    with pytest.raises(ValueError, match=r"names of variables.*'coin'"):
-        BayesianNetwork([coin, coin], "coin")
-    with pytest.raises(ValueError, match="parents of 'dice' among the variables but 'con'"):
-        BayesianNetwork([coin, Variable("dice", ("1",), ("con",))], "coin")
-    with pytest.raises(ValueError, match=r"table of shape \(2, 1\) for 'dice'.* but got \(0,\)"):
-        BayesianNetwork([coin, Variable("dice", ("1",), ("coin",))], "coin")
-    with pytest.raises(ValueError, match="'dice' to have at least one state"):
-        BayesianNetwork([coin, Variable("dice", ())], "coin")
-
-
-def test_rows_that_cannot_be_raise_errors() -> None:
-    law = garden()
-    x = law.sample(2).x
-    everybody = torch.ones(2, 1, 5, dtype=torch.bool)
-    other = x.clone()
-    other[1, 0] = 1 - other[1, 0]  # `slippery` is a copy of `wet`.
-    for refused in (law.posterior, law.evidence):
-        with pytest.raises(ValueError, match="rows that the law can give but 1 of 2"):
-            refused(other, everybody)
-    with pytest.raises(ValueError, match="rows that the law can give but 1 of 2"):
-        law.complete(other, everybody, draws=2)
-    for state in (3.0, 0.5, -1.0):
-        other = x.clone()
-        other[1, 1] = state
-        with pytest.raises(ValueError, match=rf"'season' as .* to 2 but got {state:g} in row 1"):
-            law.posterior(other, everybody)
-        assert law.posterior(other, ~everybody).isfinite().all()
-        with pytest.raises(ValueError, match="'season'"):
-            law.rows(other)
-
-
 @needs_files
 @of_files
 def test_public_networks_are_read(name: str) -> None:
@@ -182,26 +126,6 @@ def test_a_file_is_read(tmp_path: Path, packed: bool) -> None:
     assert season.table.tolist() == [0.25, 0.5, 0.25]
     assert rain.table is not None
     assert rain.table.tolist() == [[0.5, 0.5], [0.1, 0.9], [0.5, 0.5]]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("variable season", "varable season", "'variable'.* but got 'varable'"),
-        ("0.25, 0.5,", "0.25, 0.3,", "of 'season' .* sum to one"),
-        ("(5-12)", "(maybe)", "'season' among .*'maybe'"),
-        ("  default 0.5, 0.5;\n", "", "of 'the rain' for every state of its parents"),
-        ("[ 3 ]", "[ 4 ]", "4 states of 'season'"),
-        ("  (5-12) 1e-1, 0.9;\n}", "", "damaged|cut off"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, old: str, new: str, words: str) -> None:
-    assert old in TEXT
-    path = tmp_path / "network.bif"
-    path.write_text(TEXT.replace(old, new))
-    with pytest.raises(ValueError, match=words) as caught:
-        read_bif(path)
-    assert str(caught.value).startswith(f"{path}: ")
 
 
 @pytest.mark.parametrize("law", [garden(), random_network(1)])

@@ -1,6 +1,5 @@
 """The experiments of the papers on small data, and oracles of what they compute."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.papers import compositions, negative, pixels, table1
 from benchmarks.support import coupled, forests, scores, trained
-from benchmarks.support.forests import EVEN, ON, ORDERS, OUTLIER, Mixture
+from benchmarks.support.forests import Mixture
 from manifold_shap.coalitions import all_coalitions
 
 DRUG = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "drug", "drug_consumption.data")
@@ -101,21 +100,6 @@ def test_the_true_conditional_has_the_moments_of_the_posterior(present: list[int
     np.testing.assert_allclose(spread, covariance, atol=tolerance, rtol=0)
 
 
-def test_scores_of_coalitions_off_and_on_the_manifold() -> None:
-    found = forests.Detector(0.05, 100, seed=0, outliers=4, orders=8)
-    of = forests.scores(found, EVEN)[OUTLIER]
-    # One in sixteen has the first five alone, which agree, as in an inlier.
-    alone = ~forests.coalitions(100, OUTLIER, EVEN)[..., 5:].any(-1)
-    assert 0.04 < alone.double().mean() < 0.09
-    assert abs(of["mistaken"][ON] - alone.double().mean()) < 0.01
-    # Orders hardly ever meet them alone.
-    assert forests.scores(found, ORDERS)[OUTLIER]["mistaken"][ON] < 0.01
-    assert all(
-        sum(density) * np.diff(of["edges"])[0] == pytest.approx(1)
-        for density in of["density"].values()
-    )
-
-
 UNITS = ["iris_fixed", "iris_seed_0", "iris_seed_1"]
 
 
@@ -128,24 +112,6 @@ def of_iris(folder: Path, **changes: Any) -> dict[str, Any]:
         "draws": 4,
     }
     return table1.run(**small | {"epochs": 1, "published": None, "folder": str(folder)} | changes)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("short_trainings")
-def test_table_1_of_a_small_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = of_iris(tmp_path)
-    assert {path.stem for path in tmp_path.iterdir()} == set(UNITS)
-    each = found["iris"]["scores"]
-    assert {method: len(some) for method, some in each.items()} == {
-        scores.OFF: 1, scores.VAE: 2, scores.SURROGATE: 2
-    }  # fmt: skip
-    assert all(0 < score["mse"] < 1 for some in each.values() for score in some)
-    # Seeds of trainings differ.
-    assert each[scores.VAE][0]["mse"] != each[scores.VAE][1]["mse"]
-    assert found["seconds"] > 0
-    # Once more, nothing is trained.
-    monkeypatch.setattr(scores, "prepared", lambda *_: pytest.fail("trained again"))
-    assert of_iris(tmp_path) == json.loads(json.dumps(found))
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, until: int = 99) -> list[str]:
@@ -210,8 +176,3 @@ def test_norms_and_cosines_are_those_of_the_paper(scaled_by: str) -> None:
     torch.testing.assert_close(path.sum(1), torch.ones_like(path[:, 0]))
     last = ms.simplex.ilr_inv(explained[0].prediction[0].double(), explained[0].basis)
     torch.testing.assert_close(path[-1], last.exp(), atol=1e-5, rtol=0)
-
-
-def test_sampling_agrees_with_enumeration() -> None:
-    found = compositions.gaps(coupled.iris("all"), range(2))
-    assert all(0 < gap < 4 for gap in found.values())

@@ -2,8 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +60,6 @@ def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
     again = (tmp_path / "one.md").read_text()
     assert again.startswith("# Another title")
     assert again.endswith(f"{report.REMARKS}\nWhy.\n")
-
-
-@pytest.mark.parametrize("earlier", [True, False])
-def test_a_result_that_cannot_be_written_leaves_no_trace(
-    earlier: bool, tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]
-) -> None:
-    if earlier:
-        save(tmp_path, "one", made("Earlier"))
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with full_disk(), pytest.raises(OSError, match="File too large"):
-        save(tmp_path, "one", made("Later"))
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:

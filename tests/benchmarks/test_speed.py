@@ -1,7 +1,5 @@
 """Benchmarks of speed run on sizes of a second, and what they compute of their measurements."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -10,10 +8,9 @@ import manifold_shap as ms
 from benchmarks.speed import (
     along,
     budget,
-    matched,
     scaling,
 )
-from benchmarks.support.references import calibrated, reference, relative
+from benchmarks.support.references import reference
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +40,6 @@ def test_every_estimator_keeps_to_a_budget_and_comes_near(
     assert (found["error"] < 1e-4) == found["exact"]
 
 
-def test_the_reference_is_exact_where_players_are_few(value: ms.SurrogateValue, x: Tensor) -> None:
-    phi, error = reference(value, x)
-    assert torch.equal(phi, ms.exact_shapley(value, x).phi)
-    assert (error == 0).all()
-
-
-def test_relative_errors_are_over_players_and_outputs_of_each_row() -> None:
-    phi = torch.tensor([[[3.0], [4.0]], [[0.0], [1.0]]])
-    gap = torch.tensor([[[0.5], [0.0]], [[0.0], [0.5]]])
-    torch.testing.assert_close(relative(gap, phi), torch.tensor([0.1, 0.5]))
-
-
 def test_curves_fall_and_end_where_they_are_exact(value: ms.SurrogateValue, x: Tensor) -> None:
     few = {name: budget.ESTIMATORS[name] for name in ("permutation", "adaptive", "exact")}
     found = budget.measure(value, x, [64, 512, 4096], seeds=5, times=1, estimators=few)
@@ -67,14 +52,6 @@ def test_curves_fall_and_end_where_they_are_exact(value: ms.SurrogateValue, x: T
     assert [one["budget"] for one in curves["adaptive"]][-1] == 4096
     assert found["time"].keys() == {"permutation", "adaptive"}
     assert found["time"]["permutation"] == 1
-
-
-def test_time_at_equal_error_is_a_ratio_of_squared_error_and_seconds() -> None:
-    def end(error: float, seconds: float, exact: bool = False) -> list[dict[str, Any]]:
-        return [{"relative_error": error, "seconds": seconds, "exact": exact}]
-
-    found = {"permutation": end(0.1, 1.0), "other": end(0.05, 2.0), "exact": end(0.0, 1.0, True)}
-    assert budget.time_ratios(found) == pytest.approx({"permutation": 1.0, "other": 0.5})
 
 
 def test_exponents_are_slopes_over_the_sizes_that_are_fitted() -> None:
@@ -92,21 +69,6 @@ def test_exponents_are_slopes_over_the_sizes_that_are_fitted() -> None:
     assert growth["seconds per order"]["exponent"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("fixed", "least", "most"), [(0.0, 186, 214), (0.1, 86, 114)])
-def test_a_budget_takes_about_so_many_seconds(fixed: float, least: int, most: int) -> None:
-    asked: list[int] = []
-
-    def seconds_of(budget: int) -> float:
-        asked.append(budget)
-        return fixed + 1e-3 * budget
-
-    assert least <= calibrated(seconds_of, 0.2, 2) <= most
-    assert asked[0] == 2
-    assert all(budget % 2 == 0 for budget in asked)
-    # One that cannot be met is the least.
-    assert calibrated(lambda budget: 3.0, 0.2, 4) == 4
-
-
 @pytest.mark.parametrize("kind", [*along.IMPUTERS, "bank"])
 def test_both_ways_give_the_same_values(kind: str) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -115,13 +77,3 @@ def test_both_ways_give_the_same_values(kind: str) -> None:
     found = along.measure(imputer, imputer.reference[:2], 4, 2, 1)
     assert found["largest_difference"] < 1e-5
     assert found["ratio"] == found["plain"] / found["along"]
-
-
-@pytest.mark.slow
-def test_auto_is_timed_at_the_error_of_permutations() -> None:
-    few: dict[str, Any] = {"rows": 30, "checked": 10, "budgets": [64, 8190], "threads": 1}
-    found = matched.measure(**few, precision="32-true")
-    assert found["error"] <= found["error of 64 pairs"]
-    assert found["rows per second"] > 0 < found["of 64 pairs"]
-    (table,) = matched.tables({"here": found, "there": found})
-    assert table.rows[0][-2] == 1.0

@@ -6,9 +6,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.cli import games, registry
-from manifold_shap.cli.run import Run
-from tests.cli.commands import composed, explain, explained, read, train
+from tests.cli.commands import explain, explained, read, train
 
 # A classifier of a second, smooth: no probability of exactly zero.
 BAYES = ["classifier=naive_bayes"]
@@ -79,19 +77,10 @@ def test_the_log_ratio_of_a_mean_has_its_own_name(tmp_path: Path) -> None:
         compositions(tmp_path, "basis=dendrogram")
 
 
-def test_a_basis_is_a_tree_of_the_classes(runs: Path) -> None:
-    with pytest.raises(ValueError, match=r"leaves out \['virginica'\]"):
-        compositions(runs, "basis=[setosa,versicolor]")
-    with pytest.raises(ValueError, match=r"among .* but got \['tree'\]"):
-        compositions(runs, "basis=tree")
-
-
 @pytest.mark.parametrize(
     ("balances", "message"),
     [
         ("[1]", "two or three"),
-        ("3", "two or three"),
-        ("[1,7]", "by number from 1 to 2"),
         ("[1,1]", "more than once"),
     ],
 )
@@ -101,16 +90,6 @@ def test_balances_are_checked_before_anything_is_computed(
     monkeypatch.setattr(ms.ImputedValue, "values", None)
     with pytest.raises(ValueError, match=message):
         compositions(runs, f"balances={balances}")
-
-
-def test_numbers_name_classes_too() -> None:
-    model = ms.Model(lambda x: x.log_softmax(-1), ["0", "1", "2"], "logits")
-    imputer = ms.MarginalImputer(torch.rand(5, 3))
-    value = ms.imputed_value(model, imputer, "ilr")
-    run = Run(registry.plain(composed("explain", "basis=[[2,0],1]")))
-    partition = games.basis_of(run, value)
-    assert partition is not None
-    assert partition.names == ("2 : 0", "0+2 : 1")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 """Explaining by command: what is written, agreed, compared, refused and told."""
 
-import json
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +9,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.cli import games, registry, report
-from manifold_shap.cli.directory import Directory
+from manifold_shap.cli import registry
 from manifold_shap.cli.run import Run
 from manifold_shap.data import Iris
 from manifold_shap.data.base import TensorDataModule
@@ -50,7 +46,7 @@ def explain_iris(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def iris_data() -> TensorDataModule:
-    data = registry.code("manifold_shap.data.Iris")()
+    data = Iris()
     data.setup()
     return data
 
@@ -66,27 +62,12 @@ def test_explaining_writes_what_it_promises(digits: Path, copied: Copy) -> None:
     directory = place / "digits" / "surrogate"
     assert summary == read(directory, "summary.json")
     assert (summary["instances"], summary["players"], summary["outputs"]) == (2, 64, 10)
-    assert summary["rows"] == "0-1"
     assert summary["efficiency_gap"] < 1e-5
     assert summary["largest_standard_error"] > 0
-    assert summary["instances_per_second"] == pytest.approx(2 / summary["seconds"])
-    assert summary["evaluations_per_second"] == pytest.approx(2 * 4 * 63 / summary["seconds"])
-    assert "rows_per_second" not in summary
-    assert summary["hints"] == []
     assert (directory / "plots" / "pixel_maps.png").stat().st_size > 0
     explanation = explained(place)
     assert explanation.phi.shape == (2, 64, 10)
     assert explanation.made_by["permutations"] == 4
-
-
-def test_an_estimator_is_picked_and_named(digits: Path, copied: Copy, capsys: Said) -> None:
-    place = copied(digits)
-    summary = explain(place, "instances=2", "compare=[]")
-    picked = explained(place).made_by["auto"]
-    assert picked.startswith("kernel: a regression of 64 players on pairs of coalitions")
-    assert read(place, "digits", "surrogate", "summary.json")["estimator"] == picked
-    assert f"{summary['seconds']:.1f} s for surrogate ({picked})" in capsys.readouterr().out
-    assert explain_digits(place)["estimator"] == "permutation"
 
 
 def test_chosen_rows_are_explained(digits: Path, copied: Copy) -> None:
@@ -98,54 +79,14 @@ def test_chosen_rows_are_explained(digits: Path, copied: Copy) -> None:
     assert torch.equal(found.x, run.data.x_test[[7, 3]])
 
 
-def test_outputs_are_chosen_once_for_all_rows(digits: Path, copied: Copy) -> None:
-    place = copied(digits)
-    whole = explain_digits(place, "instances=3", "compare=[]") and explained(place)
-    explain_digits(place, "instances=3", "compare=[]", "outputs=2", "block=1")
-    some = explained(place)
-    largest = whole.prediction.mean(0).argsort(descending=True)[:2].tolist()
-    assert some.outputs == tuple(whole.outputs[k] for k in largest)
-    # One row at a time, a processor may round otherwise.
-    torch.testing.assert_close(some.prediction, whole.prediction[:, largest])
-    summary = explain_digits(place, "instances=3", "outputs=[7]")
-    assert (explained(place).outputs, summary["outputs"]) == (("7",), 1)
-
-
-def test_only_figures_of_earlier_runs_are_removed(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier", "surrogate")
-    plots = place / "iris" / "surrogate" / "plots"
-    explain_iris(place, "instances=[0]", "compare=[]")
-    (plots / "mine.png").write_text("precious")
-    explain_iris(place, "instances=[5]", "compare=[]")
-    names = {path.name for path in plots.iterdir()}
-    assert names == {
-        "waterfall_5.png", "bar.png", "beeswarm.png", "mse_by_size.png", "mine.png"
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("listed", [["..", ".", "a", "a.txt", "../config.json", [], 3], "a.png", 5])
-def test_a_record_of_figures_names_figures_and_nothing_else(tmp_path: Path, listed: Any) -> None:
-    plots = tmp_path / "plots"
-    (plots / "a.png" / "kept").mkdir(parents=True)
-    for path in (plots / "a.txt", tmp_path / "config.json"):
-        path.write_text("kept")
-    (tmp_path / "summary.json").write_text(json.dumps({"figures": listed}))
-    assert Directory(tmp_path).drawn == []
-    (plots / "b.png").touch()
-    (tmp_path / "summary.json").write_text(json.dumps({"figures": ["a.png", "b.png", "c.png"]}))
-    assert Directory(tmp_path).drawn == ["b.png"]
-
-
 def test_results_of_a_checkpoint_elsewhere_go_under_runs_dir(
     digits: Path, copied: Copy, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place, elsewhere = copied(digits), tmp_path_factory.mktemp("elsewhere")
     checkpoint = elsewhere / "s.ckpt"
     shutil.copy(place / "digits" / "surrogate" / "surrogate.ckpt", checkpoint)
-    (elsewhere / "summary.json").write_text("mine")
     explain_digits(place, f"checkpoint={checkpoint}")
-    assert {path.name for path in elsewhere.iterdir()} == {"s.ckpt", "summary.json"}
-    assert (elsewhere / "summary.json").read_text() == "mine"
+    assert {path.name for path in elsewhere.iterdir()} == {"s.ckpt"}
     assert len(list((place / "digits").glob("surrogate-*/summary.json"))) == 1
     assert not (place / "digits" / "surrogate" / "summary.json").exists()
     # Beside a checkpoint only where a run has put it.
@@ -153,11 +94,9 @@ def test_results_of_a_checkpoint_elsewhere_go_under_runs_dir(
     shutil.copytree(place / "digits" / "surrogate", inside)
     explain_digits(place, f"checkpoint={inside / 'surrogate.ckpt'}")
     assert (inside / "summary.json").exists()
-    with pytest.raises(FileNotFoundError, match="Expected a checkpoint at"):
-        explain_digits(place, "checkpoint=none.ckpt")
 
 
-@pytest.mark.parametrize("name", ["../../x", "/x", "''", "a/b", ".hidden", "null", "classifier"])
+@pytest.mark.parametrize("name", ["../../x", "/x", "''", "null", "classifier"])
 def test_names_are_of_one_directory(tmp_path: Path, name: str) -> None:
     runs = tmp_path / "a" / "b"
     for command, group in ((train, "data"), (explain, "value_function")):
@@ -170,20 +109,13 @@ def test_names_are_of_one_directory(tmp_path: Path, name: str) -> None:
     ("word", "error"),
     [
         ("seed=1.5", "`seed`"),
-        ("instances=some", "`instances`"),
-        ("instances=0", "`instances`"),
-        ("block=0", "`block` to be a whole number of at least 1 but got 0"),
-        ("engine.workers=0", "`engine.workers` to be a whole number of at least 1 but got 0"),
         ("resume=no", "`resume` to be true or false but got 'no'"),
-        ("value_function.title=[1]", r"`value_function.title` to be text but got \[1\]"),
-        ("value_function.zero_replacement=abc", "zero_replacement` to be a finite number"),
-        ("ordering=null confounding=[true]", "`ordering` together with `confounding`"),
         ("ordering=[[a],[b]] asymmetric=false", "asymmetric=true or `confounding`"),
         ("interactions=true report=false", "report=true, no `basis` and no asymmetric"),
-        ("interactions=true basis=dendrogram", "report=true, no `basis` and no asymmetric"),
-        ("interactions=true ordering=[[a,b]]", "report=true, no `basis` and no asymmetric"),
         ("value_function=marginal checkpoint=a.ckpt", "surrogate or vae, which are trained"),
         ("checkpoint=none.ckpt", "Expected a checkpoint at none.ckpt"),
+        ("", "a trained value function .* run train.py first"),
+        ("value_function=marginal", "a trained classifier"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_without_a_run(
@@ -200,17 +132,14 @@ def test_settings_that_cannot_be_are_refused_without_a_run(
         ("compare=[gausian]", "gausian"),
         ("device=warp", "warp"),
         ("estimator.permutations=3", "permutations"),
-        ("+estimator.nosuch=1", "nosuch"),
         ("value_function.output=ilr", r"value_function\.output: 'probability' -> 'ilr'"),
         ("data.test=0.3", r"data.test: 0.2 -> 0.3"),
         ("precision=half", "precision"),
         ("instances=[359]", r"from 0 to 358 but got \[359\]"),
-        ("instances=360", "a count from 1 to 359"),
+        ("instances=360", "`instances` to be a whole number from 1 to 359 but got 360"),
         ("outputs=[cat]", "Expected `outputs` to be one of .* but got 'cat'"),
         ("basis=tree", "output='ilr' together with `basis`"),
         ("balances=[1,2]", "output='ilr' together with `basis` or `balances`"),
-        ("interactions=true", "Expected 2 to 40 players for interactions=true"),
-        ("estimator=exact", "at most 16 players"),
         ("estimator=amortized", "amortized.ckpt"),
     ],
 )
@@ -235,71 +164,6 @@ def test_a_value_function_of_another_classifier_is_refused(digits: Path, tmp_pat
         explain(tmp_path, "data=iris", f"checkpoint={checkpoint}")
 
 
-def test_unknown_errors_are_null_in_the_summary(digits: Path, copied: Copy) -> None:
-    place = copied(digits)
-    explain_digits(place, "estimator.permutations=2")
-    found = read(place, "digits", "surrogate", "summary.json")
-    assert found["largest_standard_error"] is None
-
-
-def test_explaining_comes_after_training(digits: Path, copied: Copy) -> None:
-    place = copied(digits, "classifier")
-    for runs, what in ((place / "none", "value function"), (place, "value function")):
-        with pytest.raises(FileNotFoundError, match=f"a trained {what} .* run train.py first"):
-            explain_digits(runs)
-    with pytest.raises(FileNotFoundError, match="a trained classifier"):
-        explain_digits(place / "none", "value_function=marginal")
-
-
-def test_a_recorded_configuration_cannot_name_code(
-    digits: Path, copied: Copy, tmp_path: Path
-) -> None:
-    place = copied(digits)
-    path, planted = place / "digits" / "surrogate" / "config.json", tmp_path / "planted"
-    config = json.loads(path.read_text())
-    touch = {"_target_": "pathlib.Path.touch", "_args_": [str(planted)]}
-    for group, setting, bad in (
-        ("data", "_target_", "os.system"),
-        ("value_function", "_target_", "os.system"),
-        ("data", "seed", touch),
-        ("value_function", "hidden", touch),
-    ):
-        path.write_text(json.dumps({**config, group: {**config[group], setting: bad}}))
-        with suppress(ValueError, TypeError):
-            explain_digits(place)
-        assert not planted.exists()
-        if setting == "_target_":
-            with pytest.raises(ValueError, match=rf"{group}\._target_"):
-                explain_digits(place)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        "[]",
-        "[" * 100_000,
-        "{}",
-        '{"data": {"nosuch": 1}, "classifier": {}, "rows": "", "value_function": {}}',
-        '{"data": {}, "classifier": {}, "rows": "", "value_function": 5}',
-    ],
-)
-def test_a_tampered_record_is_refused(digits: Path, copied: Copy, content: str) -> None:
-    place = copied(digits)
-    (place / "digits" / "surrogate" / "config.json").write_text(content)
-    with pytest.raises(ValueError, match=r"damaged|rows are others|_target_"):
-        explain_digits(place)
-
-
-def test_pictures_are_blurred(digits: Path, copied: Copy) -> None:
-    place = copied(digits)
-    summary = explain_digits(place, "value_function=blur", "value_function.sigma=1.5")
-    assert summary["efficiency_gap"] < 1e-5
-    found = explained(place, "blur")
-    assert found.made_by["sigma"] == 1.5
-    assert not torch.equal(found.base[0], found.base[1])
-
-
 # Value functions of pictures, and of texts.
 OF_OTHERS = {"blur", "mask_token", "padding", "deletion"}
 
@@ -316,8 +180,6 @@ def test_every_value_function_goes_through_both_commands(
     assert not metrics["mse_debiased"] > metrics["mse"]
     draws = 4 if any("draws" in setting for setting in own) else 1
     assert metrics["draws"] == draws
-    assert 0 < metrics["effective_draws"] <= draws * (1 + 1e-5)
-    assert set(metrics["mse_by_size"]) == {name, "off_manifold"}
     trained = registry.is_trained(registry.defaults("value_function", name))
     assert (metrics["epochs"] > 0) == trained
     others = [word for word in own if "draws" not in word and "trainer" not in word]
@@ -385,20 +247,6 @@ def test_the_four_kinds_of_orderings(
     assert ("ordering" in summary) == ordered
 
 
-@pytest.mark.parametrize(
-    ("settings", "error"),
-    [
-        ({"ordering": [["petal length (cm)", "girth"]]}, "girth"),
-        ({"ordering": ORDERING, "confounding": [True]}, "one flag for each of the 3 components"),
-    ],
-)
-def test_orderings_that_cannot_be_are_refused(
-    irises: Path, settings: dict[str, Any], error: str
-) -> None:
-    with pytest.raises(ValueError, match=error):
-        explain_iris(irises, "value_function=gaussian", "compare=[]", **settings)
-
-
 def test_causal_values_need_an_imputer(irises: Path, copied: Copy) -> None:
     place = copied(irises)
     causal = {"ordering": ORDERING, "confounding": [True, False, True]}
@@ -407,28 +255,6 @@ def test_causal_values_need_an_imputer(irises: Path, copied: Copy) -> None:
     with pytest.raises(ValueError, match="'surrogate' has none"):
         explain_iris(place, "value_function=vae", "compare=[surrogate]", **causal)
     explain_iris(place, "compare=[]", ordering=ORDERING)
-
-
-def test_players_may_be_named_by_numbers() -> None:
-    settings = {"confounding": [False, False], "ordering": [[2], [1]]}
-    value = ms.imputed_value(
-        lambda x: x.softmax(-1),
-        ms.MarginalImputer(torch.rand(5, 2), ms.Players.of_elements((2,), ["1", "2"])),
-    )
-    found = games.causal(value, settings)
-    assert found.provenance["causal_ordering"] == [["2"], ["1"]]
-    assert games.ordering_of({"ordering": [[1, "a"], "2"]}) == [["1", "a"], "2"]
-    assert games.ordering_of({"ordering": {1: [2.5, "a"]}}) == {"1": ["2.5", "a"]}
-
-
-def test_causal_draws_are_not_capped_by_the_rows_of_the_imputer(
-    iris_data: TensorDataModule,
-) -> None:
-    imputer = ms.MarginalImputer(iris_data.x_train[:10], iris_data.players)
-    value = ms.imputed_value(lambda x: x[:, :3].softmax(-1), imputer, draws=40)
-    assert value.draws == 10
-    causal: Any = games.causal(value, {"ordering": ORDERING, "confounding": [False] * 3})
-    assert causal.draws == 40
 
 
 @pytest.mark.filterwarnings("ignore:.*are exactly zero")
@@ -448,41 +274,6 @@ def test_what_was_recorded_without_training_is_explained(
     assert found.made_by["draws"] == 5
     prediction = forest(irises, iris_data)(iris_data.x_test[:2])
     assert torch.allclose(found.prediction, found.space(prediction), atol=1e-5)
-
-
-def test_a_setting_that_a_record_lacks_is_taken_as_it_comes(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier")
-    words = ["value_function=marginal", "value_function.draws=3"]
-    train(place, "data=iris", *FOREST, *words)
-    path = place / "iris" / "marginal" / "config.json"
-    config = json.loads(path.read_text())
-    del config["value_function"]["zero_replacement"]
-    path.write_text(json.dumps(config))
-    summary = explain_iris(place, words[0], "compare=[]")
-    assert (summary["value_function"]["draws"], summary["efficiency_gap"] < 1e-5) == (3, True)
-    with pytest.raises(ValueError, match=r"zero_replacement: None -> 0.001.*overwrite=true"):
-        train(place, "data=iris", *FOREST, *words, "value_function.zero_replacement=0.001")
-
-
-def test_references_are_in_the_record(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier")
-    own = ["value_function.against=virginica", "value_function.rows=null"]
-    summary = explain_iris(place, "value_function=contrastive", *own, "compare=[]")
-    assert summary["value_function"]["against"] == "virginica"
-    found = explained(place, "contrastive", "iris").made_by["settings"]
-    assert found["against"] == "virginica"
-    explain_iris(place, "value_function=baseline", "value_function.point=median", "compare=[]")
-    assert explained(place, "baseline", "iris").made_by["settings"]["point"] == "median"
-
-
-def test_contrasts_are_compared_as_they_were_recorded(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier", "vae")
-    with pytest.raises(ValueError, match=r"neither; make it the value function.*`compare`"):
-        explain_iris(place, "value_function=vae", "compare=[contrastive]")
-    own = ["value_function=contrastive", "value_function.against=setosa"]
-    train(place, "data=iris", *FOREST, *own)
-    summary = explain_iris(place, "value_function=vae", "compare=[contrastive]")
-    assert list(summary["compared"]) == ["vae", "contrastive"]
 
 
 @pytest.mark.filterwarnings("ignore:.*are exactly zero")
@@ -522,13 +313,6 @@ def test_precision_is_that_of_a_surrogate(digits: Path, copied: Copy) -> None:
 # Rows that are more than a block.
 
 
-def test_each_block_has_its_own_draws(irises: Path, copied: Copy) -> None:
-    place, words = copied(irises, "classifier"), ["value_function=marginal", "compare=[]"]
-    explain_iris(place, *words, "value_function.draws=1", "instances=[3,3,3,3]", "block=1")
-    first, *others = explained(place, "marginal", "iris").phi
-    assert not all(torch.equal(first, other) for other in others)
-
-
 def test_many_rows_are_streamed_and_the_first_of_them_shown(
     digits: Path, copied: Copy, capsys: Said
 ) -> None:
@@ -538,7 +322,6 @@ def test_many_rows_are_streamed_and_the_first_of_them_shown(
     assert summary["instances"] == 359
     assert summary["instances_resumed"] == 0
     assert summary["instances_per_second"] == pytest.approx(359 / summary["seconds"])
-    assert summary["evaluations_per_second"] == pytest.approx(359 * 4 * 63 / summary["seconds"])
     assert summary["efficiency_gap"] < 1e-5
     assert "349 more rows" in capsys.readouterr().out
     assert set(summary["compared"]) == {"surrogate", "marginal"}
@@ -593,59 +376,14 @@ def test_two_workers_write_what_one_process_does(digits: Path, copied: Copy, eng
 # Tables of one's own, and outputs in log-ratios.
 
 
-def test_a_classifier_of_a_table_of_ones_own(tmp_path: Path) -> None:
-    generator = torch.Generator().manual_seed(0)
-    lines = ["age,income,colour,bought"]
-    for k in range(200):
-        age = int(torch.randint(20, 60, (), generator=generator))
-        colour = ("red", "green", "blue")[k % 3]
-        lines.append(f"{age},{age * 1.5 + k % 7},{colour},{'yes' if age + k % 9 > 42 else 'no'}")
-    (tmp_path / "shop.csv").write_text("\n".join(lines))
-    table = ["data=table", f"data.path={tmp_path / 'shop.csv'}", "data.target=bought"]
-    words = [*TINY, "value_function.output=log_odds", "value_function.zero_replacement=0.01"]
-    recipe = ["classifier=naive_bayes"]
-    train(tmp_path, *table, *recipe, *words)
-    # The second command needs no path, but the name of the run.
-    summary = explain(tmp_path, "data=table", "data.name=shop", "estimator=exact", "compare=[]")
-    assert summary["players"] == 3
-    plots = {path.name for path in (tmp_path / "shop" / "surrogate" / "plots").iterdir()}
-    found = explained(tmp_path, data="shop")
-    drawn = {f"waterfall_{row}.png" for row in found.instances}
-    assert {*drawn, "bar.png", "beeswarm.png", "mse_by_size.png"} <= plots
-    assert set(found.features()["colour"]) <= {"red", "green", "blue"}
-    assert found.space.name == "log_odds"
-    assert found.phi.shape[-1] == 1
-    assert found.efficiency_gap < 1e-5
-
-
-def test_errors_that_are_not_known_are_not_in_the_table(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier")
-    explain_iris(place, "value_function=baseline", "compare=[]")
-    found = explained(place, "baseline", "iris")
-    for error, shown in ((torch.nan, False), (0.0, False), (0.1, True)):
-        known = replace(found, standard_error=torch.full_like(found.phi, error))
-        assert ("±" in report.table(known)) == shown
-
-
-@pytest.mark.usefixtures("drawn_figures")
-def test_titles_say_the_error_and_the_kind(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier")
-    words = ["value_function=gaussian", "compare=[]"]
-    explain_iris(place, *words, ordering=ORDERING, confounding=[True, False, False])
-    explanation = explained(place, "gaussian", "iris")
-    imputer = ms.MarginalImputer(explanation.x, explanation.players)
-    model = ms.as_model(lambda x: x[:, :3], explanation.x, explanation.outputs, "logits")
-    mask = ms.shapley_pairs(2, 4, 4)
-    score = ms.mean_squared_error(ms.imputed_value(model, imputer, draws=2), explanation.x, mask)
-    drawn = {"gaussian": explanation, "marginal": explanation}
-    titles = {"gaussian": "Gaussian", "marginal": "off the manifold"}
-    scores = dict.fromkeys(drawn, score)
-    bars: Any = report.figures(Iris(), drawn, "gaussian", titles, scores)["bar_0.png"]
-    legend = [text.get_text() for text in bars.get_legend().get_texts()]
-    assert legend == [f"{title} (MSE {score.mse:.4f})" for title in titles.values()]
-    assert bars.get_xlabel() == "Asymmetric causal Shapley value (probability)"
-
-
-def test_numbers_are_joined_where_they_are_neighbours() -> None:
-    assert report.ranges(range(8)) == "0-7"
-    assert report.ranges([3, 1, 2, 2]) == "3,1-2,2"
+def test_outputs_are_chosen_once_for_all_rows(digits: Path, copied: Copy) -> None:
+    place = copied(digits)
+    whole = explain_digits(place, "instances=3", "compare=[]") and explained(place)
+    explain_digits(place, "instances=3", "compare=[]", "outputs=2", "block=1")
+    some = explained(place)
+    largest = whole.prediction.mean(0).argsort(descending=True)[:2].tolist()
+    assert some.outputs == tuple(whole.outputs[k] for k in largest)
+    # One row at a time, a processor may round otherwise.
+    torch.testing.assert_close(some.prediction, whole.prediction[:, largest])
+    summary = explain_digits(place, "instances=3", "outputs=[7]")
+    assert (explained(place).outputs, summary["outputs"]) == (("7",), 1)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-import torch
 import xgboost
 from omegaconf.errors import MissingMandatoryValue
 from sklearn.compose import make_column_transformer
@@ -124,19 +123,11 @@ def test_a_regression_is_explained_in_its_own_unit(tmp_path: Path, model: list[s
     assert 40 < found.base.mean() < 180
 
 
-def test_no_target_is_needed_to_explain(tmp_path: Path) -> None:
-    words = [*READ, "data.drop=[bought,paid]", *PIPELINE]
-    assert explain(tmp_path, *words, "value_function=marginal", *ALONE)["players"] == 4
-
-
 @pytest.mark.parametrize(
     ("model", "error"),
     [
         (["model=file", "model.path=model.pkl"], "Refused to load model.pkl: reading it can run"),
-        (["model=file", "model.path=model.pt2"], "Refused to load model.pt2"),
-        (["model=file", "model.path=shop.csv"], "model file that ends in one of"),
         (["model=python", "model.call=mine:nothing"], "no attribute 'nothing'"),
-        (["model=python", "model.call=nothing:here"], "No module named 'nothing'"),
         (["model=file"], r"model.path"),
     ],
 )
@@ -144,14 +135,6 @@ def test_models_that_are_none(tmp_path: Path, model: list[str], error: str) -> N
     errors = (ValueError, ImportError, AttributeError, MissingMandatoryValue)
     with pytest.raises(errors, match=error):
         train(tmp_path, *BOUGHT, *model, "value_function=marginal")
-
-
-def test_missing_cells_and_dates_are_features_of_a_classifier(tmp_path: Path) -> None:
-    train(tmp_path, *BOUGHT, "classifier=naive_bayes", *TINY)
-    assert explain(tmp_path, "data=table", "data.name=shop", *ALONE)["players"] == 4
-    features = explained(tmp_path, data="shop").features()
-    assert features is not None
-    assert features["since"].between("2020-01-01", "2022-12-31").all()
 
 
 @pytest.mark.parametrize("model", [PIPELINE, ["classifier=naive_bayes"]])
@@ -175,18 +158,3 @@ def test_a_regression_is_explained_as_it_is_by_default(tmp_path: Path) -> None:
     explain(tmp_path, "data=diabetes", *words, "compare=[marginal]")
     assert explained(tmp_path, data="diabetes").space.name == "identity"
     explain(tmp_path, "data=diabetes", "value_function=marginal", *words, "compare=[]")
-
-
-def noisy(x: torch.Tensor) -> torch.Tensor:
-    return torch.rand(len(x), 10).softmax(1)
-
-
-def test_a_random_model_of_images_is_warned_of(tmp_path: Path) -> None:
-    call = "model.call=tests.cli.test_own_models:noisy"
-    with pytest.warns(UserWarning, match="gives other outputs when it is called again"):
-        explain(
-            tmp_path,
-            *("data=digits", "model=python", call, "model.returns=probabilities"),
-            *("value_function=baseline", "estimator=permutation", "estimator.permutations=2"),
-            *("instances=1", "compare=[]"),
-        )

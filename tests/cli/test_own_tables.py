@@ -10,7 +10,7 @@ import torch
 import manifold_shap as ms
 from manifold_shap.data import TableFile
 from manifold_shap.training.classifier import load_classifier, load_estimator
-from tests.cli.commands import FOREST, TINY, explain, explained, read, train
+from tests.cli.commands import FOREST, explain, explained, read, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:2 of 160 rows lack the target")
 
@@ -77,7 +77,6 @@ def test_rows_are_those_of_the_file(shop: Path, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(found.features()[names], expected, check_dtype=False)
     plots = {path.name for path in (tmp_path / "shop" / "marginal" / "plots").iterdir()}
     assert {"waterfall_159.png", "waterfall_0.png"} <= plots
-    assert read(tmp_path, "shop", "marginal", "summary.json")["rows"].endswith(",159,0")
     with pytest.raises(ValueError, match=r"that have a target, .* from 0 to 159 but got \[4\]"):
         explain(tmp_path, *words, "instances=[4]")
 
@@ -119,15 +118,6 @@ def test_value_functions_of_a_model_that_is_trained_here(shop: Path, tmp_path: P
     assert torch.allclose(found.base[0].double(), expected.double())
 
 
-def test_a_network_learns_from_encoded_rows(shop: Path, tmp_path: Path) -> None:
-    words = ["classifier.hidden=[16]", "classifier.max_epochs=3", "players={who: [town, age]}"]
-    train(tmp_path, *bought(shop), *words, *TINY, "amortized=default", "amortized.max_epochs=1")
-    explain(tmp_path, *bought(shop), "instances=2", "estimator=amortized", "compare=[]")
-    found = explained(tmp_path, data="shop")
-    assert found.players.names == ("who", "income", "country")
-    assert (found.phi[:, -1] == 0).all()
-
-
 def test_another_table_of_the_same_ranks_is_another_run(shop: Path, tmp_path: Path) -> None:
     path = tmp_path / "shop.csv"
     path.write_text(shop.read_text())
@@ -149,44 +139,3 @@ def test_a_regression_has_a_model_by_its_task(shop: Path, tmp_path: Path) -> Non
     assert (found.space.name, found.outputs) == ("identity", ("income",))
     with pytest.raises(TypeError, match="classifier=random_forest_regressor"):
         train(tmp_path / "mlp", *words, "classifier=mlp", "value_function=marginal")
-
-
-def test_a_row_number_is_a_player_with_a_warning_unless_it_is_left_out(
-    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(shop.parent)
-    monkeypatch.syspath_prepend(shop.parent)
-    words = ["data=table", "data.path=shop.csv", "data.target=bought", "model=python"]
-    words += ["model.call=theirs:by_number", "model.returns=values", "value_function=empirical"]
-    words += ["value_function.output=identity", *ALONE, "instances=2"]
-    with pytest.warns(UserWarning, match=r"No value repeats in columns \['row'\]"):
-        explain(tmp_path, *words)
-    found = explained(tmp_path, "empirical", "shop")
-    assert found.players.names == ("row", "town", "age", "income", "country")
-    assert (found.phi[:, 0] != 0).any()
-    explain(tmp_path / "left", *words, "data.left_out=[row]")
-    found = explained(tmp_path / "left", "empirical", "shop")
-    assert found.players.names == ("town", "age", "income", "country")
-
-
-def test_a_column_that_is_constant_in_training_alone_does_not_play(
-    shop: Path, tmp_path: Path
-) -> None:
-    data = TableFile(path=str(shop), target="bought", drop=["row"])
-    data.setup()
-    row = data.test_numbers[0]
-    frame = pd.read_csv(shop)
-    frame.loc[row, "country"] = "Chile"
-    path = tmp_path / "shop.csv"
-    frame.to_csv(path, index=False)
-    words = ["value_function=marginal", "instances=1"]
-    changed = r"columns \['country'\] to hold what they did"
-    with pytest.warns(UserWarning, match=changed):
-        train(tmp_path, *bought(path), BAYES, words[0])
-    with pytest.warns(UserWarning, match=changed):
-        explain(tmp_path, *bought(path), *words, *ALONE)
-    found = explained(tmp_path, "marginal", "shop")
-    assert found.instances == (row,)
-    assert (found.phi[:, -1] == 0).all()
-    # The model is given the value of training, and so it is shown.
-    assert found.features()["country"].tolist() == ["Norway"]

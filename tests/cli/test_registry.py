@@ -2,12 +2,12 @@
 
 import inspect
 import re
+from pkgutil import resolve_name
 from typing import Any
 
 import hydra
 import pandas as pd
 import pytest
-import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue
 
@@ -52,12 +52,6 @@ def test_every_other_configuration_composes(group: str) -> None:
         assert composed(command, f"{group}={name}")
 
 
-@pytest.mark.parametrize("name", options("estimator"))
-def test_every_estimator_has_the_settings_of_all(name: str) -> None:
-    settings = composed("explain", f"estimator={name}", "seed=3").estimator
-    assert (settings.evaluations, settings.batch_size, settings.seed) == (None, None, 3)
-
-
 def test_drug_is_explained_for_a_forest_unless_told_otherwise() -> None:
     target = "sklearn.ensemble.RandomForestClassifier"
     assert composed("train", "data=drug").classifier._target_ == target
@@ -70,7 +64,7 @@ def test_settings_of_a_value_function_are_arguments_of_its_target(name: str) -> 
     settings = registry.defaults("value_function", name)
     assert settings["name"] == name
     others = {"name", "title", "output", "zero_replacement", "draws", "teacher_draws"}
-    parameters = inspect.signature(registry.code(settings["_target_"])).parameters
+    parameters = inspect.signature(resolve_name(settings["_target_"])).parameters
     if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         assert {word for word in settings if word[0] != "_"} - others <= set(parameters)
     assert registry.makes(settings, ms.Imputer) or registry.makes(settings, ms.ValueFunction)
@@ -84,15 +78,6 @@ def test_what_is_trained_says_what_can_change_without_a_training() -> None:
     assert not (changeable | {"hidden", "network", "patch"}) & surrogate.free
     assert vae.serves_any_model
     assert not surrogate.serves_any_model
-
-
-def test_a_setting_that_a_target_does_not_take_is_refused(data: TensorDataModule) -> None:
-    settings = registry.defaults("value_function", "gaussian") | {"regularization": 1.0}
-    message = (
-        r"value_function=gaussian among .* got \['regularization'\]; did you .*'regularisation'"
-    )
-    with pytest.raises(ValueError, match=message):
-        Source(settings).call("_target_", {"reference": data.x_train})
 
 
 def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:
@@ -124,11 +109,10 @@ def test_a_setting_without_a_default_is_needed_to_train() -> None:
 @pytest.mark.parametrize(
     ("setting", "error"),
     [
-        ({}, "but got neither"),
-        ({"against": "setosa", "rows": [1]}, "but got both"),
+        ({}, "but got None and None"),
+        ({"against": "setosa", "rows": [1]}, r"but got 'setosa' and \[1\]"),
         ({"against": "rose"}, r"`against` to be one of \['setosa', .*\] but got 'rose'"),
         ({"rows": [200]}, r"rows from 0 to 104 but got \[200\]"),
-        ({"rows": []}, r"but got \[\]"),
     ],
 )
 def test_contrasts_that_cannot_be_are_refused(
@@ -136,13 +120,6 @@ def test_contrasts_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=error):
         contrastive(data, **setting)
-
-
-def test_contrasts_are_rows_of_a_class_or_listed(data: TensorDataModule) -> None:
-    chosen = contrastive(data, against="virginica")
-    assert torch.equal(chosen.reference, data.x_train[data.y_train == 2])
-    assert torch.equal(contrastive(data, rows=[7, 3]).reference, data.x_train[[7, 3]])
-    assert torch.equal(contrastive(data, rows=7).reference, data.x_train[[7]])
 
 
 def test_reference_points_are_members_of_the_table() -> None:

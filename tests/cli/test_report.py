@@ -6,18 +6,15 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 import torch
 
 import manifold_shap as ms
 from manifold_shap.cli import report
-from manifold_shap.data.texts import TextFile
 from manifold_shap.plots.style import number
-from tests.cli.commands import ORDERS, explain, explained, read
+from tests.cli.commands import ORDERS, explain, read
 from tests.plots.helpers import table
 
 
@@ -55,18 +52,8 @@ def test_a_run_writes_its_report_or_none(
 
 
 def test_a_report_has_interactions_where_they_are_asked_for(
-    drawn_figures: None,
-    irises: Path,
-    copied: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
+    drawn_figures: None, irises: Path, copied: Callable[..., Path]
 ) -> None:
-    found: list[ms.Interactions] = []
-
-    def estimate(*given: Any, **settings: Any) -> ms.Interactions:
-        found.append(ms.shapley_interactions(*given, **settings))
-        return found[-1]
-
-    monkeypatch.setattr("manifold_shap.cli.page.shapley_interactions", estimate)
     place = copied(irises)
     words = ["data=iris", *ORDERS, "compare=[]", "instances=[3,14,15]", "interactions=true"]
     explain(place, *words, "outputs=[setosa]")
@@ -75,27 +62,6 @@ def test_a_report_has_interactions_where_they_are_asked_for(
     assert [row["label"] for row in data["rows"]] == ["3", "14", "15"]
     assert [len(pairs) for row in data["rows"] for pairs in row["pairs"]] == [6, 6, 6]
     assert "Map of the mean interactions of pairs for" in text
-    (interactions,) = found
-    one, other, pair, *_ = data["rows"][1]["pairs"][0][0]
-    assert pair == pytest.approx(float(interactions.values[1, one, other, 0]), rel=1e-3)
-    assert torch.equal(interactions.shapley.x, explained(place, data="iris").x)
-
-
-def test_all_else_is_written_before_interactions(
-    irises: Path, copied: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*given: Any, **settings: Any) -> None:
-        assert settings["batch_size"] == 64
-        raise RuntimeError("stopped")
-
-    monkeypatch.setattr("manifold_shap.cli.page.shapley_interactions", fail)
-    place = copied(irises)
-    words = ["data=iris", *ORDERS, "compare=[]", "instances=[3,14,15]", "interactions=true"]
-    with pytest.raises(RuntimeError, match="stopped"):
-        explain(place, *words, "estimator.batch_size=64")
-    directory = place / "iris" / "surrogate"
-    assert json.loads((directory / "summary.json").read_text())["rows"] == "3,14-15"
-    assert (directory / "report.html").exists()
 
 
 def always(frame: pd.DataFrame) -> np.ndarray:
@@ -111,14 +77,3 @@ def test_the_quality_of_another_model_is_not_that_of_ones_own(
     explain(place, "data=iris", *own, "instances=2", "compare=[]")
     text = (place / "iris" / "gaussian" / "report.html").read_text(encoding="utf-8")
     assert "the function &#39;always&#39;. How good it is was not measured." in text
-
-
-def test_a_report_of_texts_is_given_their_tokens() -> None:
-    source = TextFile.__new__(TextFile)
-    source.vocabulary = ms.Vocabulary(["good", "bad"])
-    x = source.vocabulary.encode(["good bad", "bad"]).float()
-    players = ms.Players.tokens(x.shape[1], padding=0)
-    value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x, players), "identity")
-    explanation = ms.exact_shapley(value, x)
-    settings = source.report_settings(explanation)
-    assert settings == {"tokens": [["good", "bad"], ["bad"]]}

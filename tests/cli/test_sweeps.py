@@ -63,31 +63,6 @@ def test_jobs_of_many_settings_have_names_that_disks_take() -> None:
     found = {OmegaConf.create({"name": f"${{job_name:'{name}'}}"}).name for name in names}
     assert len(found) == 2
     assert all(len(name.encode()) < 200 and name.startswith(settings[0]) for name in found)
-    typed = ["data.path-../a\\b.csv", "data.path-.._a_b.csv", "data.path-.._a/b.csv"]
-    of = {"typed": "", "name": "${job_name:${typed}}"}
-    found = {OmegaConf.create({**of, "typed": name}).name for name in typed}
-    assert len(found) == 3
-    assert all(name.startswith("data.path-.._a_b.csv") for name in found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "words", "swept"),
-    [
-        ("paper_grid", [], {"learning_rate": [1e-4, 1e-3]}),
-        ("paper_vae_grid", ["beta=0.5", "components=1,2", "latent=2", "learning_rate=1e-3"],
-         {"components": [1, 2]}),
-    ],
-)  # fmt: skip
-def test_a_grid_of_the_paper_runs_and_settings_replace_parts_of_it(
-    name: str, words: list[str], swept: dict[str, list[Any]], tmp_path: Path
-) -> None:
-    jobs = sweep(tmp_path, f"experiment={name}", *(f"value_function.{word}" for word in words))
-    ((setting, choices),) = swept.items()
-    of_jobs = [json.loads((job / "config.json").read_text())["value_function"] for job in jobs]
-    assert sorted(one[setting] for one in of_jobs) == choices
-    assert all(one["hidden"] == [16] and one["schedule"] == "constant" for one in of_jobs)
-    assert len({metrics(job)["mse_validation"] for job in jobs}) == len(choices)
 
 
 @pytest.mark.slow
@@ -112,18 +87,3 @@ def test_optuna_finds_the_smallest_validation_error(tmp_path: Path) -> None:
     assert found.best_value == min(errors.values())
     best = found.best_params["value_function.learning_rate"]
     assert errors[best] == found.best_value
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("package", "launcher"),
-    [
-        ("hydra_joblib_launcher", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]),
-        ("hydra_submitit_launcher", ["hydra/launcher=submitit_local"]),
-    ],
-)
-def test_launchers_run_jobs_at_once(tmp_path: Path, package: str, launcher: list[str]) -> None:
-    pytest.importorskip(f"hydra_plugins.{package}")
-    jobs = sweep(tmp_path, *launcher, "value_function.learning_rate=1e-3,1e-1")
-    assert len(jobs) == 2
-    assert len({metrics(job)["mse_validation"] for job in jobs}) == 2

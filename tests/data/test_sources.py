@@ -1,12 +1,7 @@
 """Files of data: where they are looked for, fetched, and what is said when they are not there."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
-import pandas as pd
 import pytest
 
 from manifold_shap.data import (
@@ -16,8 +11,6 @@ from manifold_shap.data import (
     Census,
     Drug,
     FashionMNIST,
-    TableFile,
-    TensorDataModule,
     sources,
 )
 
@@ -54,65 +47,3 @@ def test_a_failed_download_names_the_places_and_the_variable(
     with pytest.raises(FileNotFoundError, match=pattern):
         sources.require(None, "a.data", "http://127.0.0.1:9/a.data")
     assert not (sources.cache() / "a.data").exists()
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and writes no log."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def served(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a server of one file, `remote.data`."""
-    monkeypatch.setenv("NO_PROXY", "*")
-    (nowhere / "remote.data").write_text("1,2")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(nowhere))) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/remote.data"
-        server.shutdown()
-
-
-def test_a_download_lands_in_the_cache_once(nowhere: Path, served: str) -> None:
-    path = sources.require(None, "a/b.data", served)
-    assert path == sources.cache() / "a/b.data"
-    assert path.read_text() == "1,2"
-    assert [file.name for file in path.parent.iterdir()] == ["b.data"]
-    (nowhere / "remote.data").unlink()
-    assert sources.require(None, "a/b.data", served) == path
-
-
-@pytest.mark.parametrize(
-    ("source", "file"),
-    [
-        (lambda root: TableFile(path="a.csv", target="b", root=root), "a.csv"),
-        (lambda root: MNIST(root=root), "mnist/train-images-idx3-ubyte.gz"),
-        (lambda root: Drug(root=root), "drug/drug_consumption.data"),
-    ],
-    ids=["csv", "mnist", "drug"],
-)
-def test_a_closed_file_is_neither_damaged_nor_missing(
-    source: Callable[[str], TensorDataModule],
-    file: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def closed(path: Path, *_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    kinds = [(part, kind) for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
-    names = {file.replace("train", part).replace("images-idx3", kind) for part, kind in kinds}
-    for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"")
-    # The user of the tests may be one to whom no file is closed.
-    monkeypatch.setattr("gzip.open", closed)
-    monkeypatch.setattr(pd, "read_csv", closed)
-    with pytest.raises(PermissionError, match="Permission denied"):
-        source(str(tmp_path)).setup()
-
-
-def test_a_closed_cache_is_no_failed_download() -> None:
-    with pytest.raises(PermissionError, match="closed"), sources.fetching(None, "a.data"):
-        raise PermissionError("closed")

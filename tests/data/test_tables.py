@@ -67,38 +67,12 @@ def test_tables_have_their_published_figures(
     np.testing.assert_allclose(x.std(0), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("source", "relative", "target", "mean", "first"),
-    [
-        # Efron et al. (2004), Table 1: the first patient, and the mean of all.
-        (Diabetes, None, "progression", 152.133, {"age": 59, "sex": 2, "bmi": 32.1, "bp": 101}),
-        (Bike, "bike", "bicycles", 4504.349, {"trend": 0, "cosyear": 1, "hum": 80.5833}),
-    ],
-)
-def test_regressions(
-    local: Callable[[str], str],
-    source: type,
-    relative: str | None,
-    target: str,
-    mean: float,
-    first: dict[str, float],
-) -> None:
-    data = source(root=local(relative) if relative else None)
-    data.setup()
-    assert (data.task, data.classes, data.outputs) == ("regression", (), (target,))
-    assert labels(data).mean(dtype=torch.float64).item() == pytest.approx(mean, abs=1e-3)
-    assert data.read().features.iloc[0][[*first]].to_dict() == pytest.approx(first)
-
-
-def test_drug_has_binary_features_and_rows_in_their_place(local: Callable[[str], str]) -> None:
-    data = Drug(root=local("drug"))
-    data.setup()
-    assert {column.kind for column in data.schema.columns} == {"binary"}
-    assert data.x_train.unique().tolist() == [0, 1]
-    table = data.read()
-    # The file's second person: amphetamine CL2, benzodiazepine CL0, LSD CL2.
-    assert table.features.iloc[1][["Amphet", "Benzos", "Cannabis"]].tolist() == [1, 0, 1]
-    assert table.labels[:2].tolist() == [0, 1]
+def test_irises_have_the_names_of_their_species() -> None:
+    table = Iris().read()
+    species = [table.classes[label] for label in table.labels.tolist()]
+    lengths = table.features["petal length (cm)"].groupby(species).mean().to_dict()
+    # Fisher (1936), Table II.
+    assert lengths == pytest.approx({"setosa": 1.462, "versicolor": 4.260, "virginica": 5.552})
 
 
 def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> None:
@@ -143,15 +117,6 @@ def test_census_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(data.x_test) == 9
     assert data.schema.columns[1].categories == ("?", "a", "c")
     assert labels(data).bincount().tolist() == [15, 15]
-
-
-def test_another_table_of_that_name_on_openml(
-    nowhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bunch = published(["a", "b"], [[1, 2]], "b")
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: bunch)
-    with pytest.raises(ValueError, match=r"'abalone' \(version 1\) to have .* got \['a', 'b'\]"):
-        Abalone().setup()
 
 
 def test_bicycles_are_read_from_the_archive_of_their_publisher(

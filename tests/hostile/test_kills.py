@@ -5,14 +5,11 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-import manifold_shap as ms
 from tests.hostile.runs import BLOCKS, results, started
-from tests.hostile.things import X, value
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 MOMENTS = {"train": 7, "explain": 6, "stream": 7}
@@ -68,24 +65,3 @@ def test_what_is_killed_and_given_again_ends_as_if_undisturbed(
     if what == "stream":
         # The block that the signal has met may have been explained, and not written.
         assert len((place / "explained").read_text().splitlines()) <= BLOCKS + 1
-
-
-def test_rows_that_are_interrupted_go_on_where_they_were(tmp_path: Path) -> None:
-    blocks = []
-
-    def estimator(game: Any, x: torch.Tensor, **settings: Any) -> ms.Explanation:
-        if len(x) > 1:
-            blocks.append(x[0, 0].item())
-            if len(blocks) == 3:
-                raise KeyboardInterrupt
-        return ms.permutation_shapley(game, x, permutations=2, **settings)
-
-    store, rows = tmp_path / "rows.zarr", X.repeat(3, 1) + torch.arange(12)[:, None]
-    settings: dict[str, Any] = {"block": 3, "progress": False}
-    with pytest.raises(KeyboardInterrupt):
-        ms.explain_rows(store, value, rows, estimator, **settings)
-    ms.explain_rows(store, value, rows, estimator, resume=True, **settings)
-    assert blocks == [rows[first, 0].item() for first in (0, 3, 6, 6, 9)]
-    ms.explain_rows(tmp_path / "undisturbed.zarr", value, rows, estimator, **settings)
-    found = [ms.Explanation.load(path).phi for path in (store, tmp_path / "undisturbed.zarr")]
-    assert torch.equal(*found)

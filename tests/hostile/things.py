@@ -20,7 +20,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import cli
-from manifold_shap.data import TableFile, TextFile
 
 X = torch.tensor([[0.5, 1.0, -1.0], [2.0, 3.0, 0.0], [1.0, 0.0, 4.0], [0.2, 0.7, 1.5]])
 WEIGHT = torch.tensor([[1.0, -1.0], [0.5, 0.5], [0.0, 2.0]])
@@ -130,25 +129,6 @@ def folder(of: Any = of_frame, **files: str | bytes) -> ms.Explainer:
         (path,) = Path("explainer").glob(f"{stem}.*")
         written(str(path), content)
     return ms.Explainer.load("explainer", of)
-
-
-LINES = "a,b,y\n" + "".join(f"{k},{k * k % 7},{'no' if k % 2 else 'yes'}\n" for k in range(40))
-
-
-def table(content: str = LINES, **settings: Any) -> Tensor:
-    """Training rows of a CSV file."""
-    data = TableFile(path=written("t.csv", content), **{"target": "y", **settings})
-    data.setup()
-    return data.x_train
-
-
-def texts(*words: str, **settings: Any) -> Tensor:
-    """Training rows of a file of texts."""
-    rows = pd.DataFrame({"text": [*words] * (40 // len(words)), "label": ["a", "b"] * 20})
-    rows.to_csv("t.csv", index=False)
-    data = TextFile(path="t.csv", **settings)
-    data.setup()
-    return data.x_train
 
 
 # -- commands ----------------------------------------------------------------------------------

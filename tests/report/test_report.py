@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import re
-import warnings
 import xml.dom.minidom
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,14 +14,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import fsspec
-import matplotlib.style as styles
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from manifold_shap.audits import Audit
@@ -136,63 +131,15 @@ def test_values_are_in_the_users_own_units(written) -> None:
     assert "age = 39" in page.text
 
 
-def test_many_players_are_summed(written) -> None:
-    explanation = rows(2, players=90, outputs=1)
-    page = written(explanation)
-    (of,) = page.data["rows"][1]["outputs"]
-    # As many as have a line of their own: what nobody can look at takes no room.
-    assert len(of["steps"]) == of["lines"] == 12
-    assert 12 <= len(page.data["players"]) < 90
-    assert page.data["players"][str(of["steps"][0][0])] == f"x{of['steps'][0][0]}"
-    assert of["rest"][0] == 78
-    assert of["rest"][2] == style.signed([of["steps"][0][1], of["rest"][1]])[1]
-    total = sum(step[1] for step in of["steps"]) + of["rest"][1]
-    assert total == pytest.approx(of["prediction"] - of["base"], abs=1e-2)
-
-
-@pytest.mark.parametrize("scale", [1e-10, 1.0, 1e12])
-def test_numbers_of_any_size_are_said_in_one_way(written, scale: float) -> None:
-    explanation = helpers.explained(
-        torch.ones(2, 3), ms.Players.of_elements((3,)), ("a",), ms.Identity()
-    )
-    phi = explanation.phi.sign() * torch.tensor([1.25, 0.5, 0.0]).reshape(1, 3, 1) * scale
-    error = torch.full_like(phi, 0.031 * scale)
-    page = written(replace(explanation, phi=phi, standard_error=error))
-    for k, line in enumerate(page.data["rows"]):
-        steps = line["outputs"][0]["steps"]
-        assert [step[3] for step in steps] == style.signed(phi[k].flatten().double().tolist())
-        assert all(len(step[3]) <= 9 for step in steps)
-        assert all(any(digit in step[3] for digit in "125") for step in steps[:2])
-        # What is said in the table is what is said below it.
-        (largest,) = style.signed([float(phi[k, 0, 0])])
-        assert largest == steps[0][3]
-        assert all(f"x{step[0]} = 1 {step[3]} " in page.text for step in steps)
-        # The text of an error is a number of two digits.
-        for step in steps:
-            assert float(step[4].replace("−", "-")) == pytest.approx(0.031 * scale, rel=1e-3)
-
-
-def test_quality_is_said_in_a_sentence(written) -> None:
-    known = {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}, "rows": 500, "warning": ""}
-    page = written(replace(undrawn(), made_by={"quality": known, "seed": 7}))
-    assert (
-        "On 500 held-out rows, the mean squared error of vae is 0.01, 0.25 times that of the "
-        "value function off the manifold (0.04)." in page.text
-    )
-    assert "seed 7" in page.text
-
-
 @pytest.mark.parametrize(
     ("quality", "said"),
     [
         ({}, "Its error was not measured"),
-        ({"chosen": "vae", "mse": {"vae": None}}, "Its error was not measured"),
+        ({"chosen": "vae", "mse": {"vae": math.nan}}, "Its error was not measured"),
         (
-            {"chosen": "vae", "mse": {"vae": math.nan, "marginal": 1.0}},
-            "Its error was not measured",
+            {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}, "rows": 500},
+            "On 500 held-out rows, the mean squared error of vae is 0.01, 0.25 times that of",
         ),
-        ({"chosen": "vae", "mse": {"vae": 0.5}}, "mean squared error of vae is 0.5."),
-        ({"chosen": "vae", "mse": {"vae": 0.5, "marginal": 0.0}}, "of vae is 0.5."),
         # An estimate without bias may be at or below zero, where a share says nothing.
         (
             {"chosen": "vae", "mse": {"vae": -0.001, "marginal": 0.04}},
@@ -218,40 +165,11 @@ def test_an_error_that_is_not_known_is_not_made_up(written, quality: dict, said:
             "Ridge. Its R², the share of the variance explained, is 0.457 on 1 test row.",
         ),
         ({"name": HOSTILE[:25]}, f"{HOSTILE[:25]}. How good it is was not measured."),
-        ({"name": "SVC", "accuracy": math.nan}, "SVC. How good it is was not measured."),
-        (None, "Which model is explained was not recorded"),
         ({}, "Which model is explained was not recorded"),
     ],
-)  # fmt: skip
+)
 def test_the_model_and_its_quality_are_named(written, model: Any, said: str) -> None:
-    page = written(replace(undrawn(), made_by={} if model is None else {"model": model}))
-    assert said in page.text
-    assert page.text.index(said) < page.text.index("How good the value function is")
-    assert said not in page.text.split("How it was made")[-1]
-
-
-def test_an_explainer_tells_which_model_it_explains(written) -> None:
-    size = [k % 13 for k in range(90)]
-    frame = pd.DataFrame({"size": size, "rooms": [s // 3 + k % 2 for k, s in enumerate(size)]})
-    model = LinearRegression().fit(frame, frame["size"] + 2.0 * frame["rooms"])
-    explainer = ms.Explainer(model, frame, candidates=["gaussian"])
-    page = written(explainer(frame.head(3)))
-    assert "The model that is explained is LinearRegression." in page.text
-    assert "On 14 held-out rows, the mean squared error of gaussian is" in page.text
-
-
-def test_settings_are_told_in_words_and_only_those_that_were_set(written) -> None:
-    settings = {"_target_": "package.Value", "hidden": [64, 32], "patch": None, "max_epochs": 3}
-    made_by = {"estimator": "exact", "settings": settings, "half_trained": True, "seed": 7}
-    page = written(replace(undrawn(), made_by=made_by))
-    told = page.text[page.text.rindex("How it was made") :]
-    for said in (
-        "value function: hidden layers 64, 32", "value function: max epochs 3",
-        "half trained yes", "estimator exact", "seed 7",
-    ):  # fmt: skip
-        assert said in told
-    for key in ("_target_", "package.Value", "patch", "None", "settings", "_"):
-        assert key not in told.split("Written by")[0].replace("manifold_shap", "")
+    assert said in written(replace(undrawn(), made_by={"model": model})).text
 
 
 def test_cautions_stand_at_the_top(written) -> None:
@@ -259,22 +177,19 @@ def test_cautions_stand_at_the_top(written) -> None:
     made_by = {"quality": known, "half_trained": True, "hints": ["Look twice."]}
     explanation = replace(undrawn(), made_by=made_by)
     error = torch.full_like(explanation.phi, math.nan)
-    page = written(replace(explanation, standard_error=error))
+    page = written(
+        replace(explanation, standard_error=error, prediction=explanation.prediction + 1.0)
+    )
     for said in (
         "Half-trained value function.",
         "No better than chance.",
         "Look twice.",
         "Standard errors are unknown.",
+        "Shapley values do not add up to prediction - base",
     ):
         assert said in page.text
         assert page.text.index(said) < page.text.index("How good the value function is")
     assert {step[2] for row in page.data["rows"] for step in row["outputs"][0]["steps"]} == {None}
-
-
-def test_values_that_do_not_add_up_are_cautioned_of(written) -> None:
-    explanation = undrawn()
-    page = written(replace(explanation, prediction=explanation.prediction + 1.0))
-    assert "Shapley values do not add up to prediction - base" in page.text
 
 
 def test_values_that_are_not_known_are_left_out_and_said(written) -> None:
@@ -285,15 +200,6 @@ def test_values_that_are_not_known_are_left_out_and_said(written) -> None:
     assert "Some Shapley values are not known." in page.text
     first, second = (row["outputs"][0]["steps"] for row in page.data["rows"][:2])
     assert [len(first), len(second)] == [4, 3]
-    assert not re.search(r"\bnan\b", page.text, re.IGNORECASE)
-
-
-def test_a_page_without_any_value_that_is_known_says_so(written) -> None:
-    explanation = helpers.table()
-    page = written(replace(explanation, phi=torch.full_like(explanation.phi, math.nan)))
-    assert "None of these values is known." in page.text
-    assert "Some Shapley values are not known." in page.text
-    assert page.data["rows"][0]["outputs"][0]["steps"] == []
     assert not re.search(r"\bnan\b", page.text, re.IGNORECASE)
 
 
@@ -338,20 +244,6 @@ def test_rows_are_pictures_only_where_they_must_be(written) -> None:
     assert len(shown.data["rows"][0]["maps"]) == 2
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_pictures_with_holes_are_drawn_in_silence(written, channels: int) -> None:
-    x = torch.rand(2, channels, 6, 7, generator=torch.Generator().manual_seed(0))
-    x[0, 0, 0, 0], x[1, 0, 2, 3] = math.nan, math.inf
-    explanation = helpers.explained(x, ms.Players.patches((channels, 6, 7), 3), ("a", "b"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        page = written(explanation)
-    drawn = [each["src"] for each in page.named("img") if (each.get("alt") or "").startswith("Pic")]
-    for url in drawn:
-        assert url is not None
-        assert len(np.unique(pixels(url))) > 20  # What is known is not lost.
-
-
 def test_texts_have_words_with_their_values(written) -> None:
     explanation, tokens = texts()
     page = written(explanation, tokens=tokens)
@@ -388,21 +280,14 @@ def test_series_have_curves_on_the_colours_of_their_segments(written) -> None:
         assert (drawn["names"], drawn["time"], drawn["others"]) == (["pressure", "<b>"], 12, 0)
         for channel, line in enumerate(drawn["lines"]):
             points = np.array([each.split(",") for each in line.split()], dtype=float)
-            own = explanation.x[k, channel].numpy()
-            assert points[:, 0] == pytest.approx((np.arange(12) + 0.5) / 12 * 1000, abs=0.51)
             # Upwards is downwards on a screen; a hundredth of the height is lost by rounding.
-            assert -np.corrcoef(points[:, 1], own)[0, 1] > 0.999
+            assert -np.corrcoef(points[:, 1], explanation.x[k, channel].numpy())[0, 1] > 0.999
         for place, of in enumerate(row["outputs"]):
             colours = pixels(drawn["maps"][place])
             assert colours.shape == (2, 12, 3)
             phi = explanation.phi[k, :, of["output"]].numpy()
             red = colours[..., 0] - colours[..., 2]
             assert (np.sign(red) == np.sign(np.repeat(phi, 4))).all()
-            assert (colours == np.repeat(colours[:1, ::4], 4, axis=1)).all()
-            green = colours[0, ::4, 1]
-            for side in (phi > 0, phi < 0):  # The larger, the less green.
-                assert (np.diff(green[side][np.argsort(np.abs(phi[side]))]) <= 0).all()
-    assert len(page.named("polyline")) == 3
 
 
 def test_what_is_a_series_and_what_is_none(written) -> None:
@@ -418,42 +303,13 @@ def test_what_is_a_series_and_what_is_none(written) -> None:
     assert "curves" not in written(picture).data["rows"][0]
 
 
-def test_padding_at_the_end_of_a_series_is_not_drawn(written) -> None:
-    x = torch.randn(2, 1, 12)
-    x[1, 0, 8:] = -9.0
-    players = ms.Players.segments((1, 12), 4, padding=-9.0)
-    value = ms.imputed_value(
-        lambda x: x.sum((1, 2))[:, None], ms.MarginalImputer(x, players), "identity"
-    )
-    page = written(ms.exact_shapley(value, x))
-    assert [row["curves"]["time"] for row in page.data["rows"]] == [12, 8]
-    assert [len(row["curves"]["lines"][0].split()) for row in page.data["rows"]] == [12, 8]
-
-
 def test_series_that_do_not_fit_are_refused(written) -> None:
     explanation = series()
-    for given in (
-        explanation.x[:2], explanation.x[..., 1:], explanation.x[:, :1],
-        {"a": explanation.x[:, 0]}, {"a": explanation.x, "b": explanation.x},
-        torch.tensor(5.0), torch.ones(3), explanation.x[:0], explanation.x[..., None],
-    ):  # fmt: skip
+    for given in (explanation.x[:2], {"a": explanation.x[:, 0]}, torch.ones(3)):
         with pytest.raises(ValueError, match=r"Expected `series` as the rows.* but got"):
             written(explanation, series=given)
     with pytest.raises(ValueError, match="`series` without NaN"):
         written(explanation, series=explanation.x / 0)
-    with pytest.raises(TypeError, match="series"):
-        written(explanation, series=["a"])
-    with pytest.raises(TypeError, match="series"):
-        written(explanation, series=5.0)
-
-
-def test_rows_with_players_of_their_own(written) -> None:
-    page = written(helpers.ragged())
-    one, other = page.data["rows"]
-    assert len(one["outputs"][0]["steps"]) == 3
-    assert len(other["outputs"][0]["steps"]) == 2
-    ragged = written(helpers.ragged((6,)))
-    assert "a mean over rows would be of nothing in particular" in ragged.text
 
 
 @pytest.mark.parametrize("classes", [2, 12])
@@ -533,12 +389,6 @@ def test_some_of_many_classes_are_drawn(written) -> None:
         assert len(row["outputs"]) == 5
 
 
-def test_colours_of_a_page_are_not_those_of_matplotlib(written) -> None:
-    light = written(helpers.table()).source
-    with styles.context("dark_background"):
-        assert written(helpers.table()).source == light
-
-
 # -- size -------------------------------------------------------------------------------------
 
 
@@ -551,22 +401,6 @@ def test_what_is_too_large_has_fewer_rows(written) -> None:
     assert "data:image/jpeg" in page.source
     assert 50 < len(page.data["rows"]) < 150
     assert f"{len(page.data['rows'])} of 150 rows are listed" in page.text
-
-
-def test_long_series_keep_their_peaks(written) -> None:
-    explanation = series(2, 12, 5000, 500)
-    x = explanation.x.clone()
-    x[:, :, 1234] = 50.0
-    drawn = written(replace(explanation, x=x)).data["rows"][0]["curves"]
-    assert (len(drawn["lines"]), drawn["others"]) == (8, 4)
-    for line in drawn["lines"]:
-        points = [tuple(map(int, each.split(","))) for each in line.split()]
-        assert 120 < len(points) <= 242
-        across, _ = min(points, key=lambda point: point[1])
-        assert across == pytest.approx(1234.5 / 5, abs=1)
-    for url in drawn["maps"]:
-        # As many pixels as there are units in the drawing.
-        assert pixels(url).shape == (8, 1000, 3)
 
 
 # -- what is written by others ----------------------------------------------------------------
@@ -615,17 +449,6 @@ def test_nothing_is_fetched_from_anywhere_and_one_script_may_run(written) -> Non
 # -- bad input --------------------------------------------------------------------------------
 
 
-def test_no_rows_are_refused(written) -> None:
-    with pytest.raises(ValueError, match=r"at least one row, player and output.*nothing to show"):
-        written(helpers.table()[:0])
-
-
-def test_another_ending_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"to end in '\.html' but got"):
-        undrawn().report(tmp_path / "report.pdf")
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.usefixtures("any_type")
 def test_what_does_not_fit_is_refused(written) -> None:
     explanation = helpers.table()
@@ -635,38 +458,10 @@ def test_what_does_not_fit_is_refused(written) -> None:
     )
     for settings, error, said in (
         ({"tokens": [["a"]]}, ValueError, "a list for each of 6 rows but got 1"),
-        ({"tokens": "text"}, ValueError, "a list for each of 6 rows"),
-        ({"tokens": [[7] * 5] * 6}, TypeError, "row 0 of `tokens` to be a list of text"),
         ({"tokens": [["a"]] * 6, "series": explanation.x}, ValueError, "`tokens` and `series`"),
-        ({"images": torch.rand(6, 1, 6, 7)}, ValueError, "(height, width)"),
-        ({"global_values": explanation}, TypeError, "as `ms.global_values"),
-        ({"interactions": values}, TypeError, "as `ms.shapley_interactions"),
-        ({"interactions": found}, ValueError, "`interactions` of the rows of the explanation"),
+        ({"interactions": found}, ValueError, "`interactions` of the rows, players and outputs"),
     ):
         with pytest.raises(error, match=re.escape(said)):
             written(explanation, **settings)
     with pytest.raises(ValueError, match="`global_values` of the 24 players"):
         written(helpers.digits(), global_values=values)
-
-
-def test_a_missing_folder_is_made_and_a_file_stays_until_the_new_one_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "new" / "report.html"
-    undrawn().report(path)
-    before = path.read_bytes()
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="Could not write"):
-        helpers.digits().report(path)
-    assert path.read_bytes() == before
-    assert [each.name for each in path.parent.iterdir()] == ["report.html"]
-
-
-def test_an_object_store_takes_a_page() -> None:
-    undrawn().report("memory://reports/report.html")
-    found = fsspec.filesystem("memory").cat_file("/reports/report.html")
-    assert found.startswith(b"<!doctype html>")

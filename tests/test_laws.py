@@ -174,7 +174,6 @@ def test_the_share_of_blocks_is_chosen() -> None:
         (lambda: ms.Blocks([[1.0], [1.0]]), "all in one"),
         (lambda: ms.Blocks.of(ms.Players.of_rows((4,), 2)), "these differ from row to row"),
         (lambda: ms.laws_for(ms.Players.tokens(4), axes=[1]), r"rows of shape \(4,\) but got \[1"),
-        (lambda: ms.shapley_pairs(2, 3, law="blocks"), "`law` to be a CoalitionLaw but got 'blo"),
         (lambda: ms.shapley_pairs(2, 3, counts=[1]), r"`counts` of 2 rows, from 0 to 3, .* \[1\]"),
         (lambda: ms.shapley_pairs(2, 3, counts=[1, 4]), r"from 0 to 3, but got \[1, 4\]"),
         (lambda: ms.Mixture([ms.SizeUniform(2), ms.Blocks(LINE)]), r"equally many .* \[2, 4\]"),

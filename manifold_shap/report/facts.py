@@ -117,4 +117,4 @@ def _flatten(found: list[tuple[str, str]], name: str, entry: Any) -> None:
                 _flatten(found, f"{name}: {words}" if name else words, own)
     elif entry is not None:
         listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
-        found.append((name, short(listed, _LONGEST) or "none"))
+        found.append((name, style.shorten(listed, _LONGEST) or "none"))

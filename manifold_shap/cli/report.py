@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from manifold_shap.estimators import shapley_interactions
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, global_values
 from manifold_shap.interactions import Interactions
-from manifold_shap.io.files import remove, write_whole
+from manifold_shap.io.files import remove
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
 from manifold_shap.values import ImputedValue, ValueFunction
@@ -84,16 +83,13 @@ def _of_compositions(
 
 
 def save_figures(figures: Mapping[str, Drawn | str], directory: Path) -> None:
-    """Write figures, each whole or not at all."""
+    """Write figures, and pages of HTML."""
+    directory.mkdir(parents=True, exist_ok=True)
     for name, drawn in figures.items():
-        write_whole(directory / name, partial(_save_figure, drawn))
-
-
-def _save_figure(drawn: Drawn | str, path: Path) -> None:
-    if isinstance(drawn, str):
-        path.write_text(drawn, encoding="utf-8")
-    else:
-        drawn.figure.savefig(path, format="png", dpi=200)
+        if isinstance(drawn, str):
+            (directory / name).write_text(drawn, encoding="utf-8")
+        else:
+            drawn.figure.savefig(directory / name, dpi=200)
 
 
 def announce(run: "Run") -> dict[str, dict[str, Any]]:

@@ -59,8 +59,6 @@ class Given:
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None:
             check_tokens(self.tokens, rows)
-        if self.series is not None:
-            curves.channels_of(self.explanation, self.series)
         own, pairs = self.explanation, self.interactions
         if pairs is not None and (own.instances, players, own.outputs) != (
             pairs.instances,

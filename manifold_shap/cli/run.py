@@ -109,7 +109,7 @@ class Run:
             ValueError: a setting that the user gave disagrees with the record.
         """
         name, place = settings["name"], self.home / settings["name"]
-        if not Source(settings).is_trained:
+        if not Source(dict(settings)).is_trained:
             config = read_config(place, *_OF_VALUE)
             return Source(_agreed(settings, config, given, place))
         path = place / f"{name}.ckpt" if checkpoint is None else Path(checkpoint)

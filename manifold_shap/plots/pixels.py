@@ -224,8 +224,8 @@ def images_of(
     found = []
     for row in rows:
         image = given[row].reshape(-1, *given.shape[-2:])
-        image = (_stretched(image) if images is None else image).numpy()
-        found.append(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
+        image = _stretched(image) if images is None else image
+        found.append((image[0] if len(image) == 1 else image.permute(1, 2, 0)).numpy())
     return found
 
 

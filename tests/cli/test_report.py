@@ -23,7 +23,7 @@ def test_a_run_writes_its_report_or_none(
     text = page.read_text(encoding="utf-8")
     errors = read(place, "iris", "surrogate", "summary.json")["compared"]
     assert "the mean squared error of surrogate is" in text
-    assert f"({number(errors['marginal']['mse_debiased'])})" in text
+    assert f"manifold is {number(errors['marginal']['mse_debiased'])}." in text
     assert "Global Shapley values" in text
     assert "30 rows, 4 features, 3 outputs" in text
     known = read(place, "iris", "classifier", "metrics.json")["classifier_accuracy"]

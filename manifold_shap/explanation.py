@@ -490,8 +490,8 @@ class Explanation:
         Raises:
             ImportError: jinja2 is not installed (`manifold_shap[report]`).
             TypeError: `global_values`, `interactions`, `tokens` or `series` are something else.
-            ValueError: no rows; another ending of `path`; more than one of tokens, images
-                and series; any of these, global values or interactions of other rows or players.
+            ValueError: no rows; another ending of `path`; tokens, images, series or interactions
+                of other rows or players.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
         from manifold_shap.report import write

@@ -1,6 +1,5 @@
 """Runs the commands `train` and `explain`: composes settings, and words errors."""
 
-import hashlib
 import re
 import sys
 import warnings
@@ -20,8 +19,6 @@ from omegaconf.errors import OmegaConfBaseException
 # In a wheel the files of settings lie in the package, in a checkout beside it.
 _PACKAGE = Path(__file__).resolve().parents[1]
 CONF = next(path for path in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if path.is_dir())
-# Bytes, of 255 that most disks take: names beside the directory have more in them.
-_LONGEST_NAME = 180
 # Exit status on Ctrl-C.
 _INTERRUPTED = 130
 # Errors that are told in one line, without where in the code they were raised.
@@ -52,20 +49,9 @@ def component(setting: str, name: Any) -> str:
     return str(name)
 
 
-def _job_name(settings: str) -> str:
-    """A name for the directory of a job of a sweep: its settings, or as many as a name can hold."""
-    name = re.sub(r"[/\\]", "_", settings).encode()
-    if len(name) <= _LONGEST_NAME and name == settings.encode():
-        return settings
-    # Of settings that differ beyond that, or in a slash only.
-    told = hashlib.sha256(settings.encode()).hexdigest()[:8]
-    return f"{name[:_LONGEST_NAME].decode(errors='ignore')}-{told}"
-
-
 OmegaConf.register_new_resolver(
     "stem", lambda path: Path(str(path).removesuffix(".gz")).stem, replace=True
 )
-OmegaConf.register_new_resolver("job_name", _job_name, replace=True)
 
 
 @contextmanager

@@ -96,7 +96,9 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
     scores = score(values, run) if len(values) > 1 else {}
     ordered = {which: explanations[which] for which in games}
     summary = report.write(run, ordered, scores, seconds, facts, len(rows))
-    report.add_interactions(run, games[run.name], explanations[run.name], scores, chosen)
+    # They take longest, so that all figures are there before.
+    pairs = report.interactions_of(run, games[run.name], explanations[run.name], chosen)
+    report.write_page(run, explanations[run.name], scores, pairs)
     return summary
 
 

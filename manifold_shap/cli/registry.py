@@ -54,11 +54,6 @@ def makes(settings: Settings, kind: type) -> bool:
     return all(inspect.isclass(each) and issubclass(each, kind) for each in kinds)
 
 
-def is_trained(settings: Settings) -> bool:
-    """Whether a value function comes from a checkpoint."""
-    return settings.get("_load_") is not None
-
-
 class Source(NamedTuple):
     """Where a value function comes from.
 
@@ -94,7 +89,7 @@ class Source(NamedTuple):
     @property
     def is_trained(self) -> bool:
         """Whether it comes from a checkpoint."""
-        return is_trained(self.settings)
+        return self.settings.get("_load_") is not None
 
     @property
     def is_as_trained(self) -> bool:

@@ -1,20 +1,21 @@
-"""Shows what the commands found: tables as text, figures in files, and hints."""
+"""Shows what the commands found: a table as text, figures in files, and hints."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manifold_shap import plots, simplex
+import pandas as pd
+
+from manifold_shap import plots
 from manifold_shap.cli.directory import METRICS, PLOTS, REPORT, SUMMARY, read_json, write_json
 from manifold_shap.cli.model import record_of
 from manifold_shap.estimators import shapley_interactions
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, global_values
 from manifold_shap.interactions import Interactions
-from manifold_shap.io.files import remove, write_whole
+from manifold_shap.io.files import remove
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
 from manifold_shap.values import ImputedValue, ValueFunction
@@ -25,65 +26,10 @@ if TYPE_CHECKING:
 # Axes of matplotlib, or a list of several, with the `figure` that they are in.
 Drawn = Any
 
-# Rows of a table, and rows of compositions, each with half a dozen figures.
-_LISTED_ROWS, _COMPOSITIONS = 10, 3
-# Players that a table names.
-_LISTED_PLAYERS = 3
+# Rows of compositions, each with half a dozen figures.
+_COMPOSITIONS = 3
 # Rows of which means say something.
 _FEWEST = 30
-
-
-def table(explanation: Explanation, rows: int | None = None) -> str:
-    """A short table: of each row the largest output, and the players that moved it most.
-
-    On the simplex the row's most probable class, and the players of the largest norms.
-
-    Args:
-        explanation: of all rows, or of the first of them.
-        rows: how many there are in all.
-    """
-    rows = len(explanation.phi) if rows is None else rows
-    listed = explanation[:_LISTED_ROWS]
-    compositions = listed.partition is not None
-    prediction, base, names = listed.prediction, listed.base, listed.outputs
-    if compositions:
-        prediction, base = (simplex.ilr_inv(x, listed.basis).exp() for x in (prediction, base))
-        names = listed.classes
-    of = "largest norms" if compositions else "largest Shapley values"
-    lines = [f"{'row':>6}  {'output':<12}{'base':>8}{'prediction':>12}  {of}"]
-    for k, label in enumerate(listed.instances):
-        top = int(prediction[k].argmax())
-        values = listed.norms()[k] if compositions else listed.phi[k, :, top]
-        errors = listed.norm_errors()[k] if compositions else listed.standard_error[k, :, top]
-        order = values.abs().where(listed.present[k], -1.0).argsort(descending=True)
-        players = [
-            f"{listed.players.names[i]} {values[i]:{'' if compositions else '+'}.3f}"
-            f"{f' ± {errors[i]:.3f}' if errors[i] > 0 else ''}"
-            for i in order[: min(_LISTED_PLAYERS, int(listed.present[k].sum()))].tolist()
-        ]
-        lines.append(
-            f"{label:>6}  {names[top]:<12.12}{base[k, top]:>8.3f}{prediction[k, top]:>12.3f}  "
-            f"{', '.join(players)}"
-        )
-    if rows > _LISTED_ROWS:
-        lines.append(f"   ... {rows - _LISTED_ROWS} more rows in explanations.zarr")
-    return "\n".join(lines)
-
-
-def comparison(scores: Mapping[str, Score], seconds: Mapping[str, float]) -> str:
-    """A short table: the errors of value functions on the same pairs, and what they took."""
-    some = next(iter(scores.values()))
-    lines = [f"{'':<14}{'MSE':>11}{'± SE':>11}{'debiased':>11}{'draws':>7}{'seconds':>9}"]
-    for name, score in scores.items():
-        lines.append(
-            f"{name:<14}{score.mse:>11.4g}{score.standard_error:>11.2g}{score.debiased:>11.4g}"
-            f"{score.draws:>7}{seconds[name]:>9.1f}"
-        )
-    lines.append(
-        f"MSE over the same {sum(some.by_size.pairs)} pairs of a sample of the test rows (of all "
-        "of them: metrics.json); seconds of explaining the rows"
-    )
-    return "\n".join(lines)
 
 
 def figures_of(score: Score, of: str = "") -> dict[str, Any]:
@@ -137,16 +83,13 @@ def _of_compositions(
 
 
 def save_figures(figures: Mapping[str, Drawn | str], directory: Path) -> None:
-    """Write figures, each whole or not at all."""
+    """Write figures, and pages of HTML."""
+    directory.mkdir(parents=True, exist_ok=True)
     for name, drawn in figures.items():
-        write_whole(directory / name, partial(_save_figure, drawn))
-
-
-def _save_figure(drawn: Drawn | str, path: Path) -> None:
-    if isinstance(drawn, str):
-        path.write_text(drawn, encoding="utf-8")
-    else:
-        drawn.figure.savefig(path, format="png", dpi=200)
+        if isinstance(drawn, str):
+            (directory / name).write_text(drawn, encoding="utf-8")
+        else:
+            drawn.figure.savefig(directory / name, dpi=200)
 
 
 def announce(run: "Run") -> dict[str, dict[str, Any]]:
@@ -221,33 +164,26 @@ def write(
     save_figures(drawings, run.directory.path / PLOTS)
     for name in stale:
         (run.directory.path / PLOTS / name).unlink(missing_ok=True)
-    write_page(run, main, scores)
     write_json(run.directory.path / SUMMARY, summary)
-    print(table(main, count))
+    print(main)
     if main.audit is not None:
         print(main.audit)
     if tree is not None:
         print(tree)
     if scores:
-        print(comparison(scores, seconds))
+        print("Errors on the same pairs of a sample of test rows (of all of them: metrics.json):")
+        print(pd.DataFrame(compared).T.to_string(float_format="{:.4g}".format))
     took = f"{facts['seconds']:.1f} s for {run.name} ({summary['estimator']})"
-    print(f"{took}; results and plots in {run.directory.path}")
+    print(f"{count} rows in {took}; results and plots in {run.directory.path}")
     return summary
 
 
-def add_interactions(
-    run: "Run",
-    value: ValueFunction,
-    explanation: Explanation,
-    scores: Mapping[str, Score],
-    outputs: Any,
-) -> None:
-    """Estimate interactions of all pairs, if the settings ask for them, and write the page again.
-
-    They take longest, so that everything else is there before.
-    """
+def interactions_of(
+    run: "Run", value: ValueFunction, explanation: Explanation, outputs: Any
+) -> Interactions | None:
+    """Interactions of all pairs of players, if the settings ask for them."""
     if not run.settings["interactions"]:
-        return
+        return None
     asked = run.settings["estimator"]
     found = shapley_interactions(
         value,
@@ -257,15 +193,14 @@ def add_interactions(
         batch_size=asked["batch_size"],
         progress=run.progress,
     )
-    named = replace(found, shapley=found.shapley.with_labels(explanation.instances))
-    write_page(run, explanation, scores, named)
+    return replace(found, shapley=found.shapley.with_labels(explanation.instances))
 
 
 def write_page(
     run: "Run",
     explanation: Explanation,
     scores: Mapping[str, Score],
-    interactions: Interactions | None = None,
+    interactions: Interactions | None,
 ) -> None:
     """Write `report.html`, or remove that of an earlier explanation.
 

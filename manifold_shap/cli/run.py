@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from manifold_shap._checks import check_seed
 from manifold_shap._messages import check_flag
 from manifold_shap._stored import sample_of
-from manifold_shap.cli import component, registry
+from manifold_shap.cli import component
 from manifold_shap.cli.directory import CONFIG, Directory, damaged, differences, read_config
 from manifold_shap.cli.registry import Settings, Source
 from manifold_shap.data.base import TensorDataModule
@@ -109,7 +109,7 @@ class Run:
             ValueError: a setting that the user gave disagrees with the record.
         """
         name, place = settings["name"], self.home / settings["name"]
-        if not registry.is_trained(settings):
+        if not Source(dict(settings)).is_trained:
             config = read_config(place, *_OF_VALUE)
             return Source(_agreed(settings, config, given, place))
         path = place / f"{name}.ckpt" if checkpoint is None else Path(checkpoint)
@@ -294,8 +294,8 @@ def _agreed(
     recorded = config["value_function"]
     if unknown := set(recorded) - set(settings):
         raise damaged(place, f"unknown settings {sorted(unknown)}")
-    if registry.is_trained(settings):
-        fixed = set(settings) - Source(dict(settings)).free
+    if (source := Source(dict(settings))).is_trained:
+        fixed = set(settings) - source.free
         there, here = ({key: some.get(key) for key in fixed} for some in (recorded, settings))
         _check_given({"value_function": there}, {"value_function": here}, given, place)
     # What a file says is never imported.

@@ -175,7 +175,7 @@ def _digest(path: Path | None) -> str | None:
 
 def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -> dict[str, Any]:
     """Score a value function and one off the manifold on the same test pairs, and draw both."""
-    data, x = run.data, sample_of(run.data.x_test)
+    x = sample_of(run.data.x_test)
     mask = _pairs(value, x)
     with warnings.catch_warnings():
         # Warnings about the model's outputs were given when `value` was made.
@@ -186,7 +186,7 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
     score_off = mean_squared_error(off, x, mask, progress=run.progress)
     # Of `marginal` the two differ in their draws alone.
     curves = {value.name: score, "off manifold": score_off}
-    figure = plots.mse_curve(curves, len(data.players))
+    figure = plots.mse_curve(curves)
     report.save_figures({CURVE: figure}, place / PLOTS)
     return {
         **report.figures_of(score),

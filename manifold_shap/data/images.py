@@ -60,8 +60,7 @@ class Pictures(TensorDataModule):
         return Players.pixels(event) if self.patch is None else Players.patches(event, self.patch)
 
     def figures(self, explanations: Mapping[str, Explanation], main: str) -> dict[str, Any]:
-        titled = {"\n".join([t, *plots.kinds(each)]): each for t, each in explanations.items()}
-        return {"pixel_maps.png": plots.pixel_maps(titled)}
+        return {"pixel_maps.png": plots.pixel_maps(explanations)}
 
     @property
     def groupings(self) -> Mapping[str, Grouping]:

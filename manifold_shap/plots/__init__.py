@@ -29,34 +29,29 @@ from manifold_shap.plots.accessor import Plots
 from manifold_shap.plots.bar import bar
 from manifold_shap.plots.beeswarm import beeswarm
 from manifold_shap.plots.compositions import compositions, cumulative, parallel_coordinates
-from manifold_shap.plots.curve import distance_curve, mse_curve
+from manifold_shap.plots.curve import mse_curve
 from manifold_shap.plots.heatmap import heatmap
 from manifold_shap.plots.ilr import ilr_plane, ilr_space
 from manifold_shap.plots.interactions import interaction_map
 from manifold_shap.plots.pixels import pixel_maps
 from manifold_shap.plots.scatter import scatter
-from manifold_shap.plots.selection import kinds
 from manifold_shap.plots.series import series
 from manifold_shap.plots.text import ColouredText, text
 from manifold_shap.plots.tree import bifurcation_tree
-from manifold_shap.plots.truth import against_truth
 from manifold_shap.plots.waterfall import waterfall
 
 __all__ = [
     "ColouredText",
     "Plots",
-    "against_truth",
     "bar",
     "beeswarm",
     "bifurcation_tree",
     "compositions",
     "cumulative",
-    "distance_curve",
     "heatmap",
     "ilr_plane",
     "ilr_space",
     "interaction_map",
-    "kinds",
     "mse_curve",
     "parallel_coordinates",
     "pixel_maps",

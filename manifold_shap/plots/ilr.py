@@ -32,8 +32,6 @@ from manifold_shap.plots.titles import headline
 _PLANE = 5.0
 # Degrees: elevation and azimuth.
 _VIEW = (22.0, -55.0)
-# So many times the size of the box is certainly beyond it.
-_BEYOND_BOX = 10.0
 _RAY: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (5, 3)), "zorder": 2}
 # Shares of the length of an arrow where its number may stand, the best first.
 _ALONG = np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8])
@@ -297,10 +295,13 @@ def ilr_space(
     axes.set_box_aspect(box[1] - box[0], zoom=0.82)
     canvas.settle(axes)
     if view.is_whole:
+        origin, ends = np.zeros(3), ray_ends(view, box)
+        # Each edge of the cone in which two classes tie at the top points away from another one.
+        walls = [np.stack((origin, *pair)) for pair in itertools.combinations(ends, 2)]
         look: dict[str, Any] = {"facecolor": style.NEUTRAL, "alpha": 0.12, "edgecolor": "none"}
-        axes.add_collection3d(Poly3DCollection(walls(view, box), zorder=1, **look))
-        for ray in rays(view, box):
-            axes.plot(*ray.T, color=style.NEUTRAL, **_RAY)
+        axes.add_collection3d(Poly3DCollection(walls, zorder=1, **look))
+        for end in ends:
+            axes.plot(*np.stack((origin, end)).T, color=style.NEUTRAL, **_RAY)
     _draw_arrows(axes, panel.bbox, view, np.zeros((0, 2, 3)))
     return axes
 
@@ -330,37 +331,12 @@ def _frame(axes: Axes3D, view: View) -> Float[np.ndarray, "2 3"]:
     return box
 
 
-def walls(view: View, box: Float[np.ndarray, "2 axes"]) -> list[Float[np.ndarray, "_ axes"]]:
-    """Where two classes tie above all others, for each pair of them, as far as the box reaches.
-
-    Polygons in three dimensions and lines in two. Each edge of the cone in which two classes tie
-    at the top points away from one of the others.
-    """
-    away = -_BEYOND_BOX * np.abs(box).max() * view.directions
-    pairs = itertools.combinations(range(len(away)), 2)
-    return [clipped(np.insert(np.delete(away, pair, 0), 0, 0.0, axis=0), box) for pair in pairs]
-
-
-def rays(view: View, box: Float[np.ndarray, "2 axes"]) -> list[Float[np.ndarray, "_ axes"]]:
-    """Lines on which all classes but one tie, as far as they lie within the box."""
-    ends = -_BEYOND_BOX * np.abs(box).max() * view.directions
-    return [clipped(np.stack((np.zeros_like(end), end)), box) for end in ends]
-
-
-def clipped(
-    polygon: Float[np.ndarray, "points axes"], box: Float[np.ndarray, "2 axes"]
-) -> Float[np.ndarray, "clipped axes"]:
-    """What of a convex polygon, or of a line, is within the box (Sutherland & Hodgman 1974)."""
-    for axis, side in itertools.product(range(polygon.shape[1]), (0, 1)):
-        inside = (1 - 2 * side) * (polygon[:, axis] - box[side, axis])
-        kept = []
-        for here, there, a, b in zip(
-            polygon, np.roll(polygon, -1, 0), inside, np.roll(inside, -1), strict=True
-        ):
-            kept += [here] if a >= 0 else []
-            kept += [here + a / (a - b) * (there - here)] if a * b < 0 else []
-        polygon = np.stack(kept)
-    return polygon
+def ray_ends(view: View, box: Float[np.ndarray, "2 axes"]) -> Float[np.ndarray, "classes axes"]:
+    """Where the rays on which all classes but one tie leave the box, which holds the origin."""
+    away = -view.directions
+    with np.errstate(divide="ignore"):
+        reach = np.abs(np.where(away > 0, box[1], box[0]) / away)
+    return away * reach.min(1, keepdims=True)
 
 
 class _Arrow(FancyArrowPatch):

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 from torch import Tensor
 
 from manifold_shap._checks import to_tensor
@@ -23,12 +24,11 @@ from manifold_shap.plots.canvas import Panels
 # Inches: above a line of images, and below all of them.
 _TITLE, _FOOT = 0.25, 0.75
 _NARROWEST = 2.4
-_PAGE = 10.0
-_MOST_LINES = 8
+# Images that are shown where none are named.
+_ROWS = 8
 _CHANNELS = (1, 3, 4)
 # Of red, green and blue in brightness (ITU-R BT.601).
 _BRIGHTNESS = np.array([0.299, 0.587, 0.114])
-_BLACK_TO_WHITE: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
 # Pixels, of the longer side.
 _LARGEST_OUTLINED = 64
 
@@ -61,10 +61,8 @@ def pixel_maps(
         [[0.0, 1.0], [1.0, 0.5]]
 
     Args:
-        explanations: of the same images, by the names to write above the columns, in several lines
-            if they have them.
-        rows: positions of the images to show; by default the first that fit on a page, 32 small
-            ones. Lines that exceed the height of a page continue in further columns.
+        explanations: of the same images, by the names to write above the columns.
+        rows: positions of the images to show; by default the first 8.
         output: name or position of the output to explain, or several of them, a column for each;
             by default the predicted one of each image.
         top: how many outputs to explain where `output` names none, a column for each: the most
@@ -92,44 +90,42 @@ def pixel_maps(
     first, *_ = by_name.values()
     _check_images(first)
     of_row = selection.several_outputs_of_rows(first, output, top)
-    columns = 1 + len(by_name) * of_row.shape[1]
-    size = _size(first.x.shape[-2:])
-    per_block = min(_MOST_LINES, max(1, int(_PAGE / (_TITLE + size[1]))))
-    if rows is None:
-        rows = range(min(len(first.phi), per_block * (4 if of_row.shape[1] == 1 else 1)))
+    rows = range(min(len(first.phi), _ROWS)) if rows is None else rows
     chosen = [selection.row_index(first, int(row), "rows") for row in rows]
     shown = images_of(first.x, images, chosen)
     of_row = of_row[chosen]
     maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
     colours, ends = canvas.signed_scale(maps, 0.995)
+    is_spread = len(first.players) < math.prod(first.x.shape[-2:])
+    per = " per pixel" if is_spread else ""
     label = [
-        selection.shapley_axis(first, " per pixel" if _have_several_pixels(first) else ""),
-        *_small_print(by_name, len(set(chosen)), of_row.shape[1]),
+        selection.shapley_axis(first, per, selection.kinds(first)),
+        *_small_print(by_name, len(set(chosen))),
     ]
-    cells = _cells(ax, len(chosen), columns, per_block, size, len(label) - 1)
-    for first_line in cells[:: _per_block(len(cells), per_block)]:
-        _write_names(first_line, list(by_name), of_row.shape[1])
+    cells = _cells(ax, maps.shape[:2], first.x.shape[-2:], len(label) - 1)
+    _write_names(cells[0], list(by_name), of_row.shape[1])
     owners = selection.owners(first)
-    look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm}
     for line, row in enumerate(chosen):
         picture, *panels = cells[line]
         _write_titles(cells[line], first, row, of_row[line].tolist())
-        shown[line].draw(picture)
+        picture.imshow(shown[line], cmap="gray", vmin=0, vmax=1)
         edges = borders(owners[row].numpy())
         if not len(edges) and not overlay:
             edges = outline(first.x[row].numpy())
         for axes, values in zip(panels, maps[line], strict=True):
-            axes.imshow(values, **look)
+            axes.imshow(values, cmap=colours.cmap, norm=colours.norm)
             if overlay:
-                shown[line].draw_pale(axes, overlay)
+                # In pale grey: its colours would be taken for those of the map.
+                grey = shown[line] if shown[line].ndim == 2 else shown[line][..., :3] @ _BRIGHTNESS
+                axes.imshow(grey, cmap="gray", vmin=-0.5, vmax=1, alpha=overlay)
             axes.add_collection(
                 LineCollection(list(edges), colors=style.SOFT, linewidths=0.5, alpha=0.7)
             )
-    panels = Panels(itertools.chain(*cells))
     settings: dict[str, Any] = {"location": "bottom", "aspect": 35, "shrink": 0.8, "extend": ends}
-    bar = canvas.colour_bar(panels, colours, "\n".join(label), **settings)
+    drawn = Panels(cells.flat)
+    bar = canvas.colour_bar(drawn, colours, "\n".join(label), **settings)
     bar.locator = MaxNLocator(2, symmetric=True)
-    return panels
+    return drawn
 
 
 def _check_images(explanation: Explanation) -> None:
@@ -157,64 +153,40 @@ def maps_of(
     return values.reshape(*phi.shape[:2], -1, *owners.shape[-2:]).sum(2)
 
 
-def _have_several_pixels(explanation: Explanation) -> bool:
-    return len(explanation.players) < math.prod(explanation.x.shape[-2:])
-
-
-def _small_print(by_name: Mapping[str, Explanation], shown: int, outputs: int) -> list[str]:
+def _small_print(by_name: Mapping[str, Explanation], shown: int) -> list[str]:
     rows = len(next(iter(by_name.values())).phi)
     lines = [] if shown == rows else [f"{shown} of {style.count(rows, 'row')}"]
-    lines += ["over each map: the output and its prediction"] if outputs > 1 else []
     lines += [*titles.cautions(by_name), *titles.notes(by_name)]
     return [part for line in lines for part in wrap(line, 50)]
 
 
-def _per_block(lines: int, most: int) -> int:
-    """How many lines are below each other, so that blocks beside each other are even."""
-    return -(-lines // -(-lines // most))
-
-
-def _size(shape: Sequence[int]) -> tuple[float, float]:
-    """Width and height of an image in inches, of its height and width in pixels."""
-    width = float(np.clip(0.17 * np.sqrt(max(shape)), 0.95, 1.8))
-    return width, width * min(1, shape[0] / shape[1])
-
-
-def _cells(
-    ax: Axes | None, lines: int, columns: int, most: int, size: tuple[float, float], below: int
-) -> list[list[Axes]]:
-    """So many lines of axes, of which at most so many are below each other."""
-    per_block = _per_block(lines, most)
-    blocks = -(-lines // per_block)
-    width = max(blocks * columns * (size[0] + 0.1), _NARROWEST)
-    height = per_block * (size[1] + _TITLE) + _FOOT + 0.13 * below
-    figure = canvas.container(ax, height, width)
+def _cells(ax: Axes | None, maps: Sequence[int], shape: Sequence[int], below: int) -> NDArray[Any]:
+    """A line of axes for each image, with a column for it and for each of its maps."""
+    lines, columns = maps[0], 1 + maps[1]
+    across = float(np.clip(0.17 * np.sqrt(max(shape)), 0.95, 1.8))
+    width = max(columns * (across + 0.1), _NARROWEST)
+    high = across * min(1, shape[0] / shape[1])
+    figure = canvas.container(ax, lines * (high + _TITLE) + _FOOT + 0.13 * below, width)
     if isinstance(figure, Figure):
         figure.set_layout_engine("compressed")
-    # Blocks stand beside each other, with some space between.
-    widths = [*[1.0] * columns, 0.15] * blocks
-    shape: Any = {"squeeze": False, "subplot_kw": {"axes_class": canvas.Plain}}
-    grid = figure.subplots(per_block, len(widths), width_ratios=widths, **shape)
-    cells = [line for block in np.split(grid, blocks, axis=1) for line in block[:, :-1].tolist()]
-    kept = list(itertools.chain(*cells[:lines]))
-    for axes in grid.flat:
+    kind: Any = {"axes_class": canvas.Plain}
+    cells = figure.subplots(lines, columns, squeeze=False, subplot_kw=kind)
+    for axes in cells.flat:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(visible=True, color=style.NEUTRAL, linewidth=0.5)
-        if axes not in kept:
-            axes.remove()
-    return cells[:lines]
+    return cells
 
 
-def _write_names(cells: list[Axes], names: list[str], outputs: int) -> None:
+def _write_names(cells: Sequence[Axes], names: list[str], outputs: int) -> None:
     """Above the image, and above the columns of each explanation."""
     for axes, name in zip([cells[0], *cells[1::outputs]], ["image", *names], strict=True):
-        said = [style.plain(style.shorten(part, 16 * outputs)) for part in name.split("\n")]
+        said = style.plain(style.shorten(name, 16 * outputs))
         place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        axes.annotate("\n".join(said), (0, 1), (0, 15), fontsize=style.TEXT, **place)
+        axes.annotate(said, (0, 1), (0, 15), fontsize=style.TEXT, **place)
 
 
 def _write_titles(
-    cells: list[Axes], explanation: Explanation, row: int, outputs: list[int]
+    cells: Sequence[Axes], explanation: Explanation, row: int, outputs: list[int]
 ) -> None:
     """Over one map for each explanation the prediction, or over each of several its output."""
     said = [selection.amount(explanation, value) for value in explanation.prediction[row].tolist()]
@@ -229,106 +201,54 @@ def _write_titles(
         axes.set_title(style.plain(f"{name}: {said[k]}"), **look)
 
 
-class Image(NamedTuple):
-    """An image as matplotlib draws it.
-
-    Attributes:
-        pixels: grey values, or red, green, blue and perhaps opacity from 0 to 1 on the last axis.
-        look: what grey values mean.
-    """
-
-    pixels: Float[np.ndarray, "height width *colours"]
-    look: dict[str, Any]
-
-    def draw(self, axes: Axes) -> None:
-        axes.imshow(self.pixels, **self.look)
-
-    def draw_pale(self, axes: Axes, opacity: float) -> None:
-        """In pale grey over what stands there: its colours would be taken for those of a map."""
-        bright, look = self.pixels, self.look
-        if bright.ndim == 3:
-            bright, look = bright[..., :3] @ _BRIGHTNESS, _BLACK_TO_WHITE
-        span = (look["vmax"] - look["vmin"]) / 2
-        # Beyond the data, towards black.
-        end = "vmin" if look["cmap"] == "gray" else "vmax"
-        pale = {**look, end: look[end] + (span if end == "vmax" else -span)}
-        axes.imshow(bright, **pale, alpha=opacity)
-
-
-def images_of(x: Tensor, images: Any, rows: list[int]) -> list[Image]:
-    """Of some rows of `x`, or in their place of `images`; see `pixel_maps`."""
-    if images is None:
-        _check_channels(x, "rows", "; give `images` to show instead of them")
-        return [_stretched(_channels(x[row])) for row in rows]
-    bytes_ = isinstance(images, Tensor | np.ndarray) and images.dtype in (torch.uint8, np.uint8)
-    given = to_tensor(images, "images") / (255 if bytes_ else 1)
-    _check_channels(given, "`images`", "")
-    if len(given) != len(x) or given.shape[-2:] != x.shape[-2:]:
+def images_of(
+    x: Tensor, images: Any, rows: list[int]
+) -> list[Float[np.ndarray, "height width *colours"]]:
+    """Of some rows of `x`, or in their place of `images`, from 0 to 1; see `pixel_maps`."""
+    given = x if images is None else to_tensor(images, "images")
+    channels = given.shape[1] if given.ndim == 4 else 1
+    alike = len(given) == len(x) and given.shape[-2:] == x.shape[-2:]
+    if not alike or given.ndim not in (3, 4) or channels not in _CHANNELS:
         raise ValueError(
-            f"Expected `images` for {len(x)} rows, of {x.shape[-2]} x {x.shape[-1]} pixels as "
-            f"these, but got shape {tuple(given.shape)}."
+            f"Expected `images` of 1, 3 or 4 channels, for {len(x)} rows of {x.shape[-2]} x "
+            f"{x.shape[-1]} pixels, but got shape {tuple(given.shape)}; by default they are the "
+            "rows themselves."
         )
-    if not (given >= 0).all() or not (given <= 1).all():
+    if getattr(images, "dtype", None) in (torch.uint8, np.uint8):
+        given = given / 255
+    if images is not None and not ((given >= 0) & (given <= 1)).all():
         raise ValueError(
             f"Expected `images` of numbers from 0 to 1, or of bytes, but got {given.min():.3g} to "
             f"{given.max():.3g}; undo their standardisation by `x * std + mean`."
         )
-    return [_as_is(_channels(given[row])) for row in rows]
+    found = []
+    for row in rows:
+        image = given[row].reshape(-1, *given.shape[-2:])
+        image = _stretched(image) if images is None else image
+        found.append((image[0] if len(image) == 1 else image.permute(1, 2, 0)).numpy())
+    return found
 
 
-def _check_channels(images: Tensor, what: str, fix: str) -> None:
-    channels = images.shape[1] if images.ndim == 4 else 1
-    if images.ndim not in (3, 4) or channels not in _CHANNELS:
-        raise ValueError(
-            f"Expected {what} of 1, 3 or 4 channels, [rows, channels, height, width], but got "
-            f"shape {tuple(images.shape)}{fix}."
-        )
-
-
-def _channels(image: Tensor) -> Float[np.ndarray, "channels height width"]:
-    return image.reshape(-1, *image.shape[-2:]).numpy()
-
-
-def _as_is(image: Float[np.ndarray, "channels height width"]) -> Image:
-    if len(image) == 1:
-        return Image(image[0], _BLACK_TO_WHITE)
-    return Image(image.transpose(1, 2, 0), {})
-
-
-def _stretched(image: Float[np.ndarray, "channels height width"]) -> Image:
-    if len(image) == 1:
-        # Ink on paper, as in print, whatever the data's own scale.
-        low, high = float(image.min()), float(image.max())
-        return Image(image[0], {"cmap": "gray_r", "vmin": low, "vmax": max(high, low + 1e-6)})
+def _stretched(
+    image: Float[Tensor, "channels height width"],
+) -> Float[Tensor, "channels height width"]:
+    """A row as ink on paper, or in colours, which are stretched where they are out of range."""
     colours = image[:3]
-    low, high = min(colours.min(), 0), max(colours.max(), 1)
-    if (low, high) != (0, 1):
-        low, high = colours.min(), colours.max()
-    opacity = image[3:].clip(0, 1)
-    return _as_is(np.concatenate(((colours - low) / max(high - low, 1e-12), opacity)))
+    low, high = colours.min(), colours.max()
+    stretched = (colours - low) / (high - low).clamp(min=1e-12)
+    if len(image) == 1:
+        return 1 - stretched
+    is_colour = bool(low >= 0 and high <= 1)
+    return torch.cat((colours if is_colour else stretched, image[3:].clamp(0, 1)))
 
 
 def borders(owners: Int64[np.ndarray, "*channels height width"]) -> np.ndarray:
-    """Edges between pixels of different players, of which one has several pixels at least."""
+    """Edges between pixels of different players; none where every pixel is one of its own."""
     layers = owners.reshape(-1, *owners.shape[-2:])
-    several = owns_several(layers)
-    upright = layers[..., 1:] != layers[..., :-1]
-    level = layers[:, 1:] != layers[:, :-1]
-    return _edges(
-        (upright & (several[..., 1:] | several[..., :-1])).any(0),
-        (level & (several[:, 1:] | several[:, :-1])).any(0),
-    )
-
-
-def owns_several(
-    owners: Int64[np.ndarray, "channels height width"],
-) -> Bool[np.ndarray, "channels height width"]:
-    """Of each element, whether its player has others at other places, be it in any channel."""
-    size = owners[0].size
-    place = np.broadcast_to(np.arange(size).reshape(owners.shape[1:]), owners.shape)
-    taken = np.unique((owners * size + place)[owners >= 0])
-    # Nobody, -1, has none.
-    return np.append(np.bincount(taken // size) > 1, False)[owners]
+    upright, level = np.diff(layers, axis=2) != 0, np.diff(layers, axis=1) != 0
+    if upright.all() and level.all():
+        return np.empty((0, 2, 2))
+    return _edges(upright.any(0), level.any(0))
 
 
 def outline(image: Float[np.ndarray, "*channels height width"]) -> np.ndarray:

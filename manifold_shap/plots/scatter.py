@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from pandas.api import types
@@ -98,31 +99,19 @@ def _feature(explanation: Explanation, argument: str, given: str | int) -> _Feat
     names = explanation.players.names
     if isinstance(given, (int, np.integer)) and 0 <= given < len(names):
         given = names[given]
-    players = selection.every(explanation)
-    if given in names:
-        player = names.index(str(given))
-        (own,) = selection.features(explanation, players[[player]])
-        if own.shape[1] == 1:
-            return _Feature(names[player], player, own.iloc[:, 0])
-        instead = f"name one of its columns: {listed(own.columns, 10)}"
-        if not own.shape[1] or not isinstance(own.columns[0], str):
-            instead = "which have no names; give the table as a data frame"
+    known = {}
+    columns = selection.features(explanation, torch.arange(len(names)))
+    for player, own in enumerate(columns):
+        for column in own:
+            name = names[player] if own.shape[1] == 1 else column
+            if isinstance(name, str):
+                known[name] = _Feature(name, player, own[column])
+    if given not in known:
         raise ValueError(
-            f"Expected `{argument}` to be one column but {given!r} has several; {instead}."
+            f"Expected `{argument}` to be one of the columns {listed(known)} but got {given!r}"
+            f"{closest(given, list(known)) or '.'}"
         )
-    columns = {
-        name: _Feature(name, player, own[name])
-        for player, own in enumerate(selection.features(explanation, players))
-        for name in own
-        if isinstance(name, str)
-    }
-    if given in columns:
-        return columns[str(given)]
-    known = list(dict.fromkeys((*names, *columns)))
-    raise ValueError(
-        f"Expected `{argument}` to be one of {listed(known)} but got {given!r}"
-        f"{closest(given, known) or '.'}"
-    )
+    return known[given]
 
 
 def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:

@@ -209,11 +209,6 @@ def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[
     )  # fmt: skip
 
 
-def every(explanation: Explanation) -> Int64[Tensor, " players"]:
-    """All players, by position."""
-    return torch.arange(len(explanation.players))
-
-
 def kinds(explanation: Explanation) -> list[str]:
     """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
 
@@ -222,7 +217,7 @@ def kinds(explanation: Explanation) -> list[str]:
     >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
     >>> value = lambda x, mask: (x[:, None] * mask).sum(-1, True)
     >>> explanation = ms.permutation_shapley(value, x, ordering=[["x0"], ["x1"]])
-    >>> ms.plots.kinds(explanation)
+    >>> kinds(explanation)
     ['asymmetric']
     """
     known = {"ordering": "asymmetric", "causal_ordering": "causal"}

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.dates import date2num
@@ -16,7 +16,6 @@ from manifold_shap._checks import check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import canvas, selection, style
 from manifold_shap.plots.canvas import Panels
-from manifold_shap.plots.pixels import owns_several
 from manifold_shap.plots.titles import headline
 
 # Inches.
@@ -88,18 +87,17 @@ def series(
     shown = _largest(values, check_whole("most", most))
     figure, panels = _panels(ax, len(shown), list(by_name))
     colours, ends = canvas.signed_scale(np.concatenate(phi), 0.995)
-    several = owns_several(owners[:, None])[:, 0]
     curves = first.x[row].reshape(len(owners), -1).numpy()
     for place, axes in enumerate(panels):
         channel, column = shown[place // len(by_name)], place % len(by_name)
         _draw(axes, at[: owners.shape[1]], curves[channel], values[channel, column], colours)
-        _mark_segments(axes, at, owners[channel], several[channel])
+        _mark_segments(axes, at, owners[channel])
     for axes, channel in zip(panels[:: len(by_name)], shown, strict=True):
         said = style.plain(style.shorten(names[channel], _NAME))
         axes.set_ylabel(said, rotation=0, ha="right", va="center", fontsize=style.TEXT)
     _write_bases(panels, by_name, row, k)
     _write_times(panels[-len(by_name) :], times)
-    per = " of a segment" if several.any() else ""
+    per = " of a segment" if (owners[:, 1:] == owners[:, :-1]).any() else ""
     label = selection.shapley_axis(first, per, selection.kinds(first))
     look: dict[str, Any] = {"location": "bottom", "aspect": 40, "shrink": 0.6}
     canvas.colour_bar(panels, colours, label, extend=ends, **look)
@@ -202,14 +200,11 @@ def _ends(at: Float[np.ndarray, " time"]) -> Float[np.ndarray, " more"]:
 
 
 def _mark_segments(
-    axes: Axes,
-    at: Float[np.ndarray, " all"],
-    owners: Int64[np.ndarray, " time"],
-    several: Bool[np.ndarray, " time"],
+    axes: Axes, at: Float[np.ndarray, " all"], owners: Int64[np.ndarray, " time"]
 ) -> None:
-    """Lines between players of which one at least has several time points."""
-    parted = (owners[1:] != owners[:-1]) & (several[1:] | several[:-1])
-    for border in _ends(at[: len(owners)])[1:-1][parted]:
+    """Lines between players, unless every time point is one of its own."""
+    parted = np.diff(owners) != 0
+    for border in [] if parted.all() else _ends(at[: len(owners)])[1:-1][parted]:
         axes.axvline(border, color=style.SOFT, linewidth=0.6, alpha=0.7, zorder=1)
 
 

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import isfinite
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.io.files import write_whole
 from manifold_shap.plots import selection, style, titles
 from manifold_shap.plots.text_layout import Word, check_tokens, owners_of_tokens, runs, words_of
 
@@ -47,7 +45,7 @@ def text(
         >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
         >>> coloured = ms.plots.text(explanation, [["it", "is", "good"]])
         >>> coloured
-        ColouredText(1 row; show it in a notebook, or save it as a page)
+        ColouredText(1 row; shown by a notebook; its `page` is HTML)
         >>> 'title="+1.00">it<' in coloured.html
         True
 
@@ -115,26 +113,15 @@ class ColouredText:
 
     def __repr__(self) -> str:
         rows = style.count(self._rows, "row")
-        return f"ColouredText({rows}; show it in a notebook, or save it as a page)"
+        return f"ColouredText({rows}; shown by a notebook; its `page` is HTML)"
 
     @property
     def page(self) -> str:
-        """A whole page, which is light or dark as the reader's browser."""
-        return _PAGE.format(self.html)
+        """A whole page, which is light or dark as the reader's browser.
 
-    def save(self, path: str | Path) -> None:
-        """Write a page of HTML.
-
-        Raises:
-            ValueError: `path` does not end in ".html".
-            OSError: no space or no permission; what stood at `path` is left as it was.
+        Path("texts.html").write_text(coloured.page, encoding="utf-8")
         """
-        if Path(path).suffix.lower() not in (".html", ".htm"):
-            raise ValueError(
-                f"Expected `path` to end in '.html' but got {str(path)!r}; a browser prints a page "
-                "as a PDF."
-            )
-        write_whole(path, lambda beside: beside.write_text(self.page, "utf-8", "replace"))
+        return _PAGE.format(self.html)
 
 
 def _line(text: str, look: str) -> str:

@@ -47,14 +47,8 @@ def quality_of(explanation: Explanation) -> dict[str, Any]:
         f"On {style.count(known['rows'], 'held-out row')}" if "rows" in known else "On test rows"
     )
     sentence = f"{where}, the mean squared error of {chosen} is {style.number(error)}"
-    if off is not None and chosen != OFF_MANIFOLD and off > 0:
-        base = "that of the value function off the manifold"
-        # An estimate without bias may be at or below zero, where a share says nothing.
-        sentence += (
-            f", {error / off:.2f} times {base} ({style.number(off)})"
-            if error > 0
-            else f"; {base} is {style.number(off)}"
-        )
+    if off is not None and chosen != OFF_MANIFOLD:
+        sentence += f"; that of the value function off the manifold is {style.number(off)}"
     largest = max(errors.values())
     lines = [
         {
@@ -117,4 +111,4 @@ def _flatten(found: list[tuple[str, str]], name: str, entry: Any) -> None:
                 _flatten(found, f"{name}: {words}" if name else words, own)
     elif entry is not None:
         listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
-        found.append((name, short(listed, _LONGEST) or "none"))
+        found.append((name, style.shorten(listed, _LONGEST) or "none"))

@@ -21,9 +21,8 @@ from manifold_shap.plots.text_layout import check_tokens
 from manifold_shap.report import balances, curves, facts, overall, pictures, rows
 from manifold_shap.report.shown import MOST_ROWS, Shown
 
-# Of a page, and what its style, its script and its words take.
+# Bytes of a page.
 LARGEST = 3_000_000
-_AROUND = 60_000
 _ENDS = (".html", ".htm")
 # Of the colour behind the strongest word, of 255: text upon it can be read.
 _OPACITY = 191
@@ -57,23 +56,9 @@ class Given:
 
     def __post_init__(self) -> None:
         selection.one(self.explanation)
-        shown_as = {"tokens": self.tokens, "images": self.images, "series": self.series}
-        names = [f"`{name}`" for name, given in shown_as.items() if given is not None]
-        if len(names) > 1:
-            raise ValueError(
-                "Expected one of `tokens`, `images` and `series` at most but got "
-                f"{' and '.join(names)}; rows are shown as one of them: write a report for each."
-            )
         rows, players = len(self.explanation.phi), self.explanation.players.names
         if self.tokens is not None:
             check_tokens(self.tokens, rows)
-        if self.series is not None:
-            curves.channels_of(self.explanation, self.series)
-        if self.global_values is not None and self.global_values.players != players:
-            raise ValueError(
-                f"Expected `global_values` of the {len(players)} players of the explanation but "
-                f"got those of {len(self.global_values.players)} other ones."
-            )
         own, pairs = self.explanation, self.interactions
         if pairs is not None and (own.instances, players, own.outputs) != (
             pairs.instances,
@@ -96,21 +81,15 @@ def write(explanation: Explanation, path: str | Path, **given: Any) -> None:
 
 def page(given: Given) -> str:
     """The text of a page, which has fewer rows where many would make it too large."""
-    most, shown = MOST_ROWS, Shown.of(given.explanation)
+    shown, most = Shown.of(given.explanation), min(MOST_ROWS, len(given.explanation.phi))
     # Not in colours of the user's, for which the page has none that suit.
     with styles.context("default"), warnings.catch_warnings():
         # Of characters that matplotlib has no letters for: browsers have fonts of their own.
         warnings.filterwarnings("ignore", "Glyph")
         figures = _figures(given, shown)
-        # What is the same for any number of rows does not shrink.
-        fixed = _AROUND + sum(len(url) for each in figures.values() for url in each.values())
-        while True:
-            text = _page(given, shown, most, figures)
-            count, size = min(most, len(given.explanation.phi)), len(text.encode())
-            if size <= LARGEST or count == 1:
-                return text
-            share = (LARGEST - fixed) / max(size - fixed, 1)
-            most = max(1, min(count - 1, int(0.95 * count * share)))
+        while len((text := _page(given, shown, most, figures)).encode()) > LARGEST and most > 1:
+            most //= 2
+        return text
 
 
 def _figures(given: Given, shown: Shown) -> dict[int | None, dict[str, str]]:
@@ -190,7 +169,7 @@ def _add_series(given: Given, chosen: Sequence[int], found: rows.Rows) -> str:
     drawn, limit = curves.of_rows(given.explanation, chosen, _outputs_of(found), channels)
     for row, line, each in zip(found.data, found.lines, drawn, strict=True):
         line["curve"] = each.pop("small")
-        row["curves"] = {**each, "names": [rows.short(name, _CHANNEL) for name in each["names"]]}
+        row["curves"] = {**each, "names": [style.shorten(name, _CHANNEL) for name in each["names"]]}
     return style.signed([limit])[0].lstrip("+")
 
 

@@ -37,15 +37,7 @@ def are_pictures(explanation: Explanation, images: Any) -> bool:
 def of_rows(explanation: Explanation, rows: Sequence[int], images: Any) -> list[str]:
     """The pictures of rows, by position, as `data:` URLs."""
     drawn = images_of(explanation.x, images, list(rows))
-    found = []
-    for image in drawn:
-        pixels = image.pixels
-        if pixels.ndim == 2:
-            low, high = image.look["vmin"], image.look["vmax"]
-            pixels = (pixels - low) / (high - low)
-            pixels = 1 - pixels if image.look["cmap"] == "gray_r" else pixels
-        found.append(_url(Image.fromarray((255 * pixels).round().clip(0, 255).astype(np.uint8))))
-    return found
+    return [_url(Image.fromarray((255 * each).round().astype(np.uint8))) for each in drawn]
 
 
 def maps(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,22 +23,9 @@ from manifold_shap.tables.features import as_text, row_text
 # are coloured, the values of the others are in the page, too.
 _SHOWN = 12
 # Characters of a name or a value, and of the text in a line of the table.
-LONGEST = 80
+short = partial(style.shorten, most=80)
 _LISTED = 3
 _PAIRS = 6
-
-
-def short(text: str, longest: int = LONGEST) -> str:
-    """Text on one line, cut in its middle: long names tend to differ at their ends.
-
-    >>> short("a  very long name", 9)
-    'a ver…ame'
-    """
-    text = " ".join(text.split())
-    if len(text) <= longest:
-        return text
-    head = 2 * longest // 3 - 1
-    return f"{text[:head].rstrip()}…{text[len(text) - (longest - head - 1) :].lstrip()}"
 
 
 @dataclass(frozen=True)
@@ -167,8 +155,8 @@ def _line(some: Explanation, k: int, row: Mapping[str, Any]) -> dict[str, Any]:
     steps = main["steps"]
     largest = []
     for player, _, _, words, _ in steps[:_LISTED]:
-        value = f" = {short(said[player], 30)}" if said.get(player) else ""
-        name = short(some.players.names[player], 40)
+        value = f" = {style.shorten(said[player], 30)}" if said.get(player) else ""
+        name = style.shorten(some.players.names[player], 40)
         largest.append((name + value, words))
     base, prediction = main["said"]
     output = short(some.outputs[main["output"]])
@@ -195,7 +183,9 @@ def _of_composition(some: Explanation, k: int) -> tuple[str, str, str]:
 
 def _passage(words: Sequence[Sequence[Any]]) -> str:
     """The start of a text."""
-    return short("".join(f"{' ' if before else ''}{text}" for before, text, _ in words), 120)
+    return style.shorten(
+        "".join(f"{' ' if before else ''}{word}" for before, word, _ in words), 120
+    )
 
 
 def pairs_of_row(

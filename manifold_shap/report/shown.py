@@ -44,8 +44,6 @@ class Shown:
             weight = explanation.phi.double().abs().nanmean((0, 1))
         weight[main] = torch.inf
         largest = weight.argsort(descending=True, stable=True)[:_DRAWN].tolist()
-        if len(largest) == len(explanation.outputs):
-            largest = [main, *(k for k in range(len(largest)) if k != main)]
         return cls(explanation, tuple(order[:MOST_ROWS]), tuple(largest))
 
     def rows(self, most: int) -> list[int]:

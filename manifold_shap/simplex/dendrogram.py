@@ -9,40 +9,35 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_known, to_tensor
-from manifold_shap._messages import check_choice
 from manifold_shap.simplex import geometry
 from manifold_shap.simplex.partition import Partition
 
 # As a share of the largest squared prediction: a smaller variance is rounding of single precision.
 _LEAST_VARIANCE = 1e-12
 
-LINKAGES = ("complete", "average", "single", "ward")
-
 
 def cluster_classes(
     log_p: Any,
     labels: Any,
     classes: Sequence[str],
-    linkage: str = "complete",
 ) -> Partition:
     """The partition given by the dendrogram of the classes (Noé et al. 2024, Section 6.2).
 
     The predictions for the rows of each class are modelled by a logistic-normal distribution: a
     normal one in log-ratio space, with a mean of its own and a covariance that all classes share.
-    Classes are merged by the Mahalanobis distance of their means, the closest first; balances are
-    numbered in the order of merging.
+    Classes are merged by the Mahalanobis distance of their means, the closest first, and groups by
+    that of their most distant two classes, which chains the least; balances are numbered in the
+    order of merging.
 
     Args:
         log_p: log-probabilities or logits `[rows, classes]` of rows of every class.
         labels: the class of each row, by its name or by its position in `classes`, `[rows]`.
         classes: names.
-        linkage: distance between groups of classes, one of `LINKAGES`; the default, that of the
-            most distant two classes, chains the least.
 
     Raises:
         TypeError: `log_p` holds no numbers.
-        ValueError: another shape, an unknown `linkage` or class, a class without rows, or too few
-            rows for a covariance.
+        ValueError: another shape, an unknown class, a class without rows, or too few rows for a
+            covariance.
 
     >>> logits = torch.tensor([[5.0, 4.0, 0.0], [4.0, 5.0, 0.0], [0.0, 0.0, 5.0]])
     >>> noise = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
@@ -52,7 +47,6 @@ def cluster_classes(
     # Slower to import than the rest of the package.
     from sklearn.cluster import AgglomerativeClustering
 
-    check_choice("linkage", linkage, LINKAGES)
     log_p = (log_p.detach() if isinstance(log_p, Tensor) else to_tensor(log_p, "log_p")).cpu()
     labels = _positions(labels, classes)
     _check(log_p, labels, classes)
@@ -65,7 +59,7 @@ def cluster_classes(
     least = z.square().sum(1).amax() * _LEAST_VARIANCE
     tiny = torch.finfo(values.dtype).tiny
     whitened = means @ vectors / values.clamp(min=least.clamp(min=tiny)).sqrt()
-    whole = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage=linkage)
+    whole = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="complete")
     return _of_merges(whole.fit(whitened.numpy()).children_, classes)
 
 
@@ -94,14 +88,11 @@ def _check(log_p: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
             f"Expected `log_p` of shape (rows, {len(classes)}) and one label per row but got "
             f"{tuple(log_p.shape)} and {tuple(labels.shape)}."
         )
-    if bool((labels < 0).any() or (labels >= len(classes)).any()):
+    if labels.unique().tolist() != list(range(len(classes))):
         raise ValueError(
-            f"Expected `labels` from 0 to {len(classes) - 1} but got {labels.min()} to "
-            f"{labels.max()}."
+            f"Expected rows of every class, `labels` from 0 to {len(classes) - 1}, but got "
+            f"{labels.unique().tolist()}."
         )
-    absent = [name for k, name in enumerate(classes) if not bool((labels == k).any())]
-    if absent:
-        raise ValueError(f"Expected rows of every class but there are none of {absent}.")
     if len(log_p) <= len(classes):
         raise ValueError(
             f"Expected more rows than the {len(classes)} classes but got {len(log_p)}."

@@ -204,9 +204,11 @@ def fit_classifier(
     Raises:
         TypeError: `recipe` is none of these, or does not suit the task.
     """
+    from sklearn.base import BaseEstimator, is_regressor
+
     directory = Path(directory)
     is_regression = data.task == "regression"
-    if is_regression and not _is_regressor(recipe):
+    if is_regression and not (isinstance(recipe, BaseEstimator) and is_regressor(recipe)):
         raise TypeError(
             f"Expected `classifier` to be a scikit-learn regressor for {data.name}, which is a "
             f"regression, but got {type(recipe).__name__}; choose for example "
@@ -236,12 +238,6 @@ def fit_classifier(
     fit(x_train.flatten(1).numpy(), data.y_train.numpy())
     write_whole(directory / _ESTIMATOR, lambda beside: skops.io.dump(recipe, beside))
     return time.perf_counter() - start
-
-
-def _is_regressor(recipe: Any) -> bool:
-    from sklearn.base import BaseEstimator, is_regressor
-
-    return isinstance(recipe, BaseEstimator) and is_regressor(recipe)
 
 
 def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
@@ -320,10 +316,4 @@ def load_estimator(directory: str | Path) -> Any:
         FileNotFoundError: none is there; the classifier may be a network.
         ValueError: the file is damaged, foreign, or holds types that are not scikit-learn's.
     """
-    path = Path(directory) / _ESTIMATOR
-    if not path.exists():
-        raise FileNotFoundError(
-            f"Expected a scikit-learn classifier at {path} but no file is there; train one, e.g. "
-            "by classifier=random_forest."
-        )
-    return load_model(path)
+    return load_model(Path(directory) / _ESTIMATOR)

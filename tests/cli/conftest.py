@@ -28,7 +28,7 @@ def _few_test_pairs() -> Iterator[None]:
 class Blank:
     """In the place of axes, of a figure of matplotlib and of coloured text."""
 
-    html = page = ""
+    page = ""
 
     def draw(self) -> Self:
         return self

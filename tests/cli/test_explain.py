@@ -211,7 +211,7 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     assert [found["draws"] for found in summary["compared"].values()] == [64, 1, 64, 64]
     said = capsys.readouterr().out.splitlines()
     (line,) = [line.split() for line in said if line.startswith("gaussian ")]
-    assert float(line[1]) == pytest.approx(score.mse, abs=1e-5)
+    assert float(line[1]) == pytest.approx(score.mse, rel=1e-3)
 
 
 @pytest.mark.parametrize("confounding", [None, [True, False, True]])
@@ -323,7 +323,7 @@ def test_many_rows_are_streamed_and_the_first_of_them_shown(
     assert summary["instances_resumed"] == 0
     assert summary["instances_per_second"] == pytest.approx(359 / summary["seconds"])
     assert summary["efficiency_gap"] < 1e-5
-    assert "349 more rows" in capsys.readouterr().out
+    assert "359 rows in" in capsys.readouterr().out
     assert set(summary["compared"]) == {"surrogate", "marginal"}
     explanation = explained(place)
     assert explanation.phi.shape == (359, 64, 10)

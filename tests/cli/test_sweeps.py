@@ -57,14 +57,6 @@ def test_the_objective_is_measured_on_validation_rows(
     assert "mse_validation" not in training.train(config)
 
 
-def test_jobs_of_many_settings_have_names_that_disks_take() -> None:
-    settings = [f"value_function.setting_{k}-{k / 7}" for k in range(20)]
-    names = ["__".join([*settings, f"learning_rate-{rate}"]) for rate in ("0.1", "0.2")]
-    found = {OmegaConf.create({"name": f"${{job_name:'{name}'}}"}).name for name in names}
-    assert len(found) == 2
-    assert all(len(name.encode()) < 200 and name.startswith(settings[0]) for name in found)
-
-
 @pytest.mark.slow
 def test_optuna_finds_the_smallest_validation_error(tmp_path: Path) -> None:
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")

@@ -99,12 +99,11 @@ def test_arrows_and_labels_follow_the_view() -> None:
     assert not np.allclose(there, annotations(axes)["1"].xy)
 
 
-def test_walls_fill_the_box_of_the_whole_space_where_two_classes_tie_above_all_others() -> None:
+def test_walls_lie_in_the_box_of_the_whole_space_where_two_classes_tie_above_all_others() -> None:
     explanation = composed(classes=4)
     axes = ilr_space(explanation).figure.axes[-1]
     (drawn,) = axes.collections
     low, high = np.array((axes.get_xlim(), axes.get_ylim(), axes.get_zlim())).T
-    # Of each wall three corners, which every one has.
     corners = np.asarray(drawn._faces)[:, :3]
     assert not ilr_space(composed(classes=5)).figure.axes[-1].collections
     assert len(corners) == 6

@@ -46,7 +46,7 @@ def test_a_column_of_a_group_has_the_value_of_the_group() -> None:
     axes = scatter(grouped, "age")
     np.testing.assert_allclose(points(axes)[:, 1], grouped.phi[:, 0, 1], rtol=1e-6)
     assert axes.get_ylabel() == "Shapley value of person (probability)"
-    with pytest.raises(ValueError, match=r"one column but 'person' has several.*\['age', 'sex'\]"):
+    with pytest.raises(ValueError, match=r"one of the columns \['age', 'sex'.* but got 'person'"):
         scatter(grouped, "person")
 
 
@@ -109,5 +109,5 @@ def test_many_categories_share_a_place() -> None:
 
 @pytest.mark.parametrize("feature", ["agee", 17, None])
 def test_unknown_features_are_refused(people: ms.Explanation, feature: object) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"`feature` to be one of \['age'|'feature'"):
+    with pytest.raises(ValueError, match=r"`feature` to be one of the columns"):
         scatter(people, feature)

@@ -48,7 +48,7 @@ def figures(
         "three swarms": beeswarm(dict.fromkeys("abc", people)),
         "scatter": scatter(half, "age", color="city"),
         "heatmap": heatmap(half),
-        "curve": mse_curve({"on": score(0.1, [0.0, 1.0]), "off": score(0.2, [0.0, 1.0])}, 2),
+        "curve": mse_curve({"on": score(0.1, [0.0, 1.0]), "off": score(0.2, [0.0, 1.0])}),
     }
     return {name: each.figure for name, each in drawn.items()}
 

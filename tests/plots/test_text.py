@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,16 +92,11 @@ def test_names_and_words_are_no_markup() -> None:
     assert [word for word, *_ in Spans(html).found] == ["<script>", "a & b"] * 2
 
 
-def test_a_saved_page_is_whole_and_has_the_same_text(tmp_path: Path) -> None:
+def test_a_page_is_whole_and_has_the_same_text() -> None:
     coloured = text(two_rows(), [GOOD, ["très", "好"]])
-    coloured.save(tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert coloured._repr_html_() in page
-    assert page.startswith("<!doctype html>")
-    assert 'name="color-scheme" content="light dark"' in page
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-    with pytest.raises(ValueError, match=r"Expected `path` to end in '\.html' but got.*a page"):
-        coloured.save(tmp_path / "page.png")
+    assert coloured._repr_html_() in coloured.page
+    assert coloured.page.startswith("<!doctype html>")
+    assert 'name="color-scheme" content="light dark"' in coloured.page
 
 
 def test_explanations_stand_side_by_side_on_one_scale() -> None:

@@ -254,10 +254,9 @@ def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
     directory = Path(directory)
     model: Any
     if (directory / _ESTIMATOR).exists():
-        model = load_estimator(directory)
+        model, returns = load_estimator(directory), None
     else:
-        model = load_task(directory / "model.ckpt", ClassifierTask)[0].network
-    returns = "values" if data.task == "regression" else None
+        model, returns = load_task(directory / "model.ckpt", ClassifierTask)[0].network, "logits"
     codebook = codebook_of(data.schema)
     seen = None if codebook is None else EncodedRows(codebook)
     return as_model(model, data.x_test[:64], data.outputs, returns, codebook=seen)

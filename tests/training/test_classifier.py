@@ -1,5 +1,6 @@
 """The classifiers of the command line: trained, written, read back, and refused when foreign."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ def test_a_network_learns_digits(tmp_path: Path) -> None:
     data = Digits(name="digits")
     data.setup()
     seconds = fit_classifier(MLPClassifier(hidden=[64], max_epochs=4), data, tmp_path, CPU)
-    model = load_classifier(tmp_path, data)
-    assert seconds > 0
+    with warnings.catch_warnings(action="error"):
+        model = load_classifier(tmp_path, data)
+    assert (model.returns, seconds > 0) == ("logits", True)
     ((name, share),) = quality(model, data).items()
     assert name == "accuracy"
     assert share > 0.9

@@ -70,7 +70,7 @@ RESERVED = {
     "xarray": ("io", "explanation"),
     "zarr": ("io", "streaming"),
     "fsspec": ("io",),
-    "onnx": ("exports.files",),
+    "onnxscript": ("exports.files",),
 }
 
 # What `import manifold_shap` leaves for those who need it.
@@ -124,7 +124,7 @@ DEFERRED = {
     ("explanation", "tables.features"): FRAMES,
     ("oracles.shapley", "tables.features"): FRAMES,
     ("quality", "pandas"): FRAMES,
-    ("exports.files", "onnx"): "an optional dependency",
+    ("exports.files", "onnxscript"): "an optional dependency",
     ("folder", "safetensors"): "only saving needs it",
     ("folder", "safetensors.torch"): "only saving needs it",
     ("interactions", "interop.shapiq_values"): "`to_shapiq` is a convenience for it",

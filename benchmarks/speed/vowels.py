@@ -18,7 +18,7 @@ import manifold_shap as ms
 from benchmarks.report import Found, Table, records
 from benchmarks.timing import timed
 from manifold_shap.data import SeriesFile
-from manifold_shap.training.classifier import ConvClassifier, fit_classifier, load_classifier
+from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, load_classifier
 
 TITLE = "Japanese vowels"
 QUICK = {"model_epochs": 2, "epochs": 1, "scored": 20, "explained": 2}
@@ -42,7 +42,7 @@ def run(
         warnings.simplefilter("ignore")  # One test series is longer, and cut off.
         data.setup()
     with TemporaryDirectory() as place:
-        recipe = ConvClassifier(max_epochs=model_epochs)
+        recipe = NetworkRecipe("conv", max_epochs=model_epochs)
         fit_classifier(recipe, data, place, {"accelerator": "cpu"})
         model = load_classifier(Path(place), data)
     right = model(data.x_test).argmax(1) == data.y_test

@@ -105,14 +105,14 @@ class AmortizedExplainer(Exportable):
         self.network.to(self.value.device)
         surrogate = surrogate_of(self.value)
         change = (prediction - self.game.base(rows)).float()
-        # Players are last in memory, as the network computes them.
-        phi = change.new_empty(*change.shape, len(self.value.players)).mT
         # Within one context weights are cast to half precision once.
         with self.value.products():
-            parts = (each.split(batch_size) for each in (rows, change, phi))
-            for some, own, out in zip(*parts, strict=True):
-                self.network(surrogate, encoded(some, self.value.schema).to(own.device), own, out)
-        return phi
+            parts = zip(rows.split(batch_size), change.split(batch_size), strict=True)
+            found = [
+                self.network(surrogate, encoded(some, self.value.schema).to(own.device), own)
+                for some, own in parts
+            ]
+        return torch.cat(found)
 
     def measure(self, reference: Explanation) -> float:
         """Relative error against an explanation of the same value function, which is also stored.
@@ -124,7 +124,11 @@ class AmortizedExplainer(Exportable):
         """
         # Behind the players of the game there may be constant columns, of no contribution.
         players, game = self.value.players, self.game
-        self._check_same_game(reference)
+        if reference.players.names[: len(players)] != players.names:
+            raise ValueError(
+                f"Expected an explanation of the players {shown(players.names)} but got one of "
+                f"{shown(reference.players.names)}; explain the surrogate itself, without groups."
+            )
         x, phi = reference.x[:, : players.event[0]], reference.phi[:, : len(players)]
         if reference.outputs != game.outputs:
             phi = phi[..., [reference.outputs.index(name) for name in game.outputs]]
@@ -134,19 +138,6 @@ class AmortizedExplainer(Exportable):
         relative = (squared / phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
         self.relative_error = relative.mean().item()
         return self.relative_error
-
-    def _check_same_game(self, reference: Explanation) -> None:
-        own, outputs = self.value.players.names, self.game.outputs
-        if reference.players.names[: len(own)] != own:
-            raise ValueError(
-                f"Expected an explanation of the players {shown(own)} but got one of "
-                f"{shown(reference.players.names)}; explain the surrogate itself, without groups."
-            )
-        if missing := [name for name in outputs if name not in reference.outputs]:
-            raise ValueError(
-                f"Expected an explanation of the outputs {shown(outputs)} but got one without "
-                f"{shown(missing)}; explain all that the network was trained for."
-            )
 
     def save(self, path: str | Path) -> None:
         """Write the explainer, not the surrogate, to one file; `load_amortized` reads it.

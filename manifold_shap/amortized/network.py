@@ -184,17 +184,10 @@ class AmortizedNetwork(nn.Module, ABC):
         surrogate: SurrogateNetwork,
         x: Float[Tensor, "batch *event"],
         change: Float[Tensor, "batch outputs"],
-        out: Float[Tensor, "batch players outputs"] | None = None,
     ) -> Float[Tensor, "batch players outputs"]:
-        """Shapley values of rows; 0 for players that a row lacks.
-
-        Args:
-            surrogate, x, change: see `raw`.
-            out: where they are written; by default a new tensor.
-        """
-        phi = self.raw(surrogate, x, change)
+        """Shapley values of rows; 0 for players that a row lacks. Arguments as for `raw`."""
         # In place: on these sizes memory traffic, not arithmetic, takes the time.
-        phi = phi.float() if out is None else out.copy_(phi)
+        phi = self.raw(surrogate, x, change).float()
         if self.game.padding is None:
             return phi.add_(((change - phi.sum(1)) / self.players)[:, None])
         own = self.game.players.owned(x)[..., None].to(phi.dtype)

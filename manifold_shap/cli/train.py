@@ -136,7 +136,7 @@ def _train_value(run: Run, recipe: Any) -> dict[str, Any]:
     metrics["checkpoint"] = _digest(work / checkpoint.name)
     write_json(work / METRICS, metrics)
     # Without the last checkpoint a training begins anew; with it, it needs the best one.
-    for left in ("last.ckpt", "teacher.ckpt", BEST):
+    for left in ("last.ckpt", BEST):
         remove(work / left)
     directory.finish()
     print(f"{name}: {_metrics_text(metrics)}; in {directory.path}")

@@ -126,9 +126,9 @@ def fit_guided(
         A value function on the CPU; `.to(device)` moves it.
 
     Raises:
-        TypeError: `teacher` is not imputed, or the guide no VAE.
-        ValueError: the VAE is of other rows or has no bank of codes, an argument that is unknown or
-            out of range, a training that diverges, a `directory` with another training.
+        TypeError: `teacher` is not imputed, or the guide no VAE with a bank of codes.
+        ValueError: the VAE is of other rows, an argument that is unknown or out of range, a
+            training that diverges, a `directory` with another training.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
 
     >>> import manifold_shap as ms
@@ -221,15 +221,15 @@ def _guide(teacher: ImputedValue, imputer: Imputer | None) -> VAEImputer:
     """The VAE behind an imputer.
 
     Raises:
-        TypeError: there is none.
-        ValueError: it is of other players than the teacher's, or has no bank.
+        TypeError: there is none, or it has no bank.
+        ValueError: it is of other players than the teacher's.
     """
     imputer = teacher.imputer if imputer is None else imputer
     inner = imputer.inner if isinstance(imputer, TableImputer) else imputer
-    if not isinstance(inner, VAEImputer):
+    if not isinstance(inner, VAEImputer) or inner.posterior != "bank":
         raise TypeError(
-            "Expected a `vae` by `fit_imputer`, or such a `teacher`, but got "
-            f"{type(inner).__name__}; the codes of a VAE guide the network."
+            "Expected a `vae` by `fit_imputer` with posterior='bank', or such a `teacher`, but got "
+            f"{type(inner).__name__} ({inner.provenance}); the codes of a VAE guide the network."
         )
     theirs, mine = imputer.players, teacher.players
     same = theirs.names == mine.names and torch.equal(theirs.index, mine.index)
@@ -238,11 +238,6 @@ def _guide(teacher: ImputedValue, imputer: Imputer | None) -> VAEImputer:
             f"Expected a `vae` of the teacher's {len(mine)} players {mine.names[:5]}, and of its "
             f"codebook, but it has {len(theirs)}, {theirs.names[:5]}, or other cells; fit it to "
             "the same rows."
-        )
-    if inner.posterior != "bank":
-        raise ValueError(
-            f"Expected a `vae` with posterior='bank' but got {inner.posterior!r}; its codes are "
-            "the guide."
         )
     return inner
 

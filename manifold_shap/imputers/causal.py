@@ -11,7 +11,7 @@ a confounded one (they share hidden causes) it does not affect them at all. Of a
 player is a component, given its own causes: p(x_S̄ | do(x_S)) = Π_j p(x_j | causes of j), j ∈ S̄.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,9 +26,7 @@ from manifold_shap.imputers.base import (
     Imputer,
     Keys,
     Mask,
-    NestedMask,
     Rows,
-    RunKeys,
 )
 from manifold_shap.ordering import Ordering
 
@@ -106,11 +104,6 @@ class CausalImputer(Imputer):
     def row_elements(self) -> int:
         return self.imputer.row_elements
 
-    @property
-    def _conditional(self) -> bool:
-        """Whether interventions are conditions: a single component, not confounded."""
-        return len(self.own) == 1 and not self.confounding[0]
-
     @torch.no_grad()
     def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
         """Complete m coalitions of every row; only a single component has weighted draws."""
@@ -122,14 +115,6 @@ class CausalImputer(Imputer):
         for component in range(len(self.own)):
             self._draw(rows, mask, component, draws, keys)
         return Completions(rows)
-
-    @torch.no_grad()
-    def impute_nested(
-        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
-    ) -> Iterator[Completions]:
-        """By the inner imputer, where its distribution is this one."""
-        nested = self.imputer.impute_nested if self._conditional else super().impute_nested
-        yield from nested(x, mask, draws, keys, most)
 
     @torch.no_grad()
     def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:

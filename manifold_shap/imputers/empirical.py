@@ -13,22 +13,17 @@ from manifold_shap import _random
 from manifold_shap._checks import check_finite, check_number, to_tensor
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import (
-    LEAST_NESTED_PLAYERS,
     CompletedRows,
     Completions,
     Imputer,
     Keys,
     Mask,
-    NestedMask,
     Rows,
-    RunKeys,
-    nested_parts,
 )
 from manifold_shap.imputers.normal import (
     REGULARISATION,
     Moments,
     factorised,
-    factorised_by_arrival,
     regularised_moments,
 )
 from manifold_shap.players import Players
@@ -93,13 +88,6 @@ class DonorImputer(Imputer):
             more at a time than fit in memory, however many rows and coalitions there are.
         """
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
-        """Complete each coalition from a priority sample of the donors; see `Imputer.impute`.
-
-        Draws beyond the donors of any weight have a weight of zero.
-        """
-        return self._complete(x, mask, draws, keys, self.weigh(x, mask))
-
     def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
         """Equally weighted draws: donors chosen in proportion to their weights."""
         wanted = _random.uniform(_random.fold(keys, _CHOICE), (), draws).flatten(0, 1).double()
@@ -110,16 +98,17 @@ class DonorImputer(Imputer):
         donors = self.numbers[index.unflatten(0, mask.shape[:2])]
         return self.splice(x, mask, self.reference[donors])
 
-    def _complete(
-        self, x: Rows, mask: Mask, draws: range, keys: Keys, weights: _Weights
-    ) -> Completions:
-        """Completions by a sample of the donors, given the weights of all."""
+    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+        """Complete each coalition from a priority sample of the donors; see `Imputer.impute`.
+
+        Draws beyond the donors of any weight have a weight of zero.
+        """
         donors = len(self.numbers)
         count, pairs = min(draws.stop, donors), mask[..., 0].numel()
         index = torch.zeros(pairs, draws.stop, dtype=torch.int64, device=x.device)
         log_weights = torch.full(index.shape, -torch.inf, device=x.device)
         threshold = log_weights.new_full((pairs,), -torch.inf)
-        for some, own in weights:
+        for some, own in self.weigh(x, mask):
             distinct, position = keys.flatten()[some].unique(return_inverse=True)
             # Numbers of so many donors may be equal; with these added, no two are.
             apart = torch.arange(donors, device=x.device).double() * (_TIE / donors)
@@ -188,10 +177,7 @@ class EmpiricalImputer(DonorImputer):
         if bandwidth != "aicc":
             check_number("bandwidth", bandwidth, above=0, fix="'aicc' chooses one")
             if targets is not None:
-                raise ValueError(
-                    f"Expected no `targets` with bandwidth={bandwidth!r}, since they only choose "
-                    "one; use bandwidth='aicc'."
-                )
+                raise ValueError("Expected bandwidth='aicc' beside `targets`, which choose one.")
         self.share = check_number("share", share, above=0, high=1)
         self._set_donors(torch.arange(len(self.reference), device=self.device))
         rows = self.reference.flatten(1)
@@ -200,8 +186,10 @@ class EmpiricalImputer(DonorImputer):
         self.distance = Mahalanobis(rows, moments)
         self._rule = bandwidth
         if isinstance(bandwidth, str):
-            wanted = None if targets is None else self._checked(targets)
-            chosen = choose_bandwidths(rows, moments, self.players, wanted)
+            if targets is not None:
+                fix = "drop the rows where the model is not finite"
+                targets = check_finite(to_tensor(targets, "targets"), "targets", fix)
+            chosen = choose_bandwidths(rows, moments, self.players, targets)
         else:
             chosen = torch.full((len(self.players) + 1,), bandwidth)
         self.register_buffer("bandwidth", chosen.to(self.device), persistent=False)
@@ -216,26 +204,8 @@ class EmpiricalImputer(DonorImputer):
         players = mask.flatten(0, 1)
         coalitions, which = distinct_coalitions(players)
         present = self.players.expand(coalitions).flatten(1)
-        return self._kernel(self.distance.parts(pairs, present, which), players)
-
-    def impute_nested(
-        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
-    ) -> Iterator[Completions]:
-        """Complete nested coalitions by one factorisation for each run."""
-        if len(self.players) < LEAST_NESTED_PLAYERS:
-            yield from super().impute_nested(x, mask, draws, keys, most)
-            return
-        for some, own in nested_parts(mask, keys, most):
-            given = x.repeat_interleave(some.shape[1], 0).flatten(1)
-            present = self.players.expand(some.flatten(0, 1)).flatten(2)
-            weights = self._kernel(self.distance.parts_nested(given, present), some.flatten(0, 2))
-            single = own.repeat_interleave(some.shape[2], 1)
-            yield self._complete(x, some.flatten(1, 2), draws, single, weights)
-
-    def _kernel(self, distances: _Weights, mask: Bool[Tensor, "pairs players"]) -> _Weights:
-        """Log-weights of the reference rows from squared distances to them, part by part."""
-        for some, squared in distances:
-            sigma = self.bandwidth.double()[mask[some].sum(-1)]
+        for some, squared in self.distance.parts(pairs, present, which):
+            sigma = self.bandwidth.double()[players[some].sum(-1)]
             weights = squared.div_(-2 * sigma[:, None].square()).log_softmax(-1)
             yield some, weights if self.share == 1 else self._within_share(weights)
 
@@ -253,16 +223,6 @@ class EmpiricalImputer(DonorImputer):
         last = (before < self.share).sum(-1, keepdim=True) - 1
         lightest = largest.gather(-1, last) - _TIE
         return log_weights.masked_fill(log_weights < lightest, -torch.inf)
-
-    def _checked(self, targets: Any) -> Float[Tensor, "rows outputs"]:
-        numbers = to_tensor(targets, "targets").to(self.device)
-        if numbers.ndim != 2 or len(numbers) != len(self.reference):
-            raise ValueError(
-                f"Expected `targets` of shape ({len(self.reference)}, outputs), one row for each "
-                f"reference row, but got {tuple(numbers.shape)}; a single output is "
-                "`targets[:, None]`."
-            )
-        return check_finite(numbers, "targets", "drop the rows where the model is not finite")
 
 
 class ExactMatchImputer(DonorImputer):
@@ -398,31 +358,6 @@ class Mahalanobis(nn.Module):
             for some in own.split(step):
                 each = which[some] - first
                 yield some, self._squared(x[some], precision, of_rows, each).div_(size[each, None])
-
-    def parts_nested(
-        self,
-        x: Float[Tensor, "runs elements"],
-        present: Bool[Tensor, "runs run elements"],
-    ) -> Iterator[tuple[Int64[Tensor, " some"], Float[Tensor, "some rows"]]]:
-        """As `parts`, for the coalitions of runs, nested in each: for some runs at a time.
-
-        With the elements in the order in which they join and Σ = L L', the distance on the first
-        of them is the sum of the first squares of L⁻¹ (z - x).
-        """
-        rows, elements = self.standard.shape
-        identity = torch.eye(elements, dtype=torch.float64, device=x.device)
-        step = max(1, self._at_a_time // (max(rows, elements) * elements))
-        numbers = torch.arange(present.shape[:2].numel(), device=x.device).view(present.shape[:2])
-        split = (each.split(step) for each in (numbers, x, present))
-        for some, given, coalitions in zip(*split, strict=True):
-            factor, order, arrival = factorised_by_arrival(self.correlation, coalitions)
-            whiten = torch.linalg.solve_triangular(factor, identity[order], upper=False)
-            own = whiten @ ((given - self.centre) * self.inverse_scale)[..., None]
-            squares = (whiten @ self.standard.T).sub_(own).square_()
-            last = torch.arange(coalitions.shape[1], device=x.device)[:, None]
-            size = coalitions.sum(-1, keepdim=True).clamp(min=1)
-            arrived = (arrival[:, None] <= last).double()
-            yield some.flatten(), (arrived @ squares).div_(size).flatten(0, 1)
 
     @property
     def _at_a_time(self) -> int:

@@ -14,7 +14,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.interop.elements import by_element
 from manifold_shap.segmentation import label_maps
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.wrapped import as_value_function, check_takes_coalitions
+from manifold_shap.values.wrapped import as_value_function
 
 Inputs = TypeVar("Inputs", Tensor, tuple[Tensor, ...])
 # A class for all rows, or one for each.
@@ -58,8 +58,6 @@ class CaptumAttribution:
     """
 
     def __init__(self, value: Any, estimator: Callable[..., Explanation] = auto_shapley) -> None:
-        if not isinstance(value, ValueFunction):
-            check_takes_coalitions(value)
         self.value, self.estimator = value, estimator
 
     # captum's NoiseTunnel calls `attribute.__wrapped__`, which this decorator makes, too.

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -62,15 +61,11 @@ class Convolution(SurrogateNetwork):
             make_activation(activation),
             nn.Linear(_DENSE, game.outputs),
         )
-        if axes == 2:
-            self.to(memory_format=torch.channels_last)
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
-        inputs = self.masked(x, mask)
-        form = torch.channels_last if inputs.ndim == 4 else torch.contiguous_format
-        first = self.norm(self.stem(inputs.contiguous(memory_format=form)))
+        first = self.norm(self.stem(self.masked(x, mask)))
         return self.behind(self.activation(first)).unflatten(0, mask.shape[:2])
 
     @property

@@ -10,7 +10,6 @@ teacher, too: as many as are wanted, and none of them known to it.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,7 +136,6 @@ def evaluate_teacher(
     pairs: int,
     seed: int,
     progress: bool | None = None,
-    kept: Mapping[str, Any] | None = None,
     drawn: bool = False,
     center: Tensor | None = None,
 ) -> TeacherTargets:
@@ -149,21 +147,17 @@ def evaluate_teacher(
         pairs: number of (row, coalition) pairs, rounded up to an even one.
         seed: of the pairs and of the teacher's draws.
         progress: show a bar on work of more than two seconds; by default where a person looks.
-        kept: `target` and `seconds` of an earlier call, which are then only checked.
         drawn: whether the rows are none of the training: then their T(f(x)) teaches, too.
         center: what is subtracted from all of them, see `center_of`.
 
     Raises:
-        ValueError: the values are not finite, or those kept are of another teacher.
+        ValueError: the values are not finite.
     """
     row, mask = _sample_pairs(len(x), len(teacher.players), pairs, seed)
     keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
     start, values, step = time.perf_counter(), [], max(1, _ROWS_PER_CALL // (2 * teacher.draws))
-    # Of values that were kept the first call again, of the same size: it is rounded the same.
-    evaluated = torch.arange(len(row) if kept is None else min(step, len(row)))
-    pairs = 2 * len(evaluated)
-    with progress_bar(progress, pairs, "teacher", "value") as bar:
-        for some in evaluated.split(step):
+    with progress_bar(progress, 2 * len(row), "teacher", "value") as bar:
+        for some in torch.arange(len(row)).split(step):
             values.append(centred(teacher(x[row[some]], mask[some], keys[some]).cpu(), center))
             bar.update(2 * len(some))
     target = check_finite(torch.cat(values), "teacher(x, mask)", "look for an overflow in it")
@@ -171,15 +165,7 @@ def evaluate_teacher(
     if drawn:
         parts = (some.to(teacher.device) for some in x.split(_ROWS_PER_CALL))
         outputs = torch.cat([centred(teacher.prediction(some).cpu(), center) for some in parts])
-    if kept is None:
-        return TeacherTargets(x, row, mask, target, time.perf_counter() - start, outputs)
-    if gap := disagreement(target, kept["target"][evaluated]):
-        raise ValueError(
-            "Expected `directory` to be empty or to hold an interrupted training of this "
-            f"surrogate, but its teacher was another one (whose values differ by up to {gap:.3g}). "
-            "Name another `directory`, or remove that one."
-        )
-    return TeacherTargets(x, row, mask, kept["target"], kept["seconds"], outputs)
+    return TeacherTargets(x, row, mask, target, time.perf_counter() - start, outputs)
 
 
 def _sample_pairs(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from manifold_shap._checks import check_number, check_whole
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
-from manifold_shap.io.files import save_checkpoint
+from manifold_shap.io.files import digest
 from manifold_shap.laws import laws_for
 from manifold_shap.models import Model, as_model, whole_dtype
 from manifold_shap.nn import evaluated
@@ -63,9 +63,6 @@ if TYPE_CHECKING:
 
 # Options of the networks; None for the usual ones of each.
 OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vocabulary", "layer"))
-
-# The file of a teacher's values, beside the checkpoints.
-_TARGETS = "teacher.ckpt"
 
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
@@ -245,8 +242,8 @@ def fit_surrogate(
             bins besides (`Perceptron`). With fewer, an imputer that keeps rows should keep others
             than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_share: share of every batch that comes from them.
-        options: of the network and the training, see `SurrogateOptions`. `directory` keeps the
-            teacher's values, too, in `teacher.ckpt`.
+        options: of the network and the training, see `SurrogateOptions`. A training that is
+            continued asks the teacher again.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.
@@ -312,40 +309,19 @@ def fit_surrogate(
     task.describe(rows.train, seen, target)
     check_network(task.surrogate, seen[:64])
     parts = (seen, target), (seen_validation, held_out)
-    if chosen["directory"] is not None:
-        task.recognise(*parts[0], *parts[1])
-    known = _teacher_targets(task, teacher, whole, drawn, chosen)
-    task.teacher_targets = known and replace(known, x=encoded(known.x, rows.schema))
+    taught = {}
+    if teacher is not None:
+        x, fresh = (whole, False) if drawn is None else (drawn, True)
+        seed, shown = chosen["seed"], chosen["progress"]
+        known = evaluate_teacher(teacher, x, teacher_pairs, seed, shown, fresh, task.center)
+        task.teacher_targets = replace(known, x=encoded(known.x, rows.schema))
+        task.settings["teacher"]["values"] = digest(known.target)
+        taught = {"teacher_seconds": known.seconds}
     record = train(task, *parts, chosen)
     warn_if_blind(task.surrogate, seen_validation[:64], target)
     value = surrogate_value(task, wrapped, rows.schema)
-    value.training_record = record | ({} if known is None else {"teacher_seconds": known.seconds})
+    value.training_record = record | taught
     return value
-
-
-def _teacher_targets(
-    task: SurrogateTask,
-    teacher: ValueFunction | None,
-    x: Tensor,
-    drawn: Tensor | None,
-    options: Mapping[str, Any],
-) -> TeacherTargets | None:
-    """The teacher's values, or those that an interrupted training has left in its directory."""
-    directory, kept = options["directory"], None
-    if directory is not None:
-        # Before a teacher is evaluated, which may take longer than the training.
-        task.interrupted(Path(directory, "last.ckpt"))
-        kept = task.interrupted(Path(directory, _TARGETS), "teacher")
-    if teacher is None:
-        return None
-    pairs, fresh = task.settings["teacher"]["pairs"], drawn is not None
-    x = x if drawn is None else drawn
-    seed, shown = options["seed"], options["progress"]
-    found = evaluate_teacher(teacher, x, pairs, seed, shown, kept, fresh, task.center)
-    if directory is not None and kept is None:
-        values = {"kind": "teacher", "target": found.target, "seconds": found.seconds}
-        save_checkpoint(Path(directory, _TARGETS), {**task.checkpoint(), **values})
-    return found
 
 
 @torch.inference_mode(False)
@@ -438,23 +414,10 @@ def load_surrogate(
     returns = "values" if as_space(**task.settings["space"]).regression else None
     schema = codebook or codebook_behind(model) or schema_from(task.settings["schema"])
     codebook = None if isinstance(model, Model) else codebook_of(schema)
-    try:
-        kind = task.settings["dtype"]
-        probe = task.probe.numpy().astype(kind) if kind else task.probe
-        wrapped = as_model(model, codebook or probe, returns=returns)
-    except RuntimeError as error:
-        raise ValueError(
-            f"Expected a model for rows of shape {tuple(task.probe.shape[1:])}, as the surrogate "
-            f"in {path} has them, but this one fails on them "
-            f"({str(error).splitlines()[0]}); pass the model that it was trained for."
-        ) from error
+    kind = task.settings["dtype"]
+    probe = task.probe.numpy().astype(kind) if kind else task.probe
+    wrapped = as_model(model, codebook or probe, returns=returns)
     value = surrogate_value(task, wrapped, schema)
-    expected, outputs = task.settings["outputs"], list(value.outputs)
-    if outputs != expected:
-        raise ValueError(
-            f"Expected a model with outputs {expected}, for which the surrogate in {path} was "
-            f"trained, but got {outputs}; pass that model, with its `classes`."
-        )
     if gap := disagreement(centred(value.prediction(task.probe), task.center), task.probe_outputs):
         raise ValueError(
             f"Expected the model for which the surrogate in {path} was trained, but this one "

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from manifold_shap._messages import check_choice
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model
 from manifold_shap.nn import evaluated
@@ -94,7 +95,7 @@ class SurrogateValue(ModelValue):
         """The same value function with products in another precision.
 
         Half precision is faster where the hardware has it: `bf16-mixed` on processors with AMX or
-        AVX-512 and on accelerators, `16-mixed` on CUDA only. It moves single values by about 0.3 %
+        AVX-512 and on accelerators, `16-mixed` on CUDA. It moves single values by about 0.3 %
         of their range, which is far less than what is drawn by tens of permutations leaves open;
         sums over players are exact all the same: the anchors stay in single precision. Explanations
         say in which one they were made (`made_by["precision"]`), unless it is single precision.
@@ -104,21 +105,12 @@ class SurrogateValue(ModelValue):
                 it, else `32-true`.
 
         Raises:
-            ValueError: `precision` is not known, or the device has no products in it.
+            ValueError: `precision` is not known.
         """
         if precision == "auto":
             precision = "bf16-mixed" if _multiplies_in_bfloat16(self.device) else "32-true"
-        if precision not in PRECISIONS:
-            raise ValueError(
-                f"Expected `precision` to be one of {(*PRECISIONS, 'auto')} but got {precision!r}."
-            )
-        if precision == "16-mixed" and self.device.type != "cuda":
-            raise ValueError(
-                "Expected a CUDA device for precision='16-mixed' but the value function is on "
-                f"{self.device}; use 'bf16-mixed'."
-            )
         other = copy.copy(self)
-        other.precision = precision
+        other.precision = check_choice("precision", precision, tuple(PRECISIONS), "or 'auto'")
         return other
 
     @property

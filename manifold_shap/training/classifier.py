@@ -1,9 +1,10 @@
 """Trains and loads the classifiers of the command line: networks, or ones of scikit-learn."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -11,18 +12,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_known
+from manifold_shap._messages import check_choice
 from manifold_shap._stored import StoredRows, with_extremes
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.surrogate.transformer import tokens_in
 from manifold_shap.tables.rows import EncodedRows, codebook_of
-from manifold_shap.training.networks import make_network
+from manifold_shap.training.networks import KINDS, make_network
 from manifold_shap.training.rows import seen_rows
 from manifold_shap.training.task import (
     DEFAULTS,
     Task,
-    TrainingOptions,
     load_task,
     seeded,
     train,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from manifold_shap.data.base import TensorDataModule
 
 _ESTIMATOR = "model.skops"
+# Learning rates and epochs by the kind of network.
+_USUAL = {"mlp": (3e-3, 10), "conv": (2e-3, 20), "transformer": (1e-3, 20)}
+# Arguments of networks that the data decide.
+_OF_DATA = {"event", "classes", "padding", "vocabulary"}
 
 
 class ClassifierTask(Task):
@@ -58,125 +63,44 @@ class ClassifierTask(Task):
 
 
 class NetworkRecipe:
-    """How to train a network as classifier.
+    """How to train a network as classifier: its settings, and options of the training.
 
     Attributes:
-        kind: of the network, one of `networks.KINDS`.
-        usual: options of the training that are others than those of all trainings.
-        network: its arguments.
+        network: the kind of the network, and its arguments.
         options: of the training.
 
     Args:
-        network: as the attribute.
-        options: `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `patience`,
-            `weight_averaging` and `seed` of `TrainingOptions`.
+        kind: `mlp` for any rows, `conv` for pictures and series, or `transformer` for tokens,
+            patches of pictures and segments of series.
+        options: those of the network, see `networks.Dense`, `Residual` and `Attentive`; and
+            `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `patience`,
+            `weight_averaging` and `seed` of `TrainingOptions`. By default learning rates are 3e-3,
+            2e-3 and 1e-3, an MLP is trained for 10 epochs and the others for 20, with a patience of
+            10.
 
     Raises:
-        TypeError, ValueError: an unknown option, or a value out of range.
+        TypeError, ValueError: an unknown kind or option, or a value out of range.
+
+    >>> NetworkRecipe("mlp", hidden=[64], max_epochs=4).options["learning_rate"]
+    0.003
+    >>> NetworkRecipe("transformer").settings(torch.tensor([[3.0, 1.0], [2.0, 0.0]]))
+    {'kind': 'transformer', 'vocabulary': 4}
     """
 
-    kind: str
-    usual: ClassVar[Mapping[str, Any]]
-
-    def __init__(self, network: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        known = set(DEFAULTS) - {"batch_size", "directory", "trainer", "progress"}
-        check_known(options, known, f"options of `{type(self).__name__}`")
-        self.network = dict(network)
-        self.options = training_options(type(self), options, **self.usual)
+    def __init__(self, kind: str, **options: Any) -> None:
+        rate, epochs = _USUAL[check_choice("kind", kind, tuple(_USUAL))]
+        of_network = set(signature(KINDS[kind]).parameters) - _OF_DATA
+        known = of_network | DEFAULTS.keys() - {"batch_size", "directory", "trainer", "progress"}
+        check_known(options, sorted(known), f"options of the classifier {kind!r}")
+        own = {name: options.pop(name) for name in of_network & options.keys()}
+        self.network = {"kind": kind, **own}
+        usual = {"learning_rate": rate, "max_epochs": epochs, "patience": 10}
+        self.options = training_options(NetworkRecipe, options, **usual)
 
     def settings(self, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
         """Of the network, for training rows like these."""
-        return {"kind": self.kind, **self.network}
-
-
-class MLPClassifier(NetworkRecipe):
-    """How to train an MLP classifier: its network, and options of the training.
-
-    Args:
-        hidden, activation, dropout: see `MLP`.
-        options: see `NetworkRecipe`; by default a learning rate of 3e-3, 10 epochs and a patience
-            of 10.
-
-    Raises:
-        TypeError, ValueError: an unknown option, or a value out of range.
-
-    >>> MLPClassifier(hidden=[64], max_epochs=4).options["learning_rate"]
-    0.003
-    """
-
-    kind = "mlp"
-    usual: ClassVar = {"learning_rate": 3e-3, "max_epochs": 10, "patience": 10}
-
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (512,),
-        activation: str = "relu",
-        dropout: float = 0.0,
-        **options: Unpack[TrainingOptions],
-    ) -> None:
-        super().__init__({"hidden": hidden, "activation": activation, "dropout": dropout}, options)
-
-
-class ConvClassifier(NetworkRecipe):
-    """How to train a residual convolutional classifier of pictures or series.
-
-    Args:
-        hidden, activation: see `networks.Residual`.
-        options: see `NetworkRecipe`; by default a learning rate of 2e-3, 20 epochs and a patience
-            of 10.
-
-    Raises:
-        TypeError, ValueError: an unknown option, or a value out of range.
-
-    >>> ConvClassifier(hidden=[16, 32]).settings(torch.zeros(4, 3, 8, 8))["hidden"]
-    [16, 32]
-    """
-
-    kind = "conv"
-    usual: ClassVar = {"learning_rate": 2e-3, "max_epochs": 20, "patience": 10}
-
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str = "relu",
-        **options: Unpack[TrainingOptions],
-    ) -> None:
-        super().__init__({"hidden": hidden, "activation": activation}, options)
-
-
-class TransformerClassifier(NetworkRecipe):
-    """How to train a transformer as classifier of tokens, pictures or series.
-
-    Args:
-        hidden, activation, patch: see `networks.Attentive`.
-        options: see `NetworkRecipe`; by default a learning rate of 1e-3, 20 epochs and a patience
-            of 10.
-
-    Raises:
-        TypeError, ValueError: an unknown option, or a value out of range.
-
-    >>> TransformerClassifier().settings(torch.tensor([[3.0, 1.0], [2.0, 0.0]]))["vocabulary"]
-    4
-    """
-
-    kind = "transformer"
-    usual: ClassVar = {"learning_rate": 1e-3, "max_epochs": 20, "patience": 10}
-
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (64, 64),
-        activation: str = "gelu",
-        patch: int | None = None,
-        **options: Unpack[TrainingOptions],
-    ) -> None:
-        super().__init__({"hidden": hidden, "activation": activation, "patch": patch}, options)
-
-    def settings(self, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
-        tokens = {"vocabulary": tokens_in(x)} if x.ndim == 2 else {}
-        return {**super().settings(x), **tokens}
+        tokens = self.network["kind"] == "transformer" and x.ndim == 2
+        return self.network | ({"vocabulary": tokens_in(x)} if tokens else {})
 
 
 @torch.inference_mode(False)
@@ -216,26 +140,24 @@ def fit_classifier(
         )
     if isinstance(recipe, NetworkRecipe):
         return _fit_network(recipe, data, directory, trainer, progress)
-    try:
-        fit, _ = recipe.fit, recipe.predict if is_regression else recipe.predict_proba
-    except AttributeError as error:
+    if not is_regression and not hasattr(recipe, "predict_proba"):
         raise TypeError(
             "Expected `classifier` to be the recipe of a network or a scikit-learn classifier with "
             f"`fit` and `predict_proba`, but got {type(recipe).__name__}; set `probability=True` "
             "where the class has that option."
-        ) from error
+        )
     # Networks are not kept by it, and it imports all of scikit-learn.
     import skops.io
 
     start = time.perf_counter()
-    x_train, _ = _encoded(data)
+    x_train = seen_rows(data.x_train, data.schema)
     if isinstance(x_train, StoredRows):
         raise ValueError(
             f"Expected rows in memory for a {type(recipe).__name__}, which is fitted to all at "
             f"once, but those of {data.name} take more than suits it and stay on disk; choose "
             "classifier=conv, or smaller pictures by data.size."
         )
-    fit(x_train.flatten(1).numpy(), data.y_train.numpy())
+    recipe.fit(x_train.flatten(1).numpy(), data.y_train.numpy())
     write_whole(directory / _ESTIMATOR, lambda beside: skops.io.dump(recipe, beside))
     return time.perf_counter() - start
 
@@ -250,10 +172,9 @@ def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
     directory = Path(directory)
     model: Any
     if (directory / _ESTIMATOR).exists():
-        model = load_estimator(directory)
+        model, returns = load_estimator(directory), None
     else:
-        model = load_task(directory / "model.ckpt", ClassifierTask)[0].network
-    returns = "values" if data.task == "regression" else None
+        model, returns = load_task(directory / "model.ckpt", ClassifierTask)[0].network, "logits"
     codebook = codebook_of(data.schema)
     seen = None if codebook is None else EncodedRows(codebook)
     return as_model(model, data.x_test[:64], data.outputs, returns, codebook=seen)
@@ -285,7 +206,8 @@ def _fit_network(
 ) -> float:
     where = {"directory": directory, "trainer": trainer, "progress": progress}
     options = {**recipe.options, "batch_size": data.batch_size, **where}
-    x_train, x_validation = _encoded(data)
+    parts = data.x_train, data.x_validation
+    x_train, x_validation = (seen_rows(part, data.schema) for part in parts)
     some = with_extremes(x_train)
     rows = {
         "event": x_train.shape[1:],
@@ -302,11 +224,6 @@ def _fit_network(
     (directory / "last.ckpt").unlink()
     (directory / "best.ckpt").replace(directory / "model.ckpt")
     return record["train_seconds"]
-
-
-def _encoded(data: "TensorDataModule") -> tuple[Any, Any]:
-    """Training and validation rows as the model sees them."""
-    return seen_rows(data.x_train, data.schema), seen_rows(data.x_validation, data.schema)
 
 
 def load_estimator(directory: str | Path) -> Any:

@@ -37,9 +37,9 @@ class Dense(ClassifierNetwork):
         event: Sequence[int],
         classes: int,
         padding: float | None,
-        hidden: Sequence[int],
-        activation: str,
-        dropout: float,
+        hidden: Sequence[int] = (512,),
+        activation: str = "relu",
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.layers = MLP(math.prod(event), hidden, classes, activation, dropout)
@@ -71,8 +71,8 @@ class Residual(ClassifierNetwork):
         event: Sequence[int],
         classes: int,
         padding: float | None,
-        hidden: Sequence[int] | None,
-        activation: str,
+        hidden: Sequence[int] | None = None,
+        activation: str = "relu",
     ) -> None:
         super().__init__()
         size = check_positions(event)
@@ -117,9 +117,9 @@ class Attentive(ClassifierNetwork):
         event: Sequence[int],
         classes: int,
         padding: float | None,
-        hidden: Sequence[int],
-        activation: str,
-        patch: int | None,
+        hidden: Sequence[int] = (64, 64),
+        activation: str = "gelu",
+        patch: int | None = None,
         vocabulary: int | None = None,
     ) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from torch import Tensor
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._stored import MappedRows, PartRows, StoredRows
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_same_players
 from manifold_shap.tables.groups import named_groups, players_of
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of
 from manifold_shap.tables.schema import Schema
@@ -176,11 +176,8 @@ def _players(players: Any, shape: torch.Size, schema: "Schema | Codebook | None"
             f"by name, but got {type(players).__name__}; name columns of numbers by "
             "`Players.of_elements((columns,), names)`."
         )
-    if players is not None and players.by_row and players.padding is None:
-        raise ValueError(
-            "Expected `players` that own the same elements in every row but got some by row; train "
-            "with a player for each element, and group these by `value.grouped(labels)`."
-        )
+    if players is not None and players.padding is None:
+        check_same_players(players, "a training")
     own, event = None if schema is None else schema.players, shape[1:]
     if own is not None and event.numel() != own.index.numel():
         raise ValueError(

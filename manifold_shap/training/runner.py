@@ -28,13 +28,11 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from manifold_shap._messages import UnfitError, shown
+from manifold_shap._messages import UnfitError
 from manifold_shap._progress import progress_bar
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import IndexBatches, Parts, loader
 from manifold_shap.training.task import SCHEDULES, Task
-
-_PRECISIONS = ("32-true", "64-true", "bf16-mixed", "16-mixed")
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
 # accelerator each waits for its step.
@@ -122,11 +120,6 @@ def _runner(directory: Path, epochs: int, options: Mapping[str, Any]) -> L.Train
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{given}: {error}"
         ) from error
-    if runner.precision not in _PRECISIONS:
-        raise ValueError(
-            f"Expected trainer={{'precision': ...}} among {shown(_PRECISIONS)}, which keep weights "
-            f"in single precision or double, but got {runner.precision!r}; 'bf16-mixed' is as fast."
-        )
     if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
         runner.strategy.checkpoint_io = _WholeFiles()
     return runner

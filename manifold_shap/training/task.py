@@ -126,11 +126,6 @@ def training_options(
         chosen[name] = check_whole(name, chosen[name])
     chosen["schedule"] = check_choice("schedule", chosen["schedule"], tuple(SCHEDULES))
     chosen["seed"] = check_seed(chosen["seed"])
-    if not isinstance(chosen["trainer"], Mapping | None):
-        raise TypeError(
-            "Expected `trainer` to be a dict of arguments of `lightning.Trainer`, such as "
-            f"{{'accelerator': 'gpu'}}, but got {type(chosen['trainer']).__name__}."
-        )
     return chosen
 
 
@@ -206,19 +201,15 @@ class Task(nn.Module, ABC):
         begins = (weight for _, weight in sorted(self.state_dict().items()))
         self.settings["data"] = digest([len(part) for part in parts], *seen, *begins)
 
-    def interrupted(self, path: Path, kind: str | None = None) -> dict[str, Any] | None:
+    def interrupted(self, path: Path) -> dict[str, Any] | None:
         """What an interrupted training of this task left in a file; None where there is no file.
-
-        Args:
-            path: the file.
-            kind: of the file; by default that of the task.
 
         Raises:
             ValueError: it was a training with other settings or other data.
         """
         if not path.exists():
             return None
-        checkpoint = load_checkpoint(path, kind or self.kind)
+        checkpoint = load_checkpoint(path, self.kind)
         changed = _changed(self.settings, checkpoint["hyper_parameters"])
         if changed:
             of_data = ["the training rows, or the model's outputs on them"]

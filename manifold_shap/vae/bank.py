@@ -1,7 +1,7 @@
 """Holds the decoded codes of training rows and weighs them, coalition after coalition."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial, reduce
+from collections.abc import Iterable
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int64
@@ -11,7 +11,7 @@ from manifold_shap._stored import StoredRows
 from manifold_shap.vae.likelihood import Likelihood, Product
 from manifold_shap.vae.network import MaskedVAE
 
-# A table of coefficients takes at most 1 GiB, and those that are decoded at a time 64 MiB.
+# By default a table of coefficients takes at most 1 GiB; those decoded at a time take 64 MiB.
 _BANK_ELEMENTS = 2**28
 _DECODED_ELEMENTS = 2**24
 
@@ -33,13 +33,8 @@ class Bank(nn.Module):
     Args:
         likelihood: of the elements.
         table: coefficients; fastest where a code is a column in memory.
-
-    Attributes:
-        weights: weights of codes to compute at a time on a CPU.
     """
 
-    # What an efficient matrix product takes.
-    weights = 2**21
     table: Tensor
 
     def __init__(self, likelihood: Likelihood, table: Float[Tensor, "codes f"]) -> None:
@@ -54,66 +49,12 @@ class Bank(nn.Module):
         """p(x|z) of the codes with these numbers."""
         return self.product(self.table[codes])
 
-    def log_prob(
-        self, statistics: Float[Tensor, "pairs f"], out: Float[Tensor, "pairs codes"] | None = None
-    ) -> Float[Tensor, "pairs codes"]:
-        """log p(x_S|z) of all codes: statistics of present elements, zero elsewhere."""
-        return torch.mm(statistics, self.table.T, out=out)
-
-    def running(self) -> "Callable[[Float[Tensor, 'pairs f']], Float[Tensor, 'pairs codes']]":
-        """`log_prob` for a sequence of coalitions that differ in few players, part by part."""
-        return RunningLikelihood(self.table)
-
     def mean(
         self, weights: Iterable[Float[Tensor, "some codes"]]
     ) -> Float[Tensor, "pairs elements"]:
         """Expected values of the elements under weights of the codes, which come in parts."""
         decoded = self.product(self.table).mean
         return torch.cat([some @ decoded for some in weights])
-
-
-class Decoded(Bank):
-    """A bank that decodes its codes anew, a part at a time: coefficients of all take gigabytes.
-
-    Args:
-        network: which decodes them.
-        codes: of training rows.
-    """
-
-    # So many coalitions take as long as the decoding that they share.
-    weights = 2**25
-    codes: Tensor
-
-    def __init__(self, network: MaskedVAE, codes: Float[Tensor, "codes latent"]) -> None:
-        super().__init__(network.likelihood, codes.new_zeros(0, 0))
-        self.decode = network.decode
-        self.most = max(1, _DECODED_ELEMENTS // len(network.owner_of_statistic))
-        self.register_buffer("codes", codes, persistent=False)
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, codes: Int64[Tensor, " some"]) -> Product:
-        return self.decode(self.codes[codes])
-
-    def log_prob(self, statistics: Tensor, out: Tensor | None = None) -> Tensor:
-        found = statistics.new_empty(len(statistics), len(self)) if out is None else out
-        for codes, part in zip(self._parts(), found.split(self.most, 1), strict=True):
-            part.copy_(statistics @ codes.eta.T)
-        return found
-
-    def running(self) -> Callable[[Tensor], Tensor]:
-        return self.log_prob
-
-    def mean(self, weights: Iterable[Tensor]) -> Tensor:
-        means = []
-        for some in weights:
-            parts = zip(some.split(self.most, 1), self._parts(), strict=True)
-            means.append(reduce(torch.add, (share @ codes.mean for share, codes in parts)))
-        return torch.cat(means)
-
-    def _parts(self) -> Iterator[Product]:
-        return (self.decode(some) for some in self.codes.split(self.most))
 
 
 @torch.no_grad()
@@ -131,8 +72,7 @@ def bank_of(
         network: a trained `MaskedVAE`.
         rows: whose codes; of those that lie elsewhere a part is in memory at a time.
         most: codes, at most; by default one of each row, several where that makes fewer than
-            30,000, and no more than a gigabyte of coefficients holds. Of more codes than these
-            the coefficients are not kept, but computed whenever they are needed.
+            30,000, and no more than a gigabyte of coefficients holds.
         seed: of the codes.
     """
     width = len(network.owner_of_statistic)
@@ -153,8 +93,6 @@ def bank_of(
     _, _, directions = torch.linalg.svd(z - z.mean(0), full_matrices=False)
     order = (z @ directions[0]).argsort()
     z, lengths = z[order], torch.cat(lengths_of)[order]
-    if len(z) * width > _BANK_ELEMENTS:
-        return Decoded(network, z), lengths
     columns, some = z.new_empty(width, len(z)), max(1, min(4096, _DECODED_ELEMENTS // width))
     for codes, place in zip(z.split(some), columns.split(some, 1), strict=True):
         place.copy_(network.decode(codes).eta.T)

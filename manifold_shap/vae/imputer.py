@@ -30,7 +30,7 @@ from manifold_shap.imputers.base import (
 )
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
-from manifold_shap.vae.bank import Bank, bank_of
+from manifold_shap.vae.bank import Bank, RunningLikelihood, bank_of
 from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
 
@@ -41,6 +41,8 @@ DRAWN_BY = ("posterior", "temper", "importance", "bank_size", "seed")
 # Weights held at a time: while codes are chosen, no more than the cache of a CPU holds, which is
 # twice as fast.
 _CHOICE_ELEMENTS_CPU = 2**18
+# Of an efficient matrix product.
+_PRODUCT_ELEMENTS_CPU = 2**21
 _WEIGHT_ELEMENTS_ACCELERATOR = 2**26
 
 # Fewest players for running sums: with fewer, blocks of a run differ in most of the statistics.
@@ -207,7 +209,7 @@ class VAEImputer(Imputer):
         out: Float[Tensor, "pairs codes"] | None = None,
     ) -> Float[Tensor, "pairs codes"]:
         """τ log p(x_S|z) of the codes in the bank."""
-        return self.bank.log_prob(self._tempered(x, mask), out)
+        return torch.mm(self._tempered(x, mask), self.bank.table.T, out=out)
 
     def _log_prob(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
         """τ log p(x_S|z) of all coalitions in turn, a part at a time; see `impute_nested`.
@@ -215,14 +217,14 @@ class VAEImputer(Imputer):
         Each part takes the memory of the one before it.
         """
         if run == 1:
-            most = min(self._coalitions_of(self.bank.weights), mask[..., 0].numel())
+            most = min(self._coalitions_of(_PRODUCT_ELEMENTS_CPU), mask[..., 0].numel())
             held = x.new_empty(most, len(self.bank))
             for own, coalitions in self._pairs(x, mask):
                 yield self._as_long(own, self.bank_log_prob(own, coalitions, held[: len(own)]))
             return
         for own, coalitions in zip(x.split(1), mask.split(1), strict=True):
             for similar in coalitions.split(run, 1):
-                running = self.bank.running()
+                running = RunningLikelihood(self.bank.table)
                 for pairs in self._pairs(own, similar):
                     yield self._as_long(pairs[0], running(self._tempered(*pairs)))
 
@@ -241,7 +243,7 @@ class VAEImputer(Imputer):
         """Rows `[some, elements]` with one coalition each, as many as may be weighted at a time."""
         flat, coalitions = x.flatten(1), mask.flatten(0, 1)
         numbers = torch.arange(len(coalitions), device=x.device)
-        for some in numbers.split(self._coalitions_of(self.bank.weights)):
+        for some in numbers.split(self._coalitions_of(_PRODUCT_ELEMENTS_CPU)):
             yield flat[some // mask.shape[1]], coalitions[some]
 
     def _coalitions_of(self, elements_on_cpu: int) -> int:

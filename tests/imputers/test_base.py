@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.imputers import empirical, gaussian
+from manifold_shap.imputers import gaussian
 from manifold_shap.imputers.base import Imputer
 from tests.examples import normal
 
@@ -56,8 +56,7 @@ def test_runs_of_any_players_are_completed_as_single_coalitions(
     index = torch.tensor(owners).unique(return_inverse=True)[1]
     players = ms.Players(tuple(f"p{k}" for k in range(int(index.max()) + 1)), index)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (gaussian, empirical):
-            patch.setattr(module, "LEAST_NESTED_PLAYERS", 0)
+        patch.setattr(gaussian, "LEAST_NESTED_PLAYERS", 0)
         imputer = make(normal(40, len(owners), seed), players)
         mask = nested(2, 2, run, len(players), seed)
         compare(imputer, normal(2, len(owners), seed + 1), mask, range(first, first + draws))

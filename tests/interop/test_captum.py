@@ -215,14 +215,14 @@ def test_a_frame_is_given_as_rows_of_the_value_function() -> None:
 
 
 @pytest.mark.usefixtures("any_type")
-def test_explainers_and_models_are_refused_at_once() -> None:
+def test_explainers_and_models_are_refused() -> None:
     frame = people().assign(year=2024)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         explainer = ms.Explainer(people_model, frame, candidates=["gaussian"], progress=False)
     for given in (explainer, network()):
         with pytest.raises(TypeError, match=r"that of an explainer is `explainer\.value`"):
-            ms.CaptumAttribution(given)
+            ms.CaptumAttribution(given).attribute(torch.zeros(3, 5), target=0)
     value = explainer.value
     found = ms.CaptumAttribution(value, ms.exact_shapley).attribute(value.rows(frame[:3]), target=0)
     explanation = ms.exact_shapley(value, frame[:3])

@@ -540,7 +540,7 @@ def test_no_space_says_so_and_finished_rows_stay(
         ({"audit": -1}, r"`audit` .* at least 0 but got -1"),
         ({"estimator": lambda value, x: x}, r"`estimator` to return an `Explanation` but got"),
         ({"estimator": partial(FEW, permutatons=4)}, "permutatons"),
-        ({"value": 3}, "cannot be called"),
+        ({"value": 3}, "Expected a value function"),
         ({"seed": 2**63}, r"`seed` .* but got 9223372036854775808; 0"),
         ({"x": ROWS[:0]}, r"at least one row, but got Tensor of shape .*0, 4"),
         ({"x": [["a", "b"]]}, "Expected `x` to be a tensor.* got a list of other"),

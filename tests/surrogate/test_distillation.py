@@ -100,40 +100,19 @@ def test_a_sample_of_targets() -> None:
     assert all(torch.equal(*pair) for pair in zip(sampled, again, strict=True))
 
 
-def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 20)
+def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     # Three epochs of 10 steps: the interruption comes in the second one.
-    teacher = TableValue()
-    whole = fit(teacher=teacher)
+    whole = fit(teacher=TableValue())
     with pytest.raises(KeyboardInterrupt):
-        fit(teacher=teacher, directory=tmp_path, trainer=interrupted(13))
-    evaluated = teacher.evaluated
-    continued = fit(teacher=teacher, directory=tmp_path)
+        fit(teacher=TableValue(), directory=tmp_path, trainer=interrupted(13))
+    # Of the same name and settings, but trained otherwise.
+    with pytest.raises(ValueError, match=r"differs in: teacher\.values"):
+        fit(teacher=TableValue(0.05), directory=tmp_path)
+    with pytest.raises(ValueError, match=r"differs in: teacher\.pairs"):
+        fit(teacher=TableValue(), teacher_pairs=100, directory=tmp_path)
+    continued = fit(teacher=TableValue(), directory=tmp_path)
     assert torch.equal(weights(continued), weights(whole))
-    # One call of the teacher, to tell that it is the same; its values were kept.
-    assert teacher.evaluated - evaluated == 20
     assert continued.training_record["teacher_seconds"] > 0
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"teacher_pairs": 100}, "differs in: teacher"),
-        # Of the same name and settings, but trained otherwise.
-        ({"teacher": TableValue(0.05)}, r"its teacher was another one \(.* by up to 0.05\)"),
-    ],
-)
-def test_a_directory_with_another_training_is_refused(
-    tmp_path: Path, changed: dict[str, Any], message: str
-) -> None:
-    settings = {"max_epochs": 1, "directory": tmp_path, "teacher": TableValue()}
-    with pytest.raises(KeyboardInterrupt):
-        fit(**settings, trainer=interrupted(3))
-    with pytest.raises(ValueError, match=message):
-        fit(**{**settings, **changed})
-    assert [path.name for path in tmp_path.iterdir()] == ["teacher.ckpt"]
 
 
 def test_rows_of_a_small_table_are_drawn_from_the_teacher() -> None:
@@ -181,7 +160,7 @@ def test_a_surrogate_taught_by_drawn_rows_is_resumed_and_read_back(tmp_path: Pat
     mask = MASKS.expand(8, -1, -1)
     assert torch.equal(loaded(x[:8], mask), whole(x[:8], mask))
     taught = loaded.checkpoint["hyper_parameters"]["teacher"]
-    assert taught == {"pairs": 4000, "share": 0.5, **teacher.provenance}
+    assert taught.items() >= {"pairs": 4000, "share": 0.5, **teacher.provenance}.items()
 
 
 class Overflowing(TableValue):

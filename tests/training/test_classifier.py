@@ -1,5 +1,6 @@
 """The classifiers of the command line: trained, written, read back, and refused when foreign."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 import manifold_shap as ms
 from manifold_shap.data import Diabetes, Digits, Iris
 from manifold_shap.training.classifier import (
-    MLPClassifier,
+    NetworkRecipe,
     fit_classifier,
     load_classifier,
     quality,
@@ -35,9 +36,10 @@ def iris() -> Iris:
 def test_a_network_learns_digits(tmp_path: Path) -> None:
     data = Digits(name="digits")
     data.setup()
-    seconds = fit_classifier(MLPClassifier(hidden=[64], max_epochs=4), data, tmp_path, CPU)
-    model = load_classifier(tmp_path, data)
-    assert seconds > 0
+    seconds = fit_classifier(NetworkRecipe("mlp", hidden=[64], max_epochs=4), data, tmp_path, CPU)
+    with warnings.catch_warnings(action="error"):
+        model = load_classifier(tmp_path, data)
+    assert (model.returns, seconds > 0) == ("logits", True)
     ((name, share),) = quality(model, data).items()
     assert name == "accuracy"
     assert share > 0.9
@@ -88,7 +90,7 @@ def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
 def test_a_regression_and_its_model_suit_each_other(tmp_path: Path, iris: Iris) -> None:
     data = Diabetes()
     data.setup()
-    for recipe in (GaussianNB(), MLPClassifier()):
+    for recipe in (GaussianNB(), NetworkRecipe("mlp")):
         with pytest.raises(TypeError, match=r"regressor for diabetes, .*=random_forest_regr"):
             fit_classifier(recipe, data, tmp_path)
     with pytest.raises(TypeError, match="`predict_proba`, but got LinearRegression"):

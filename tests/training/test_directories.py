@@ -11,7 +11,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.data import Iris
-from manifold_shap.training.classifier import MLPClassifier, fit_classifier, load_classifier
+from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, load_classifier
 from tests.learned import CtrlC
 
 X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
@@ -61,7 +61,7 @@ def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:
     data.x_train[: len(x), :3] = x
     few = {**FEW, **own}
     trainer = few.pop("trainer")
-    fit_classifier(MLPClassifier(**few), data, directory, trainer)
+    fit_classifier(NetworkRecipe("mlp", **few), data, directory, trainer)
     return load_classifier(directory, data)(data.x_test)
 
 

@@ -47,7 +47,7 @@ def test_a_training_needs_players_that_are_the_same_in_every_row() -> None:
         TypeError, match=r"`players` to be a Players .* but got list; .*of_elements"
     ):
         training_rows(x, None, 0, ["a", "b"])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="but got some by row; train"):
+    with pytest.raises(ValueError, match="for a training but these differ from row to row"):
         training_rows(x, None, 0, ms.Players.of_rows((2,), 2))
 
 

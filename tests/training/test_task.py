@@ -83,7 +83,6 @@ def test_given_options_come_before_own_and_common_defaults() -> None:
         ({"batch_size": 2.0}, TypeError, "`batch_size` to be a whole number"),
         ({"max_epochs": 0}, ValueError, "`max_epochs` to be a whole number of at least 1"),
         ({"seed": -1}, ValueError, "`seed` to be a whole number from 0"),
-        ({"trainer": "gpu"}, TypeError, "Expected `trainer` to be a dict of arguments"),
     ],
 )
 def test_options_that_are_refused(
@@ -258,9 +257,3 @@ def test_a_layer_that_draws_gets_numbers_by_the_step() -> None:
     torch.rand(3)
     assert fit(max_epochs=1).task.drawn == first
     assert len(set(first)) == len(first) > 3
-
-
-@pytest.mark.parametrize("precision", ["bf16-true", "16-true"])
-def test_weights_in_another_precision_are_refused(precision: str) -> None:
-    with pytest.raises(ValueError, match=f"'bf16-mixed'.* but got '{precision}'"):
-        fit(trainer={"precision": precision})

@@ -9,7 +9,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import toggled
 from manifold_shap.nn import growing
-from manifold_shap.vae.bank import Decoded, RunningLikelihood
+from manifold_shap.vae.bank import RunningLikelihood
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue
@@ -126,25 +126,3 @@ def test_values_of_runs_are_those_of_single_coalitions(kind: str, batch_size: in
     found = ask(v, kind, x, KEYS, **more)
     torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
     assert found.std() > 0.05
-
-
-@both
-@pytest.mark.parametrize("most", [1, 64])
-def test_a_bank_without_a_table_is_the_same_bank(
-    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, expected = imputer(), value()
-    monkeypatch.setattr("manifold_shap.vae.bank._BANK_ELEMENTS", 1000)
-    monkeypatch.setattr("manifold_shap.vae.bank._DECODED_ELEMENTS", most * ELEMENTS)
-    anew, found = imputer(), value()
-    assert isinstance(anew.bank, Decoded)
-    assert len(anew.bank) == len(table.bank) == 200
-    x, mask = rows(2, seed=1), runs(kind).flatten(1, 2)
-    pairs = x.repeat_interleave(mask.shape[1], 0), mask.flatten(0, 1)
-    close = {"rtol": 1e-4, "atol": 1e-4}
-    torch.testing.assert_close(anew.bank_log_prob(*pairs), table.bank_log_prob(*pairs), **close)
-    none = torch.zeros(mask.shape[:2], dtype=torch.int64)
-    torch.testing.assert_close(anew.mean(x, mask, none), table.mean(x, mask, none), **close)
-    torch.testing.assert_close(ask(found, kind, x, KEYS), ask(expected, kind, x, KEYS), **close)
-    kept = sum(buffer.numel() for buffer in anew.bank.buffers())
-    assert kept == 200 * anew.network.latent

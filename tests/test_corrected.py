@@ -166,7 +166,7 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     x, y = known["x"][:600], known["y"][:600]
     frame = known["law"].frame(x)
     labels = pd.Series([known["law"].classes[k] for k in y], index=frame.index)
-    of_frames = known["law"].model(lambda rows: model(known["law"].rows(rows)), ["yes", "no"])
+    of_frames = ms.as_model(model, x[:9], ["yes", "no"])
     found = ms.corrected_global_values(of_frames, x, labels, folds=2, hidden=[16], **FEW)
     assert found.efficiency_gap < 1e-5
     assert found.rows == 600

@@ -393,14 +393,14 @@ def test_a_url_is_no_folder(explainer: ms.Explainer) -> None:
     ("frame", "options", "message"),
     [
         (FRAME.head(10), {}, "at least 20 rows, .* but got 10"),
-        (FRAME, {"candidates": ["gauss"]}, "did you mean 'gaussian'"),
+        (FRAME, {"candidates": ["gauss"]}, "got ['gauss']"),
         (FRAME, {"candidates": []}, r"at least one of `candidates` to be fitted but of \[\]"),
         (FRAME, {"candidates": "guided_surrogate"}, "no VAE was fitted .* name 'vae', too"),
         (FRAME, {"classes": ["no", "no"]}, "Expected distinct `classes`"),
         (FRAME, {"model_batch_size": 0}, "`model_batch_size` to be a whole number"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),
         (FRAME, {"fit_seconds": 0.0}, "`fit_seconds`"),
-        (FRAME, {"players": {"house": ["sise"]}}, "did you mean 'size'"),
+        (FRAME, {"players": {"house": ["sise"]}}, "got ['sise']"),
         (FRAME.assign(price=PRICE), {}, "besides"),
     ],
 )

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from pandas.api import types
 
-from manifold_shap._messages import closest
 from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import total_error
@@ -119,10 +118,7 @@ def _feature(explanation: Explanation, argument: str, given: str | int) -> _Feat
     if given in columns:
         return columns[str(given)]
     known = list(dict.fromkeys((*names, *columns)))
-    raise ValueError(
-        f"Expected `{argument}` to be one of {listed(known)} but got {given!r}"
-        f"{closest(given, known) or '.'}"
-    )
+    raise ValueError(f"Expected `{argument}` to be one of {listed(known)} but got {given!r}.")
 
 
 def _place(ax: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:

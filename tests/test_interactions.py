@@ -18,14 +18,8 @@ def found() -> ms.Interactions:
 def test_it_says_what_it_holds(found: ms.Interactions) -> None:
     assert (found.outputs, found.space) == (("0", "1"), ms.Identity())
     assert found.made_by["index"] == "k-SII"
-    title, head, *lines = repr(found).splitlines()
-    assert title.startswith("Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'")
-    assert head.strip() == "largest interactions"
-    assert len(lines) == 6
-    assert lines[-1] == "and 2 more"
-    first, second = torch.triu_indices(4, 4, 1)
-    largest = int(found.values[0, first, second].abs().amax(-1).argmax())
-    assert lines[0].startswith(f"0  x{first[largest]} x{second[largest]}: ")
+    title = "Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'"
+    assert repr(found).startswith(title)
 
 
 def test_a_frame_has_every_pair_once(found: ms.Interactions) -> None:

@@ -58,7 +58,7 @@ class Interactions:
         index: "SII" or "k-SII".
 
     Raises:
-        ValueError: shapes that do not fit together, or another index.
+        ValueError: another index.
     """
 
     values: Float[Tensor, "instances players players outputs"]
@@ -68,14 +68,6 @@ class Interactions:
 
     def __post_init__(self) -> None:
         check_choice("index", self.index, INDICES)
-        instances, players, outputs = self.shapley.phi.shape
-        expected = (instances, players, players, outputs)
-        for name in ("values", "standard_error"):
-            if (found := tuple(vars(self)[name].shape)) != expected:
-                raise ValueError(
-                    f"Expected `{name}` of shape {expected} for {instances} instances, {players} "
-                    f"players and {outputs} outputs but got {found}."
-                )
 
     @property
     def players(self) -> Players:

@@ -149,7 +149,7 @@ def test_many_players_are_weighted_and_say_so() -> None:
     with pytest.warns(UserWarning, match=r"20 weighted orders are worth only \d+\.\d for some row"):
         few = ms.auto_shapley(linear, x, ordering=graph, evaluations=640)
     assert few.efficiency_gap < 1e-4
-    with pytest.raises(ValueError, match="at most 65536 coalitions, .* but got inf"):
+    with pytest.raises(ValueError, match=r"at most 65536 coalitions, .* but got inf"):
         ms.exact_shapley(linear, x, ordering=graph)
 
 

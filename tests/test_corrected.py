@@ -181,9 +181,9 @@ FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y":
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"y": None}, r"one label for each of the rows, but got \(\); pass"),
+        ({"y": None}, r"one label for each of the rows, but got \(\)"),
         ({"y": [0, 1, 2, 0, 1, 0]}, "labels to be among the outputs"),
-        ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "labels in the order of the rows"),
+        ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "but its index has"),
         ({"folds": 1}, "folds"),
         ({"folds": 7}, "folds"),
     ],

@@ -62,10 +62,6 @@ def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
             ask()
 
 
-def test_shapes_that_do_not_fit(found: ms.Interactions, any_type: None) -> None:
-    with pytest.raises(ValueError, match=r"`values` of shape \(7, 4, 4, 2\) .* got \(7, 4, 3, 2\)"):
-        replace(found, values=found.values[:, :, :3])
-    with pytest.raises(ValueError, match=r"`standard_error` of shape"):
-        replace(found, standard_error=found.standard_error[:1])
+def test_another_index_is_refused(found: ms.Interactions) -> None:
     with pytest.raises(ValueError, match=r"`index` to be one of"):
         replace(found, index="FSII")

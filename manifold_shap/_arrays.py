@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifold_shap._messages import shown, way_to_rows
+from manifold_shap._messages import shown
 
 Label: TypeAlias = int | float | str | datetime
 
@@ -156,11 +156,11 @@ def _of_list(x: Sequence[Any], name: str) -> np.ndarray:
 
 def _not_numbers(x: Any, name: str) -> TypeError:
     kind = type(x).__name__
-    fix = way_to_rows(x) or f"of other tables, {_TABLES}"
     what = f"a {kind} of other things" if isinstance(x, list | tuple) else kind
     return TypeError(
         f"Expected `{name}` to be a tensor, an array, a list of rows or a data frame of numbers "
-        f"but got {what}; {fix}."
+        f"but got {what}; `pandas.read_csv(path)` reads a file, `ms.Vocabulary` encodes texts, and "
+        f"of other tables, {_TABLES}."
     )
 
 

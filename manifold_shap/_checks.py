@@ -9,8 +9,8 @@ import math
 import numbers
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,16 +18,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from manifold_shap._arrays import read_numbers
-from manifold_shap._messages import closest, shown, way_to_rows
+from manifold_shap._messages import shown
 
 if TYPE_CHECKING:
     from manifold_shap.players import Players
 
-_MOST_PROBLEMS = 20
-_AS_NUMBERS = "convert it by `numpy.asarray(rows, dtype='float32')`"
+_AS_NUMBERS = (
+    "convert numbers by `numpy.asarray(rows, dtype='float32')`, and texts by `ms.Vocabulary`"
+)
 _Bound = float | int | None
-S = TypeVar("S")
-T = TypeVar("T")
 
 
 def check_whole(
@@ -101,7 +100,7 @@ def check_number(
 
 
 def check_known(words: Iterable[Any], known: Collection[Any], what: str) -> None:
-    """Refuse words that are not known, all at once, each with the closest that is.
+    """Refuse words that are not known, all at once.
 
     Args:
         words: keywords of a call, keys of a configuration, names of columns.
@@ -116,39 +115,7 @@ def check_known(words: Iterable[Any], known: Collection[Any], what: str) -> None
     there = frozenset(known)
     unknown = [word for word in words if word not in there]
     if unknown:
-        close = {word: closest(word, known)[:-1] for word in unknown[:5]}
-        hint = "".join(f"{end} for {word!r}?" for word, end in close.items() if end)
-        raise ValueError(
-            f"Expected {what} among {shown(known)} but got {shown(unknown)}{hint or '.'}"
-        )
-
-
-def all_at_once(step: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """What `step` returns for the items; where it fails for several, one error says all.
-
-    >>> all_at_once(lambda name: check_whole(name, 0), ("draws", "block"))
-    Traceback (most recent call last):
-    ValueError: 2 problems.
-    1. Expected `draws` to be a whole number of at least 1 but got 0.
-    2. Expected `block` to be a whole number of at least 1 but got 0.
-
-    Raises:
-        TypeError, ValueError: of `step`, unchanged where it fails for one item, else a ValueError.
-    """
-    results: list[T] = []
-    problems: list[TypeError | ValueError] = []
-    for item in items:
-        try:
-            results.append(step(item))
-        except (TypeError, ValueError) as error:
-            problems.append(error)
-    if len(problems) == 1:
-        raise problems[0]
-    if problems:
-        some = [f"{k}. {error}" for k, error in enumerate(problems[:_MOST_PROBLEMS], 1)]
-        more = ["..."] if len(problems) > len(some) else []
-        raise ValueError("\n".join([f"{len(problems)} problems.", *some, *more]))
-    return results
+        raise ValueError(f"Expected {what} among {shown(known)} but got {shown(unknown)}.")
 
 
 def check_seed(seed: Any, name: str = "seed") -> int:
@@ -202,8 +169,7 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
         return result
     array = "an array" if isinstance(x, np.ndarray) else "a tensor"
     is_complex = "complex" in str(x.dtype)
-    texts = x.tolist() if isinstance(x, np.ndarray) and x.ndim == 1 else None
-    fix = "take its real part" if is_complex else way_to_rows(texts) or _AS_NUMBERS
+    fix = "take its real part" if is_complex else _AS_NUMBERS
     raise TypeError(
         f"Expected `{name}` to be a tensor or an array of numbers but got {array} of {x.dtype}; "
         f"{fix}."

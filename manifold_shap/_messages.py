@@ -1,14 +1,12 @@
 """Formats messages of errors and warnings, and checks plain settings, without other packages."""
 
-import difflib
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from traceback import walk_stack
 from typing import Any
 
-_MOST_COMPARED = 10_000
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 # Packages that stand between a caller and what they decorate.
 _DECORATORS = ("torch.", "jaxtyping.", "beartype.")
@@ -50,46 +48,8 @@ def named_outputs(outputs: Sequence[str]) -> str:
     return f"output {outputs[0]!r}" if len(outputs) == 1 else f"outputs {shown(outputs, 10)}"
 
 
-def way_to_rows(x: Any) -> str:
-    """How to make rows of what holds none, for an error; empty where nothing is known of it.
-
-    >>> way_to_rows("houses.csv")
-    'read the file first, as by `pandas.read_csv(path)`'
-    """
-    if isinstance(x, str | os.PathLike):
-        return "read the file first, as by `pandas.read_csv(path)`"
-    listed = isinstance(x, list | tuple) and bool(x) and all(isinstance(one, str) for one in x)
-    if listed or (isinstance(x, Mapping) and "input_ids" in x):
-        return (
-            "rows of texts are token ids: `ms.Vocabulary.fit(texts).encode(texts)`, or "
-            "tokenizer(texts)['input_ids'] for `lambda ids: model(input_ids=ids)`"
-        )
-    if isinstance(x, Mapping):
-        return "`pandas.DataFrame(columns)` makes a frame of columns by name"
-    known = {
-        "LazyFrame": "`.collect()` makes a lazy frame eager",
-        "Series": "one row stays a frame by `frame.loc[[label]]`, of polars by `frame[k : k + 1]`",
-    }
-    if type(x).__name__ in known:
-        return known[type(x).__name__]
-    if callable(x) or "predict" in dir(x):
-        return "a model comes first, then the rows, as in `ms.Explainer(model, frame)`"
-    return ""
-
-
-def closest(word: Any, known: Collection[Any]) -> str:
-    """The end of an error message that offers the word most like `word`, or nothing.
-
-    >>> closest("cosin", ["cosine", "constant"])
-    "; did you mean 'cosine'?"
-    """
-    by_lower = {str(name).lower(): name for name in list(known)[:_MOST_COMPARED]}
-    found = difflib.get_close_matches(str(word).lower()[:200], by_lower, n=1)
-    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
-
-
 def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "") -> str:
-    """One of the words in `choices`; the error offers the closest.
+    """One of the words in `choices`.
 
     >>> check_choice("schedule", "cosine", ("cosine", "constant"))
     'cosine'
@@ -101,7 +61,7 @@ def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "")
         return str(value)
     raise ValueError(
         f"Expected `{name}` to be one of {shown(choices)} but got {value!r:.100}"
-        f"{f'; {fix}.' if fix else closest(value, choices) or '.'}"
+        f"{f'; {fix}' if fix else ''}."
     )
 
 

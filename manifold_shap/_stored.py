@@ -276,8 +276,8 @@ class _Gathered(Dataset[Tensor]):
 def stored(x: Any, name: str = "x_train") -> Any:
     """Rows of a data set, of a loader's data set or of a file, as `StoredRows`; others as they are.
 
-    Of a loader the rows are gathered as `collate_fn` has them, and in an order of their own: a
-    training, which cuts its own batches, takes each as often as any other.
+    Of a loader the rows are gathered in an order of their own: a training, which cuts its own
+    batches, takes each as often as any other.
 
     >>> stored(torch.zeros(2, 3))
     tensor([[0., 0., 0.],
@@ -285,7 +285,7 @@ def stored(x: Any, name: str = "x_train") -> Any:
 
     Raises:
         TypeError: a data set that can only be iterated over, or whose items are no tensors.
-        ValueError: no rows; a loader that chooses among them by a sampler.
+        ValueError: no rows; a loader that chooses among them by a sampler, or has a `collate_fn`.
     """
     dataset = x.dataset if isinstance(x, DataLoader) else x
     if isinstance(dataset, IterableDataset):
@@ -300,7 +300,7 @@ def stored(x: Any, name: str = "x_train") -> Any:
         workers = {"num_workers": x.num_workers, "worker_init_fn": x.worker_init_fn}
         if x.num_workers:
             workers["multiprocessing_context"] = x.multiprocessing_context
-        return DatasetRows(_rows_of(x), name, workers)
+        return DatasetRows(x.dataset, name, workers)
     if isinstance(x, Dataset):
         return DatasetRows(x, name)
     return ArrayRows(x, name) if isinstance(x, np.memmap) else x
@@ -324,19 +324,8 @@ def _checked(x: Tensor, index: Tensor, rows: StoredRows) -> Tensor:
     return x if rows.players is None else check_padding(x, rows.players, rows.name, index.tolist())
 
 
-def _rows_of(loader: DataLoader) -> Dataset[Any]:
-    """A loader's data set, with each item as its `collate_fn` has it.
-
-    >>> loader = DataLoader([1.0, 2.0], collate_fn=lambda items: Tensor(items)[:, None])
-    >>> _rows_of(loader)[1]
-    tensor([2.])
-    """
-    usual = loader.collate_fn in (default_collate, default_convert)
-    return loader.dataset if usual else _Collated(loader)
-
-
 def _check_order(loader: DataLoader, name: str) -> None:
-    """Raise ValueError unless every row of a loader is as likely as any other.
+    """Raise ValueError unless a loader has the items of its data set, each as likely as any other.
 
     >>> _check_order(DataLoader([1.0, 2.0], shuffle=True), "x_train")
     """
@@ -351,26 +340,8 @@ def _check_order(loader: DataLoader, name: str) -> None:
             "choose rows by `torch.utils.data.Subset(dataset, numbers)`, and repeat those that are "
             "to weigh more."
         )
-
-
-class _Collated(Dataset[Any]):
-    """The rows of a loader's data set, each as the loader's `collate_fn` makes a batch of it."""
-
-    def __init__(self, loader: DataLoader) -> None:
-        self.dataset, self.collate = loader.dataset, loader.collate_fn
-        self.is_batched = loader.batch_sampler is not None
-
-    def __len__(self) -> int:
-        return len(self.dataset)  # type: ignore[arg-type]
-
-    def __getitem__(self, number: int) -> Any:
-        item = self.dataset[number]
-        if not self.is_batched:
-            return self.collate(item)
-        batch = self.collate([item])
-        rows = batch[0] if isinstance(batch, tuple | list) and batch else batch
-        if not isinstance(rows, Tensor | np.ndarray):
-            return rows  # Named as what is no row.
-        if len(rows) != 1:
-            raise ValueError(f"`collate_fn` made {len(rows)} rows of one item")
-        return rows[0]
+    if loader.collate_fn not in (default_collate, default_convert):
+        raise ValueError(
+            f"Expected `{name}` to be a loader without `collate_fn`, since rows are gathered one "
+            "by one; give a data set whose items are rows."
+        )

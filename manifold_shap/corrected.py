@@ -28,7 +28,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
@@ -36,10 +35,9 @@ from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import shown
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.global_values import GlobalValues, class_positions, means_of_rows
+from manifold_shap.global_values import GlobalValues, class_positions, labels_of, means_of_rows
 from manifold_shap.learning_error import common
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, Probability
@@ -163,9 +161,7 @@ def corrected_global_values(
     seed = options.get("seed", 0)
     rows = training_rows(x, x, seed, players, schema)
     wrapped = model_for(model, rows.train[:64], Probability(), rows.codebook)
-    _check_order(x, y)
-    _check_shape(y, len(rows.train))
-    true = class_positions(y, wrapped.classes)
+    true = class_positions(labels_of(y, len(rows.train), row_labels(x)), wrapped.classes)
     folds = check_whole("folds", folds, 2, len(true))
 
     def usual(rows: TrainingRows, labels: Tensor, fold: int) -> tuple[ValueFunction, ValueFunction]:
@@ -210,24 +206,6 @@ def folds_of(rows: int, folds: int, seed: int) -> tuple[Int64[Tensor, " part"], 
     """
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     return order.tensor_split(folds)
-
-
-def _check_order(x: Any, y: Any) -> None:
-    of_x, of_y = row_labels(x), row_labels(y)
-    if of_x is not None and of_y is not None and of_x != of_y:
-        raise ValueError(
-            f"Expected labels in the order of the rows, {shown(of_x, 3)}, but the index of `y` has "
-            f"{shown(of_y, 3)}; pass `y.loc[x.index]`."
-        )
-
-
-def _check_shape(y: Any, rows: int) -> None:
-    shape = tuple(y.shape) if isinstance(y, Tensor) else np.shape(y)
-    if shape != (rows,):
-        raise ValueError(
-            f"Expected `y` of shape ({rows},), one label for each of the rows, but got {shape}; "
-            "pass the true classes of the same rows, as one column."
-        )
 
 
 def _unbiased(value: ValueFunction, x: Tensor, seed: int) -> Explanation:

@@ -283,18 +283,6 @@ class Explanation:
             return parts[chosen[0]]
         return pd.concat(parts, axis=1, names=["output", "player"])
 
-    def to_long_frame(self) -> "pd.DataFrame":
-        """A line per instance, player and output: `phi`, `standard_error`, `model_error` if known.
-
-        Players that a row lacks are left out.
-        """
-        known = [] if self.model_error is None else ["model_error"]
-        dataset = self.to_xarray()[["phi", "standard_error", *known]]
-        order = ["instances", "players", "outputs"]
-        frame = dataset.to_dataframe(dim_order=order).reset_index()
-        there = self.present[..., None].expand_as(self.phi).flatten().numpy()
-        return frame[there].reset_index(drop=True)
-
     def to_shap(
         self, data: "Sequence[Any] | None" = None, elements: bool = False
     ) -> "shap.Explanation":

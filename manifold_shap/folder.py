@@ -7,7 +7,7 @@ The model is there only where a file of it was given. No code and nothing pickle
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -106,6 +106,7 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         FileNotFoundError: no such folder.
         ValueError: it is damaged, of something else, or of a version that writes other parts.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = Path(check_text("folder", folder))
@@ -114,33 +115,20 @@ def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise FileNotFoundError(f"{expected} there is no folder; correct the path.")
     if not (folder / _CONFIGURATION).is_file():
         raise FileNotFoundError(f"{expected} there is no {_CONFIGURATION}; name the folder.")
-    plain = _part(folder / _CONFIGURATION, lambda path: json.loads(path.read_text("utf-8")))
-    if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
+    try:
+        plain = json.loads((folder / _CONFIGURATION).read_text("utf-8"))
+        tensors = load_file(folder / _TENSORS)
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+        raise ValueError(
+            f"{expected} its {_CONFIGURATION} or {_TENSORS} is damaged; save the explainer again."
+        ) from error
+    if plain.get("format") != _FORMAT:
         raise ValueError(f"{expected} it holds something of another program; name another.")
-    tensors = _part(folder / _TENSORS, load_file)
     if plain.pop("digest", None) != _digest(plain, tensors):
         raise ValueError(
             f"{expected} its files are not as they were saved together; save the explainer again."
         )
     return plain, tensors
-
-
-def _versions(plain: Mapping[str, Any]) -> str:
-    return f"written by version {plain.get('version')}, this is {__version__}"
-
-
-def _part(path: Path, read_file: Callable[[Path], Any]) -> Any:
-    """What a file of a folder holds."""
-    from safetensors import SafetensorError
-
-    try:
-        return read_file(path)
-    except (OSError, ValueError, RecursionError, SafetensorError) as error:
-        state = "damaged" if path.exists() else "missing"
-        raise ValueError(
-            f"Expected a folder that an explainer was saved to at {path.parent} but its "
-            f"{path.name} is {state}; save the explainer again."
-        ) from error
 
 
 def read_model(folder: str | Path, described: Mapping[str, str] | None) -> Any:
@@ -175,17 +163,10 @@ def value_from(
     """The value function that a folder holds, of the model that it was made for.
 
     Raises:
-        ValueError: the folder is damaged, or was made for another model.
+        ValueError: the folder was made for another model.
     """
-    described = plain["value"]
-    try:
-        make = _imputed if described["kind"] == "imputed" else _trained
-        value = make(plain, tensors, model, codebook)
-    except (LookupError, TypeError, AttributeError, RuntimeError) as error:
-        raise ValueError(
-            f"Expected a complete value function in the folder but it does not fit together "
-            f"({type(error).__name__}: {error}; {_versions(plain)}); save the explainer again."
-        ) from error
+    make = _imputed if plain["value"]["kind"] == "imputed" else _trained
+    value = make(plain, tensors, model, codebook)
     if gap := disagreement(value.prediction(tensors["probe"]), tensors["probe_outputs"]):
         raise ValueError(
             "Expected the model for which the explainer was made, but this one predicts otherwise "
@@ -199,37 +180,18 @@ def _check_replaceable(folder: Path) -> None:
     """Raise FileExistsError unless a folder holds nothing but what an explainer wrote."""
     if not folder.exists():
         return
-    path, reason = folder / _CONFIGURATION, f"there is no {_CONFIGURATION}"
-    if path.is_file():
-        # Of a damaged one, too: the first of its settings says what it is.
-        with path.open("rb") as file:
-            is_own = _FORMAT.encode() in file.read(200)
-        own = written_with(path)
-        others = (
-            each.name for each in folder.iterdir() if each.name not in own or not each.is_file()
-        )
-        other = min(others, default=None)
-        if is_own and other is None:
-            return
-        reason = f"it holds {other!r}" if is_own else f"its {_CONFIGURATION} is of another program"
-    raise FileExistsError(
-        f"Expected no file or folder at {folder}, or one with nothing in it but an explainer that "
-        f"was saved there, which would be replaced, but {reason}; name another folder."
-    )
-
-
-def written_with(configuration: Path) -> tuple[str, ...]:
-    """Names of the files that were written together with a configuration.
-
-    A file of a model is among them only if the configuration can be read and names it: any other is
-    its owner's.
-    """
+    own: set[str] = set()
     try:
-        plain = json.loads(configuration.read_text("utf-8"))
-        name = plain["model"]["file"]["name"] if plain["format"] == _FORMAT else None
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return _ALWAYS
-    return (*_ALWAYS, name) if name in FILES else _ALWAYS
+        plain = json.loads((folder / _CONFIGURATION).read_text("utf-8"))
+        if plain["format"] == _FORMAT:
+            own = {*_ALWAYS, plain["model"].get("file", {}).get("name")} & set(FILES)
+    except (OSError, ValueError, LookupError):
+        pass
+    if not own or not {each.name for each in folder.iterdir()} <= own:
+        raise FileExistsError(
+            f"Expected no file or folder at {folder}, or one with nothing in it but an explainer "
+            "that was saved there, which would be replaced; name another folder."
+        )
 
 
 def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:

@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap._arrays import row_labels
+from manifold_shap._arrays import Label, row_labels
 from manifold_shap._checks import check_number
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap.explanation import Explanation
@@ -157,24 +157,33 @@ def global_values(explanation: Explanation, y: Any, output: str | None = None) -
             f"Expected the probabilities of classes, or a regression, but this explanation is in "
             f"the space {explanation.space.name!r}; explain with output='probability'."
         )
-    known = row_labels(y)
-    y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
-    if y.shape != explanation.phi.shape[:1]:
-        raise ValueError(
-            f"Expected labels of shape (rows,), one per row, {len(explanation.phi)} of them, but "
-            f"got {y.shape}."
-        )
     instances = tuple(explanation.instances)
-    if known is not None and instances not in (known, tuple(range(len(instances)))):
-        raise ValueError(
-            f"Expected `y` of the explained rows, {shown(instances, 3)}, but its index has "
-            f"{shown(known, 3)}; pass `y.loc[list(explanation.instances)]`, or an array in their "
-            "order."
-        )
+    numbered = instances == tuple(range(len(instances)))
+    y = labels_of(y, len(instances), None if numbered else instances)
     if explanation.space.regression:
         return _of_regression(explanation, y, output)
     true = class_positions(y, explanation.outputs, explanation.selected)
     return _of_classes(explanation, true)
+
+
+def labels_of(y: Any, count: int, instances: tuple[Label, ...] | None) -> np.ndarray:
+    """Labels of rows as an array.
+
+    Raises:
+        ValueError: another number of labels, or an index that is not that of the rows.
+    """
+    known = row_labels(y)
+    y = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    if y.shape != (count,):
+        raise ValueError(
+            f"Expected `y` of shape ({count},), one label for each of the rows, but got {y.shape}."
+        )
+    if None not in (known, instances) and known != instances:
+        raise ValueError(
+            f"Expected `y` of the explained rows, {shown(instances or (), 3)}, but its index has "
+            f"{shown(known or (), 3)}; pass `y.loc[...]`, or an array in the order of the rows."
+        )
+    return y
 
 
 def _of_classes(explanation: Explanation, true: Int64[Tensor, " rows"]) -> GlobalValues:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     import shapiq
 
 INDICES = ("SII", "k-SII")
-# Pairs of a row in its text.
-_PAIRS = 3
-_ROWS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,8 +44,6 @@ class Interactions:
         >>> found = shapley_interactions(product, torch.tensor([[2.0, 3.0]]), index="k-SII")
         >>> found
         Interactions(1 instance, 2 players, output '0' in 'identity', index 'k-SII', by 'exact')
-           largest interactions
-        0  x0 x1: +6
         >>> found.values[0, ..., 0]
         tensor([[0., 6.],
                 [6., 0.]])
@@ -63,7 +58,7 @@ class Interactions:
         index: "SII" or "k-SII".
 
     Raises:
-        ValueError: shapes that do not fit together, or another index.
+        ValueError: another index.
     """
 
     values: Float[Tensor, "instances players players outputs"]
@@ -73,14 +68,6 @@ class Interactions:
 
     def __post_init__(self) -> None:
         check_choice("index", self.index, INDICES)
-        instances, players, outputs = self.shapley.phi.shape
-        expected = (instances, players, players, outputs)
-        for name in ("values", "standard_error"):
-            if (found := tuple(vars(self)[name].shape)) != expected:
-                raise ValueError(
-                    f"Expected `{name}` of shape {expected} for {instances} instances, {players} "
-                    f"players and {outputs} outputs but got {found}."
-                )
 
     @property
     def players(self) -> Players:
@@ -186,28 +173,8 @@ class Interactions:
 
     def __repr__(self) -> str:
         count, name = len(self.values), "instance" if len(self.values) == 1 else "instances"
-        title = (
+        return (
             f"Interactions({count} {name}, {len(self.players)} players, "
             f"{named_outputs(self.outputs)} in {self.space.name!r}, index {self.index!r}, by "
             f"{self.made_by.get('estimator', 'unknown estimator')!r})"
         )
-        if len(self.players) < 2 or not count:
-            return title
-        labels = [str(label) for label in self.instances[:_ROWS]]
-        width = max(map(len, labels))
-        lines = [f"{label:<{width}}  {self._largest(k)}" for k, label in enumerate(labels)]
-        more = [f"and {count - _ROWS} more"] if count > _ROWS else []
-        return "\n".join([title, f"{'':<{width}}  largest interactions", *lines, *more])
-
-    def _largest(self, row: int) -> str:
-        """The pairs of a row with the largest interactions in any output."""
-        first, second = torch.triu_indices(len(self.players), len(self.players), 1)
-        values = self.values[row, first, second].nan_to_num()
-        size, output = values.abs().max(-1)
-        told = []
-        for pair in size.argsort(descending=True, stable=True)[:_PAIRS].tolist():
-            k = int(output[pair])
-            names = [self.players.names[int(each[pair])] for each in (first, second)]
-            where = f" ({self.outputs[k]})" if len(self.outputs) > 1 else ""
-            told.append(f"{names[0]} {names[1]}: {float(values[pair, k]):+.3g}{where}")
-        return ", ".join(told)

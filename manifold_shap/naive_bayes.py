@@ -240,17 +240,11 @@ def _check_possible(
 def _checked_weights(weights: Any, bayes: NaiveBayes) -> Float[Tensor, " features"]:
     features = len(bayes.features)
     result = torch.ones(features).double() if weights is None else float64(weights)
-    if result.shape != (features,):
+    inside = bool(((result >= 0) & (result <= 1)).all())
+    if result.shape != (features,) or not inside:
         raise ValueError(
-            f"Expected `weights` of shape ({features},), one per feature, but got "
-            f"{tuple(result.shape)}."
-        )
-    bad = ~((result >= 0) & (result <= 1))
-    if bool(bad.any()):
-        first = int(bad.nonzero()[0])
-        raise ValueError(
-            f"Expected `weights` from 0 to 1 but feature {bayes.features[first]!r} has "
-            f"{result[first]:g}."
+            f"Expected `weights` of shape ({features},), one from 0 to 1 per feature, but got "
+            f"{tuple(result.shape)}{'' if inside else ' and others'}."
         )
     return result
 

@@ -61,7 +61,7 @@ class Ordering:
 
     Raises:
         TypeError: `relations` is neither a list of lists of names nor a mapping of names to those.
-        ValueError: an empty component; a player that is unknown or named twice, or that components
+        ValueError: a player that is unknown or named twice, or that components
             leave out; causes that are effects of their own effects.
 
     >>> ordering = Ordering([["a", "b"], ["c"]], Players.of_elements((3,), ["a", "b", "c"]))
@@ -104,28 +104,6 @@ class Ordering:
         if isinstance(ordering, Ordering):
             return ordering.of_players(players, constants)
         return cls(ordering, players, constants)
-
-    @classmethod
-    def of_edges(cls, edges: Any, players: Players, constants: Collection[str] = ()) -> "Ordering":
-        """The partial order of a directed acyclic graph by its edges (cause, effect).
-
-        >>> players = Players.of_elements((3,), ["a", "b", "c"])
-        >>> Ordering.of_edges([("a", "c"), ("b", "c")], players).names
-        {'c': ['a', 'b']}
-
-        Raises:
-            TypeError: edges that are no pairs of names.
-            ValueError: as for the class.
-        """
-        parents: dict[Any, list[Any]] = {}
-        for edge in edges:
-            if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
-                raise TypeError(
-                    "Expected each edge of `ordering` to be a pair (cause, effect) of names but "
-                    f"got {edge!r}."
-                )
-            parents.setdefault(edge[1], []).append(edge[0])
-        return cls(parents, players, constants)
 
     @classmethod
     def of_groups(
@@ -208,8 +186,10 @@ class Ordering:
             component = self.component
             return [Step(component == k, component < k) for k in range(len(self))]
         own = torch.eye(len(self.players), dtype=torch.bool)
-        order = linear_order(self._direct)
-        return [Step(own[player], self._direct[:, player]) for player in order]
+        direct = self._direct
+        causes = {j: direct[:, j].nonzero()[:, 0].tolist() for j in range(len(direct))}
+        order = TopologicalSorter(causes).static_order()
+        return [Step(own[player], direct[:, player]) for player in order]
 
     @property
     def orders(self) -> int | float:
@@ -434,12 +414,6 @@ class _Unions(Part):
         return weights
 
 
-def linear_order(direct: Bool[Tensor, "players players"]) -> list[int]:
-    """An order in which causes come before effects, given the edges of an acyclic graph."""
-    causes = {j: direct[:, j].nonzero()[:, 0].tolist() for j in range(len(direct))}
-    return list(TopologicalSorter(causes).static_order())
-
-
 def checked_graph(
     parents: Mapping[Any, Any], players: Players, constants: Collection[str]
 ) -> dict[str, list[str]]:
@@ -482,7 +456,7 @@ def check_components(components: Any, players: Players, constants: Collection[st
 
     Raises:
         TypeError: no list, or one of something else than lists of names.
-        ValueError: an empty component, or names that are unknown, given twice or left out.
+        ValueError: names that are unknown, given twice or left out.
     """
     lists = [components, *components] if isinstance(components, Sequence) else [components]
     if any(isinstance(each, str) or not isinstance(each, Sequence) for each in lists):
@@ -490,12 +464,6 @@ def check_components(components: Any, players: Players, constants: Collection[st
             "Expected `ordering` to be a list of lists of names, as in [['a', 'b'], ['c']], or the "
             f"causes of each player, as in {{'c': ['a', 'b']}}, but got {components!r}."
         )
-    for component in components:
-        if len(component) == 0:
-            raise ValueError(
-                "Expected at least one player in each component of `ordering` but got "
-                f"{[list(names) for names in components]}; leave the empty one out."
-            )
     named = [name for component in components for name in component]
     check_known(named, [*players.names, *constants], "players in `ordering`")
     check_distinct(named, "players in `ordering`", "put each of them into one component")

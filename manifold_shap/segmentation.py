@@ -1,7 +1,7 @@
 """Label maps that say, row by row, which elements belong together: superpixels, or given ones."""
 
 import hashlib
-from collections import OrderedDict
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,12 +35,11 @@ class Superpixels:
 
     def __init__(self, segments: int, compactness: float) -> None:
         self.segments, self.compactness = segments, compactness
-        self._cache: OrderedDict[bytes, np.ndarray] = OrderedDict()
-        self._size = 0
+        self._cache: dict[bytes, np.ndarray] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process finds the labels that are kept here again.
-        return {**self.__dict__, "_cache": OrderedDict(), "_size": 0}
+        return {**self.__dict__, "_cache": {}}
 
     def __repr__(self) -> str:
         return f"superpixels(segments={self.segments}, compactness={self.compactness:g})"
@@ -69,15 +68,12 @@ class Superpixels:
     def _labels(self, picture: Tensor) -> np.ndarray:
         """The label map of a picture, from those kept where it is among them."""
         key = content_key(picture)
-        if key in self._cache:
-            self._cache.move_to_end(key)
-            return self._cache[key]
-        labels = self._divided(picture.reshape(-1, *picture.shape[-2:]).numpy())
-        self._cache[key] = labels
-        self._size += labels.size
-        while self._size > _MOST_KEPT and len(self._cache) > 1:
-            self._size -= self._cache.popitem(last=False)[1].size
-        return labels
+        if key not in self._cache:
+            # The oldest go first.
+            while self._cache and len(self._cache) >= _MOST_KEPT // math.prod(picture.shape[-2:]):
+                del self._cache[next(iter(self._cache))]
+            self._cache[key] = self._divided(picture.reshape(-1, *picture.shape[-2:]).numpy())
+        return self._cache[key]
 
     def _divided(self, picture: np.ndarray) -> np.ndarray:
         """Labels 0, 1, ... of at most `segments` superpixels."""

@@ -35,7 +35,7 @@ from torch import Tensor
 from manifold_shap import _random, _stopping
 from manifold_shap._arrays import as_instances, is_frame, row_labels
 from manifold_shap._checks import check_rows, check_seed, check_whole
-from manifold_shap._messages import check_flag, way_to_rows
+from manifold_shap._messages import check_flag
 from manifold_shap._progress import progress_bar
 from manifold_shap._stored import stored
 from manifold_shap.estimators.audit import accepted, audit_of, check_explained, chosen_rows
@@ -184,8 +184,7 @@ def _as_rows(value: Any, x: Any) -> tuple[ValueFunction, Any, Any]:
     if not np.shape(x) or np.shape(x)[0] == 0:
         raise ValueError(
             f"Expected `x` of shape (rows, *event), with at least one row, but got "
-            f"{type(x).__name__} of shape {np.shape(x)}; "
-            f"{way_to_rows(x) or 'pass rows of the shape that `players` own'}."
+            f"{type(x).__name__} of shape {np.shape(x)}; pass rows of the shape that `players` own."
         )
     return as_value_function(value, x[:1]), x, None
 

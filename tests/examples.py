@@ -556,7 +556,6 @@ VALUES: dict[str, Callable[[], Made]] = {
     "retrained": retrained,
     "truth of a mixture": lambda: truth(mixture(), "ilr"),
     "truth of a discrete law": lambda: truth(weather()),
-    "truth of a discrete law, sums": lambda: truth(weather(), most=40),
     "truth of a discrete law, draws": lambda: truth(weather(), most=2),
     "corrected": corrected,
     "posterior": lambda: Made(ms.oracles.PosteriorValue(weather()), weather().sample(3).x),

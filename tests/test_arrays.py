@@ -140,10 +140,10 @@ def test_labels_of_every_kind_are_stored_as_they_are(
             ValueError,
             r"2 rows some lack one in these columns: \['a \(1\)', 'b \(1\)'\]; .*Codebook.fit",
         ),
-        (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame; `.collect\(\)` makes"),
+        (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame"),
         ([[1, 2], [1]], ValueError, "rows in `x` to have one shape but got a list of unequal ones"),
         ([[1, None]], TypeError, "but got a list of other things"),
-        (model, TypeError, "got function; a model comes first, then the rows"),
+        (model, TypeError, "got function"),
         (
             PANDAS.set_axis(["a", "b", "b"], axis=1),
             ValueError,
@@ -163,9 +163,6 @@ TEXTS = ["a good film", "bad"]
 
 
 @pytest.mark.parametrize("given", [TEXTS, np.array(TEXTS), {"input_ids": [[1, 2]]}])
-def test_texts_and_what_tokenizers_return_are_told_how_to_become_rows(given: object) -> None:
-    way = r"`ms.Vocabulary.* tokenizer\(texts\)\['input_ids'\]"
-    with pytest.raises(TypeError, match=way):
+def test_texts_and_what_tokenizers_return_are_no_rows(given: object) -> None:
+    with pytest.raises(TypeError, match=r"`ms\.Vocabulary`"):
         ms.MarginalImputer(given)
-    with pytest.raises(TypeError, match=way):
-        ms.fit_surrogate(lambda x: x, given)

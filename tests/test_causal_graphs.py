@@ -149,7 +149,7 @@ def test_many_players_are_weighted_and_say_so() -> None:
     with pytest.warns(UserWarning, match=r"20 weighted orders are worth only \d+\.\d for some row"):
         few = ms.auto_shapley(linear, x, ordering=graph, evaluations=640)
     assert few.efficiency_gap < 1e-4
-    with pytest.raises(ValueError, match="at most 65536 coalitions along its orders"):
+    with pytest.raises(ValueError, match=r"at most 65536 coalitions, .* but got inf"):
         ms.exact_shapley(linear, x, ordering=graph)
 
 
@@ -305,9 +305,8 @@ def test_adaptive_sampling_takes_components_only(ordering: Any) -> None:
         ms.adaptive_shapley(random_game(), rows(), ordering=ordering)
 
 
-def test_a_graph_by_its_edges_and_among_some() -> None:
-    ordering = Ordering.of_edges([("a", "b"), ("b", "c")], PLAYERS)
-    assert ordering.names == {"b": ["a"], "c": ["b"]}
+def test_a_graph_among_some() -> None:
+    ordering = Ordering({"b": ["a"], "c": ["b"]}, PLAYERS)
     some = ordering.among(ms.Players.of_elements((3,), "ace"))
     assert some.names == {"c": ["a"]}
     # What an effect has from a constant cause, it has from the causes of that.

@@ -64,7 +64,7 @@ def test_numbers_pass_within_their_range(value: Any, bounds: dict, fits: bool) -
 def test_all_unknown_words_are_named_at_once() -> None:
     known = ("learning_rate", "patience")
     check_known({"patience": 3}, known, "options")
-    message = r"options among .* got \['patient', 'zzz'\]; did you mean 'patience' for 'patient'\?$"
+    message = r"options among .* got \['patient', 'zzz'\]\.$"
     with pytest.raises(ValueError, match=message):
         check_known({"patient": 3, "patience": 3, "zzz": 1}, known, "options")
 

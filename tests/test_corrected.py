@@ -166,7 +166,7 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     x, y = known["x"][:600], known["y"][:600]
     frame = known["law"].frame(x)
     labels = pd.Series([known["law"].classes[k] for k in y], index=frame.index)
-    of_frames = known["law"].model(lambda rows: model(known["law"].rows(rows)), ["yes", "no"])
+    of_frames = ms.as_model(model, x[:9], ["yes", "no"])
     found = ms.corrected_global_values(of_frames, x, labels, folds=2, hidden=[16], **FEW)
     assert found.efficiency_gap < 1e-5
     assert found.rows == 600
@@ -181,9 +181,9 @@ FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y":
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"y": None}, r"one label for each of the rows, but got \(\); pass"),
+        ({"y": None}, r"one label for each of the rows, but got \(\)"),
         ({"y": [0, 1, 2, 0, 1, 0]}, "labels to be among the outputs"),
-        ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "labels in the order of the rows"),
+        ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "but its index has"),
         ({"folds": 1}, "folds"),
         ({"folds": 7}, "folds"),
     ],

@@ -115,17 +115,6 @@ def test_dataset_is_labelled() -> None:
     assert json.loads(dataset.attrs["space"])["output"] == "ilr"
 
 
-def test_dataframe_has_one_line_per_number() -> None:
-    explanation = make()
-    frame = explanation.to_long_frame()
-    names = ["instances", "players", "outputs", "phi", "standard_error"]
-    assert list(frame.columns) == names
-    assert len(frame) == 12
-    line = frame.query("instances == 1 and players == 'weight' and outputs == 'ja'")
-    assert line.phi.item() == explanation.phi[1, 1, 0].item()
-    assert line.standard_error.item() == explanation.standard_error[1, 1, 0].item()
-
-
 def test_a_wide_frame_has_a_column_for_each_player() -> None:
     explanation = make(instances=("Ann", "Bob"))
     frame = explanation.to_frame("ja")
@@ -336,9 +325,6 @@ def test_rows_with_players_of_their_own(tmp_path: Path) -> None:
     assert explanation.counts.tolist() == [2, 3]
     assert explanation.present.tolist() == [[True, True, False], [True, True, True]]
     assert explanation.efficiency_gap == 0
-    frame = explanation.to_long_frame()
-    assert len(frame) == 5
-    assert not frame.phi.isna().any()
     features = explanation.features()
     assert features is not None
     assert features.iloc[0, :2].tolist() == [8.0, 7.0]

@@ -100,11 +100,11 @@ def test_a_single_row_has_no_error() -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 1], r"one per row, 3 of them, but got \(2,\)"),
+        ([0, 1], r"one label for each .* got \(2,\)"),
         ([0, 1, 3], r"Expected labels to be among the outputs .* but got \[3\]"),
         ([0, 1, None], r"Expected labels to be among the outputs .* but got \['0', '1', 'None'\]"),
         (["setosa", "rose", "rose"], r"Expected labels to be among .* but got \['rose'\]"),
-        ([[0], [1], [2]], r"Expected labels of shape \(rows,\), .* but got \(3, 1\)"),
+        ([[0], [1], [2]], r"of shape \(3,\), .* but got \(3, 1\)"),
     ],
 )
 def test_bad_labels_are_explained(labels: list, message: str) -> None:
@@ -194,7 +194,7 @@ def test_of_several_outputs_one_is_named() -> None:
         (np.full(3, 7.0), "that differ between rows but all 3 are 7.0"),
         (np.array([1, np.nan, 2]), "finite numbers in `y`, .* with NaN"),
         (np.array(["a", "b", "c"]), "finite numbers in `y`, .* got <U1"),
-        (np.zeros((3, 1)), r"one per row, 3 of them, but got \(3, 1\)"),
+        (np.zeros((3, 1)), r"of shape \(3,\), .* but got \(3, 1\)"),
     ],
 )
 def test_bad_targets_are_explained(y: Any, message: str) -> None:

@@ -18,14 +18,8 @@ def found() -> ms.Interactions:
 def test_it_says_what_it_holds(found: ms.Interactions) -> None:
     assert (found.outputs, found.space) == (("0", "1"), ms.Identity())
     assert found.made_by["index"] == "k-SII"
-    title, head, *lines = repr(found).splitlines()
-    assert title.startswith("Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'")
-    assert head.strip() == "largest interactions"
-    assert len(lines) == 6
-    assert lines[-1] == "and 2 more"
-    first, second = torch.triu_indices(4, 4, 1)
-    largest = int(found.values[0, first, second].abs().amax(-1).argmax())
-    assert lines[0].startswith(f"0  x{first[largest]} x{second[largest]}: ")
+    title = "Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'"
+    assert repr(found).startswith(title)
 
 
 def test_a_frame_has_every_pair_once(found: ms.Interactions) -> None:
@@ -68,10 +62,6 @@ def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
             ask()
 
 
-def test_shapes_that_do_not_fit(found: ms.Interactions, any_type: None) -> None:
-    with pytest.raises(ValueError, match=r"`values` of shape \(7, 4, 4, 2\) .* got \(7, 4, 3, 2\)"):
-        replace(found, values=found.values[:, :, :3])
-    with pytest.raises(ValueError, match=r"`standard_error` of shape"):
-        replace(found, standard_error=found.standard_error[:1])
+def test_another_index_is_refused(found: ms.Interactions) -> None:
     with pytest.raises(ValueError, match=r"`index` to be one of"):
         replace(found, index="FSII")

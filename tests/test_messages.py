@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap._messages import check_choice, check_flag, check_text, closest, shown, warn
+from manifold_shap._messages import check_choice, check_flag, check_text, shown, warn
 
 
 def test_warnings_name_the_line_of_the_caller() -> None:
@@ -39,7 +39,6 @@ def _sums(x: torch.Tensor) -> torch.Tensor:
 def test_long_lists_are_shortened() -> None:
     assert shown(iter("abc"), most=2) == "['a', 'b'] and 1 more"
     assert shown(["a"]) == "['a']"
-    assert closest("x0", [f"x{i}" for i in range(10**6)]) == "; did you mean 'x0'?"
 
 
 @pytest.mark.parametrize("value", ["no", "false", 0, None])
@@ -54,10 +53,10 @@ def test_text_is_text() -> None:
         check_text("runs_dir", 5)
 
 
-def test_choices_offer_the_closest() -> None:
+def test_choices_are_listed() -> None:
     assert type(check_choice("kind", np.str_("ilr"), ("ilr", "identity"))) is str
     with pytest.raises(
-        ValueError, match=r"`kind` to be one of \['ilr', 'identity'\] but got 'ILR'; did"
+        ValueError, match=r"`kind` to be one of \['ilr', 'identity'\] but got 'ILR'"
     ):
         check_choice("kind", "ILR", ("ilr", "identity"))
     with pytest.raises(ValueError, match=r"but got 3; name one\.$"):

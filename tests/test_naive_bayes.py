@@ -398,8 +398,8 @@ def test_other_columns_are_refused() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0] * 3, r"Expected `weights` of shape \(4,\), one per feature, but got \(3,\)"),
-        ([1, 1, 1, math.nan], "Expected `weights` from 0 to 1 but feature 'x3' has nan"),
+        ([1.0] * 3, r"Expected `weights` of shape \(4,\), .* per feature, but got \(3,\)"),
+        ([1, 1, 1, math.nan], "one from 0 to 1 per feature, .* and others"),
     ],
 )
 def test_weights_out_of_range_are_refused(weights: Any, message: str) -> None:

@@ -152,24 +152,6 @@ def test_items_that_differ_when_they_are_asked_for_twice_are_told(given: Any) ->
         stored(given(Flipped(list(X))))
 
 
-def padded(items: list[Tensor]) -> tuple[Tensor, int]:
-    """Pads texts to six tokens, with what is no row behind them."""
-    rows = torch.zeros(len(items), 6)
-    for row, item in zip(rows, items, strict=True):
-        row[: len(item)] = item
-    return rows, len(items)
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_rows_are_as_the_loader_collates_them(workers: int) -> None:
-    texts = [torch.arange(1.0, length) for length in (4, 7, 2, 5)]
-    loader = DataLoader(Items(texts), batch_size=2, collate_fn=padded, num_workers=workers)
-    assert torch.equal(torch.cat(list(stored(loader).split(3))), padded(texts)[0])
-    # Without batches a function of an item, not of a list of them.
-    single = DataLoader(Items(texts), batch_size=None, collate_fn=lambda item: item.sum()[None])
-    assert stored(single)[:].tolist() == [[6.0], [21.0], [1.0], [10.0]]
-
-
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -183,3 +165,5 @@ def test_a_loader_that_chooses_rows_is_refused(options: dict[str, Any], name: st
     message = rf"`x_train` to be a loader of all rows alike.* sampler is a {name}.*Subset\(dataset"
     with pytest.raises(ValueError, match=message):
         stored(loader)
+    with pytest.raises(ValueError, match="a loader without `collate_fn`"):
+        stored(DataLoader(TensorDataset(X[:2]), collate_fn=list))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.laws.variables import Variable, check_network
-from manifold_shap._messages import check_text, closest, shown
+from manifold_shap._messages import check_text, shown
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
@@ -162,7 +162,7 @@ class _Reader:
             if other not in self._states:
                 raise ValueError(
                     f"Expected variables that are declared before their tables but {other!r} is "
-                    f"not{closest(other, self._states)}"
+                    "not."
                 )
         if name in self._tables:
             raise ValueError(f"Expected one table for each variable but {name!r} has two.")

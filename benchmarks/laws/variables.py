@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct
-from manifold_shap._messages import closest, shown
+from manifold_shap._messages import shown
 from manifold_shap.oracles.base import Rows
 
 # By how much the sum of a distribution may be off 1: public files round their numbers.
@@ -58,7 +58,7 @@ def check_network(variables: Sequence[Variable]) -> tuple[Variable, ...]:
             if parent not in by_name:
                 raise ValueError(
                     f"Expected the parents of {each.name!r} among the variables but {parent!r} is "
-                    f"not one{closest(parent, by_name)}"
+                    "not one."
                 )
     try:
         TopologicalSorter({each.name: each.parents for each in variables}).prepare()

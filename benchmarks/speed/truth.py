@@ -18,6 +18,7 @@ from torch import Tensor
 from xgboost import XGBClassifier
 
 import manifold_shap as ms
+from benchmarks.laws.frames import model_of
 from benchmarks.laws.latent import VALUES
 from benchmarks.laws.table import Mixture
 from benchmarks.report import Found, Table, records, spread
@@ -58,7 +59,7 @@ def measure(seed: int, rows: int, train: int, draws: int, repeats: int) -> dict[
     scores = {"model": p, "law": law.score(test).numpy()}
     auc = {name: float(roc_auc_score(labels[train:], score)) for name, score in scores.items()}
     explained = test[:rows]
-    of_rows = law.model(lambda of: model.predict_proba(of)[:, 1:], ["buys"], "values")
+    of_rows = model_of(law, lambda of: model.predict_proba(of)[:, 1:], ["buys"], "values")
     value, rows_of_law = true_value(of_rows, law, "identity", draws=draws), law.rows(explained)
     budget = repeats * (2 ** len(value.players) - 2)
     truth, seconds = timed(lambda: ms.exact_shapley(value, rows_of_law, evaluations=budget))

@@ -21,6 +21,7 @@ from scipy import stats
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks.laws.frames import model_of
 from benchmarks.laws.latent import LatentClasses
 from benchmarks.laws.network import BayesianNetwork
 from benchmarks.report import Found, Table, kept, records
@@ -29,7 +30,6 @@ from benchmarks.timing import timed
 from manifold_shap.learning_error import FREEDOM, SCALE
 from manifold_shap.oracles import ConditionalLaw, GaussianMixture
 from manifold_shap.oracles.shapley import SHARE_OF_DISTANCE
-from manifold_shap.oracles.value import MOST_COMPLETIONS
 from manifold_shap.tables.features import in_order
 
 TITLE = "Coverage of intervals of a row's values"
@@ -42,8 +42,6 @@ FITTED = 2000
 FIRST_ERROR = 4e-3
 # Values of v per player and row, where there are more players than can be enumerated twice.
 EVALUATIONS, FEW = 256, 6
-# Joint states that are summed in place of each draw, at most, where not every v(S) is exact.
-MOST_SUMMED = 8
 
 
 def run(
@@ -109,19 +107,10 @@ def measure(
         budget = EVALUATIONS * (len(known.names) + 1) if many else None
         explained.append(ms.auto_shapley(value, test, evaluations=budget, seed=k))
     whole = ms.averaged(explained)
-    nobody = torch.zeros(1, 1, len(known.names), dtype=torch.bool)
-    exact = bool(known.completions(nobody) <= MOST_COMPLETIONS)
-    asked = known.model(predictor)
+    asked = model_of(known, predictor)
     if isinstance(known, BayesianNetwork):  # Quicker, with the same outputs.
-        asked = known.model(Tabulated(predictor, frame), asked.classes, "probabilities")
-    truth = ms.oracles.true_value(
-        asked,
-        known,
-        draws=draws,
-        # A sum over many states for one coalition costs what draws for many coalitions cost.
-        most=MOST_COMPLETIONS if exact else MOST_SUMMED * draws,
-        rows=2**16,
-    )
+        asked = model_of(known, Tabulated(predictor, frame), asked.classes, "probabilities")
+    truth = ms.oracles.true_value(asked, known, draws=draws, rows=2**16)
     (true, sampling), seconds = timed(lambda: true_values(truth, test, whole))
     whole = in_order(whole, truth.players.names)
     error = (whole.phi.double() - true.double()).flatten()

@@ -18,7 +18,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -26,6 +25,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import manifold_shap as ms
 from benchmarks import plots
+from benchmarks.laws.frames import model_of
 from benchmarks.laws.table import Mixture
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support import lemaire_data
@@ -33,7 +33,6 @@ from benchmarks.truth.global_values import law_of
 from manifold_shap import candidates
 from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris
 from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
-from manifold_shap.oracles.value import MOST_COMPLETIONS
 from manifold_shap.quality import OFF_MANIFOLD
 
 T = TypeVar("T")
@@ -199,11 +198,8 @@ def trees(regression: bool) -> Pipeline:
 
 
 def truth_of(model: Any, law: ConditionalLaw, draws: int, seed: int) -> TrueValue:
-    """Sums where the whole table of states is small, elsewhere of no more states than draws."""
-    nobody = torch.zeros(1, 1, len(law.names), dtype=torch.bool)
-    few = bool(law.completions(nobody) <= MOST_COMPLETIONS)
-    most = MOST_COMPLETIONS if few else draws
-    return true_value(law.model(model), law, draws=draws, most=most, rows=2**12, seed=seed)
+    """Sums where the whole table of states is small, elsewhere draws."""
+    return true_value(model_of(law, model), law, draws=draws, rows=2**12, seed=seed)
 
 
 @contextmanager

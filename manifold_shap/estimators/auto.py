@@ -35,8 +35,6 @@ _LEAST_PAIRED = 4
 _FEWEST_INTERACTING, _MOST_INTERACTING, _LEAST_INTERACTING = 3, 128, 7
 # It is fitted to so many evaluations at most; with more than the second, others are as precise.
 _MOST_FITTED_INTERACTING, _MOST_EVALUATIONS_INTERACTING = 2**14, 2**16
-# The most time of its fit, in that of its evaluations.
-_MOST_TIME_INTERACTING = 1.0
 
 
 @by_player_count
@@ -114,20 +112,18 @@ def auto_shapley(
     linear = not (game.sampled or order.restricts) and linearization(game) is not None
     if not (game.sampled or order.restricts) and target_error is None:
         pairs = f"a regression of {players} players on pairs of coalitions"
-        against = _against_interactions(game, budget)
-        if not (against or linear):
+        if _suits_interactions(game, budget) and not linear:
             fitted = min(budget, _MOST_FITTED_INTERACTING) // 2 * 2
             found = odd_shapley(value, x, evaluations=fitted, **common)
             why = "whose fit takes no longer than the evaluations"
             return _with_choice(found, f"odd: {pairs}, with interactions, {why}")
         least: float = _LEAST_PAIRED * players
         if linear:
-            against = f"{budget} evaluations are enough not to linearize contributions"
             few = players <= _MOST_FITTED
             least = max(_LEAST_FITTED * players, _LEAST_SHARE * 2**players) if few else math.inf
         if budget >= least:
             found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
-            return _with_choice(found, f"kernel: {pairs}, since {against}")
+            return _with_choice(found, f"kernel: {pairs}")
     common["target_error"] = target_error
     common["evaluations"] = budget if target_error is None else evaluations
     if linear and affordable(game, budget) >= _FEWEST_COALITIONS:
@@ -175,27 +171,16 @@ def _suits_enumeration(
     return target_error is None and 2 * needed <= budget and order.largest <= 2**_MOST_DRAWN
 
 
-def _against_interactions(game: Evaluator, budget: int) -> str | None:
-    """Why a regression with interactions is not worth its time; None where it is."""
+def _suits_interactions(game: Evaluator, budget: int) -> bool:
+    """Whether a regression with interactions is worth its time."""
     _, players, outputs = game.shape
     fitted = min(budget, _MOST_FITTED_INTERACTING)
     fits = outputs * nominal_seconds(players, fitted)
-    spent = fitted * COSTS[game.value.cost]
-    reasons = {
-        f"interactions are fitted for {_FEWEST_INTERACTING} to {_MOST_INTERACTING} players": (
-            not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING
-        ),
-        f"{budget} evaluations are too few for interactions": (
-            budget < _LEAST_INTERACTING * players
-        ),
-        f"with {budget} evaluations, interactions hardly help": (
-            budget > _MOST_EVALUATIONS_INTERACTING
-        ),
-        "a fit of interactions takes longer than the evaluations": (
-            fits > _MOST_TIME_INTERACTING * spent
-        ),
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    return (
+        _FEWEST_INTERACTING <= players <= _MOST_INTERACTING
+        and _LEAST_INTERACTING * players <= budget <= _MOST_EVALUATIONS_INTERACTING
+        and fits <= fitted * COSTS[game.value.cost]
+    )
 
 
 def _with_choice(explanation: Explanation, choice: str) -> Explanation:

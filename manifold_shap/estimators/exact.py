@@ -80,7 +80,11 @@ def exact_shapley(
             f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
         )
     if order.largest > 2**MAX_PLAYERS:
-        raise ValueError(_too_many(order))
+        raise ValueError(
+            f"Expected at most {2**MAX_PLAYERS} coalitions, those of {MAX_PLAYERS} players, in one "
+            f"part of `ordering` for exact enumeration but got {order.largest}; use "
+            "`auto_shapley` or `permutation_shapley`, or group features into fewer players."
+        )
     weights = [part.weights().to(game.device) for part in order.parts]
 
     def weighted(values: Tensor, power: int) -> Tensor:
@@ -104,21 +108,6 @@ def _by_component(
         phi[:, part.members] = torch.einsum("bso,sn->bno", own, weight)
         first += len(weight) - 1
     return phi
-
-
-def _too_many(order: Ordering) -> str:
-    if order.component is None:
-        return (
-            f"Expected an `ordering` with at most {2**MAX_PLAYERS} coalitions along its orders for "
-            "exact enumeration but this one has more; use `permutation_shapley`, or group features "
-            "into fewer players."
-        )
-    size = int(order.component.bincount().max())
-    where = " in one component of `ordering`" if len(order) > 1 else ""
-    return (
-        f"Expected at most {MAX_PLAYERS} players for exact enumeration (2^n coalitions per row) "
-        f"but got {size}{where}; use `auto_shapley`, or group features into fewer players."
-    )
 
 
 Weighted = Callable[[Tensor, int], Tensor]

@@ -44,7 +44,6 @@ from manifold_shap.estimators.regression import Regression
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import INDICES, Interactions
 from manifold_shap.posets import shapley_weights
-from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.selected import Outputs
 from manifold_shap.values.wrapped import as_value_function
 
@@ -120,7 +119,6 @@ def shapley_interactions(
     value = as_value_function(value, x).select(outputs, x)
     rows = value.rows(x)
     groups = rows_by_count(value, rows)
-    _check_pairs(value, rows[groups[-1][:1]])
 
     def of_rows(some: Any) -> Interactions:
         game = Evaluator(value, some, batch_size, progress)
@@ -143,16 +141,6 @@ def shapley_interactions(
     return Interactions(
         joined("values"), joined("standard_error"), shapley.with_labels(row_labels(x)), index
     )
-
-
-def _check_pairs(value: ValueFunction, largest: Float[Tensor, "one *event"]) -> None:
-    """Raise ValueError where even a row of the most players has no pair of them."""
-    count = int(value.counts(largest.to(value.device)))
-    if count < 2:
-        raise ValueError(
-            "Expected at least two players, between which there are interactions, but got "
-            f"{count}, {value.players.names[0]!r}; take finer players."
-        )
 
 
 def _of_game(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Found:

@@ -1,8 +1,6 @@
 """Defines the contract of laws of data whose conditional distributions are known exactly."""
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -10,7 +8,6 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_coalitions, check_rows, check_seed, check_whole
-from manifold_shap.models import Model, as_model, predictor_of
 from manifold_shap.players import Players
 
 if TYPE_CHECKING:
@@ -21,9 +18,6 @@ Rows = Float[Tensor, "batch elements"]
 Mask = Bool[Tensor, "batch m players"]
 Keys = Int64[Tensor, "batch m"]
 Posterior = Float64[Tensor, "batch m classes"]
-
-# Rows of a frame that a model is given.
-_FRAME_ROWS = 2**16
 
 
 class Drawn(NamedTuple):
@@ -174,36 +168,6 @@ class ConditionalLaw(nn.Module, ABC):
             keys = torch.arange(present[..., 0].numel(), device=x.device).view(present.shape[:2])
         return self.draw(x, present, range(check_whole("draws", draws)), keys).x
 
-    def completions(self, mask: Mask) -> Float64[Tensor, "batch m"]:
-        """How many joint states the absent players have; infinitely many of numbers."""
-        if self.sizes is None:
-            return torch.full(mask.shape[:2], math.inf, dtype=torch.float64, device=mask.device)
-        absent = torch.tensor(self.sizes, dtype=torch.float64, device=mask.device)
-        return torch.where(mask, 1.0, absent).prod(-1)
-
-    def model(
-        self, model: Any, classes: Sequence[str] | None = None, returns: str | None = None
-    ) -> Model:
-        """A model of the law's frames as a function of its rows.
-
-        Args:
-            model: as of `as_model`; it is given frames as `frame` makes them.
-            classes, returns: as of `as_model`.
-
-        Raises:
-            TypeError, ValueError, RuntimeError: as of `as_model`.
-
-        >>> from manifold_shap.oracles import GaussianMixture
-        >>> law = GaussianMixture.random(2)
-        >>> model = law.model(lambda frame: frame["x0"] - frame["x1"], returns="values")
-        >>> model(torch.tensor([[3.0, 2.0]]))
-        tensor([[1.]], dtype=torch.float64)
-        """
-        predictor = predictor_of(model, returns)
-        names, returns = classes or predictor.classes, returns or predictor.returns
-        x = self.sample(64).x
-        return as_model(_OfFrames(predictor, self), x, names, returns, _FRAME_ROWS)
-
 
 def check_possible(possible: Bool[Tensor, " pairs"]) -> None:
     """Every (row, coalition) pair has a probability, or a density, above zero.
@@ -220,14 +184,3 @@ def check_possible(possible: Bool[Tensor, " pairs"]) -> None:
             "coalition) pairs have a probability of zero; take rows by `law.sample`, or from data "
             "of this law."
         )
-
-
-class _OfFrames:
-    """Makes a frame of the rows for a model of frames; a class, so that it can be pickled."""
-
-    def __init__(self, model: Any, law: ConditionalLaw) -> None:
-        self.model, self.law = model, law
-
-    def __call__(self, x: Tensor) -> Tensor:
-        outputs: Tensor = self.model(self.law.frame(x))
-        return outputs

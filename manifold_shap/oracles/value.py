@@ -1,16 +1,16 @@
 """True value functions, of data whose law is known: what learned ones are compared with.
 
-v(S) = E[T(f(X)) | x_S] is a sum over the joint states of the absent players where these are few
-enough, and elsewhere a mean over exact draws. Where the whole table of states is small, the sums of
-all coalitions are made at once: T(f(x)) p(x), with its total appended along every axis, holds the
-numerator of every v(S), and p(x) the denominators (the data cube of Gray et al. 1997).
+v(S) = E[T(f(X)) | x_S] is a mean over exact draws or, where the table of all states is small, a sum
+over the joint states of the absent players. The sums of all coalitions are made at once: T(f(x))
+p(x), with its total appended along every axis, holds the numerator of every v(S), and p(x) the
+denominators (the data cube of Gray et al. 1997).
 """
 
 import math
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
@@ -20,10 +20,8 @@ from manifold_shap.oracles.base import ConditionalLaw, check_possible
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.values import Estimate, ImputedValue, ModelValue, ValueFunction, imputed_value
 
-MOST_COMPLETIONS = 100_000
-
 # Numbers in the table of all sums: 128 MiB.
-_MOST_SUMS = 2**24
+MOST_SUMS = 2**24
 # Rows on which the model is checked.
 _CHECKED_ROWS = 64
 # Completions for which the model is asked at a time.
@@ -71,9 +69,8 @@ class OracleImputer(Imputer):
 class TrueValue(ModelValue):
     """v(S) = E[T(f(X)) | x_S] under a law that is known; in double precision.
 
-    `true_value` makes one. Values are exact for coalitions whose absent players have at most `most`
-    joint states, and means over `draws` exact draws for others; `estimate` gives their variance,
-    which is 0 where they are exact.
+    `true_value` makes one. Values are exact for a law whose rows have few joint states, and means
+    over `draws` exact draws for others; `estimate` gives their variance.
 
         >>> import manifold_shap as ms
         >>> law = ms.oracles.GaussianMixture([1.0], [[0.0, 0.0]], [[[1.0, 0.9], [0.9, 1.0]]])
@@ -84,13 +81,12 @@ class TrueValue(ModelValue):
 
     Attributes:
         law: see `ConditionalLaw`.
-        most: joint states that are summed, at most.
         base_error: standard error of v(∅), `[outputs]`; 0 where it is exact.
 
     Args:
         drawn: the mean over exact draws.
         law: see `ConditionalLaw`.
-        most: joint states that are summed, at most.
+        most: numbers in the table of all sums, at most.
         base_rows: rows whose mean is v(∅), where it is not summed.
     """
 
@@ -99,27 +95,26 @@ class TrueValue(ModelValue):
     def __init__(
         self, drawn: ImputedValue, law: ConditionalLaw, most: int, base_rows: Tensor
     ) -> None:
-        self.law, self.most, self._drawn = law, most, drawn
+        self.law, self._drawn = law, drawn
         super().__init__(drawn.model, drawn.players, drawn.space, drawn.expectation.double())
         self.base_error = torch.zeros_like(self.expectation)
-        nobody = torch.zeros(1, 1, len(self.players), dtype=torch.bool)
-        self.sampled = bool(law.completions(nobody) > most)
         self.draws, self.batch_size = drawn.draws, drawn.batch_size
         self._sums: Tensor | None = None
+        each = len(self.outputs) + 1
+        self.sampled = not law.sizes or each * math.prod(n + 1 for n in law.sizes) > most
         if self.sampled:
             outputs = torch.cat([self.prediction(x) for x in base_rows.split(_AT_ONCE)])
             self.expectation = outputs.mean(0)
             self.base_error = outputs.std(0) / len(outputs) ** 0.5
-            return
-        if (len(self.outputs) + 1) * math.prod(n + 1 for n in law.sizes or ()) <= _MOST_SUMS:
+        else:
             self._sums, self.draws, self.batch_size = self._all_sums(), 1, None
-        self.expectation = self._exact(base_rows[:1], nobody[0])[0]
+            nobody = torch.zeros(1, 1, len(self.players), dtype=torch.bool)
+            self.expectation = self._exact(base_rows[:1], nobody)[0, 0]
 
     @property
     def provenance(self) -> dict[str, Any]:
-        exact = {"law": self.law.name, "summed": self.most}
         drawn = {"draws": self.draws, "draws_seed": self._drawn.seed} if self.sampled else {}
-        return {**super().provenance, **exact, **drawn}
+        return {**super().provenance, "law": self.law.name, **drawn}
 
     def to(self, device: torch.device | str) -> "TrueValue":
         self._drawn.to(device)
@@ -137,77 +132,40 @@ class TrueValue(ModelValue):
         return super().prediction(x).double()
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.sampled_values(x, mask, keys).values
+        if self._sums is None:
+            return self._drawn.values(x, mask, keys).double()
+        return self._exact(x, mask)
 
     def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values, with the variance of those that are means over draws."""
-        batch, m = mask.shape[:2]
-        few = (self.law.completions(mask) <= self.most).flatten()
-        row = torch.arange(batch, device=x.device).repeat_interleave(m)
-        coalitions, own = mask.flatten(0, 1), keys.flatten()
-        values = torch.zeros(len(few), len(self.outputs), dtype=torch.float64, device=x.device)
-        variance = torch.zeros_like(values)
-        effective = torch.full((len(few),), float(self.draws), device=x.device)
-        if bool(few.any()):
-            values[few] = self._exact(x[row[few]], coalitions[few])
-        if bool((~few).any()):
-            some = x[row[~few]], coalitions[~few][:, None], own[~few][:, None]
-            found = self._drawn.sampled_values(*some)
-            values[~few] = found.values[:, 0].double()
-            variance[~few] = found.variance[:, 0].double()
-        return Estimate(*(each.unflatten(0, (batch, m)) for each in (values, variance, effective)))
+        if self._sums is not None:
+            return super().sampled_values(x, mask, keys)
+        found = self._drawn.sampled_values(x, mask, keys)
+        return found._replace(values=found.values.double(), variance=found.variance.double())
 
     def _exact(
-        self, x: Tensor, mask: Bool[Tensor, "pairs players"]
-    ) -> Float64[Tensor, "pairs outputs"]:
+        self, x: Tensor, mask: Bool[Tensor, "batch m players"]
+    ) -> Float64[Tensor, "batch m outputs"]:
         """Σ T(f(x')) p(x' | x_S) over the joint states of the absent players."""
-        sizes = torch.tensor(self.law.sizes, device=x.device)
-        states = torch.where(mask, x, 0).long()
-        if self._sums is not None:
-            # The state after the last one is the total.
-            place = torch.where(mask, states, sizes)
-            total = self._sums[tuple(place.unbind(-1))]
-        else:
-            total = self._summed(states, mask, sizes)
-        check_possible(total[:, -1] > 0)
-        return total[:, :-1] / total[:, -1:]
-
-    def _summed(
-        self,
-        states: Int64[Tensor, "pairs players"],
-        mask: Bool[Tensor, "pairs players"],
-        sizes: Int64[Tensor, " players"],
-    ) -> Float64[Tensor, "pairs sums"]:
-        """Sums over the completions of each pair, of which each has another number."""
-        free = torch.where(mask, 1, sizes)
-        # In each pair, completion number k has the mixed-radix digits of k as its states.
-        radix = free.flip(1).cumprod(1).flip(1)
-        end = radix[:, 0].cumsum(0)
-        begin, radix = end - radix[:, 0], radix // free
-        sums = states.new_zeros(len(states), len(self.outputs) + 1, dtype=torch.float64)
-        for first in range(0, int(end[-1]), _AT_ONCE):
-            last = min(first + _AT_ONCE, int(end[-1]))
-            numbers = torch.arange(first, last, device=states.device)
-            pair = torch.searchsorted(end, numbers, right=True)
-            digits = (numbers - begin[pair])[:, None] // radix[pair] % free[pair]
-            sums.index_add_(0, pair, self._weighted(torch.where(mask[pair], states[pair], digits)))
-        return sums
-
-    def _weighted(self, states: Int64[Tensor, "rows players"]) -> Float64[Tensor, "rows sums"]:
-        """T(f(x)) p(x), and p(x); the model is not asked for what never occurs."""
-        x = states.float()
-        weight = self.law.probability(x)
-        found = weight.new_zeros(len(x), len(self.outputs) + 1)
-        there = weight > 0
-        if bool(there.any()):
-            found[there, :-1] = self.prediction(x[there]) * weight[there, None]
-        found[:, -1] = weight
-        return found
+        assert self._sums is not None
+        # The state after the last one is the total.
+        states = torch.where(mask, x[:, None].long(), torch.tensor(self.law.sizes, device=x.device))
+        total = self._sums[tuple(states.unbind(-1))]
+        check_possible((total[..., -1] > 0).flatten())
+        return total[..., :-1] / total[..., -1:]
 
     def _all_sums(self) -> Float64[Tensor, "..."]:
+        """Sums of T(f(x)) p(x), and of p(x); the model is not asked for what never occurs."""
         sizes = self.law.sizes or ()
         grid = torch.cartesian_prod(*(torch.arange(n) for n in sizes)).view(-1, len(sizes))
-        parts = [self._weighted(some.to(self.device)) for some in grid.split(_AT_ONCE)]
+        parts = []
+        for x in grid.float().to(self.device).split(_AT_ONCE):
+            weight = self.law.probability(x)[:, None]
+            found = torch.cat((weight.new_zeros(len(x), len(self.outputs)), weight), 1)
+            there = weight[:, 0] > 0
+            if bool(there.any()):
+                found[there, :-1] = self.prediction(x[there]) * weight[there]
+            parts.append(found)
         sums = torch.cat(parts).unflatten(0, sizes)
         for axis in range(len(sizes)):
             sums = torch.cat((sums, sums.sum(axis, keepdim=True)), axis)
@@ -220,7 +178,7 @@ def true_value(
     output: str | OutputSpace = "probability",
     *,
     draws: int = 256,
-    most: int = MOST_COMPLETIONS,
+    most: int = MOST_SUMS,
     rows: int = 2**16,
     seed: int = 0,
 ) -> TrueValue:
@@ -234,11 +192,11 @@ def true_value(
         True
 
     Args:
-        model: see `as_model`, of the law's rows; `law.model(...)` makes one of a model of frames.
+        model: see `as_model`, of the law's rows.
         law: see `ConditionalLaw`.
         output: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
-        draws: of a coalition whose absent players have more than `most` joint states.
-        most: joint states that are summed, at most.
+        draws: of a coalition, where values are not sums.
+        most: numbers in the table of all sums, at most; with more, values are means over draws.
         rows: drawn for v(∅), where it is not exact.
         seed: of the draws.
 

@@ -9,7 +9,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import simplex
-from manifold_shap._messages import closest
 from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection
@@ -96,7 +95,7 @@ def positions(names: Sequence[str], balances: Sequence[int | str]) -> tuple[int,
         else:
             raise ValueError(
                 f"Expected `balances` by number from 1 to {len(names)}, or by name among "
-                f"{listed(names)}, but got {balance!r}{closest(balance, names) or '.'}"
+                f"{listed(names)}, but got {balance!r}."
             )
         if position in found:
             raise ValueError(f"Expected different `balances` but got {balance!r} more than once.")

@@ -9,7 +9,6 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from pandas.api import types
 
-from manifold_shap._messages import closest
 from manifold_shap._messages import shown as listed
 from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import total_error
@@ -108,8 +107,7 @@ def _feature(explanation: Explanation, argument: str, given: str | int) -> _Feat
                 known[name] = _Feature(name, player, own[column])
     if given not in known:
         raise ValueError(
-            f"Expected `{argument}` to be one of the columns {listed(known)} but got {given!r}"
-            f"{closest(given, list(known)) or '.'}"
+            f"Expected `{argument}` to be one of the columns {listed(known)} but got {given!r}."
         )
     return known[given]
 

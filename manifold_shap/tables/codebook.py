@@ -19,7 +19,7 @@ from jaxtyping import Float
 from pandas.api import types
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_known
+from manifold_shap._checks import check_known
 from manifold_shap._messages import shown, warn
 from manifold_shap.players import Players
 from manifold_shap.tables.coded import CodedColumn
@@ -98,8 +98,7 @@ class Codebook:
         Raises:
             TypeError: no table, or a column of lists or of complex numbers.
             ValueError: no rows or columns, a name that occurs twice or is unknown, infinite
-                numbers, dates in several time zones, no column that varies. What is wrong with
-                several columns is said at once.
+                numbers, dates in several time zones, no column that varies.
         """
         form = form_of(frame)
         out, categories = frozenset(left_out), frozenset(categorical)
@@ -107,9 +106,7 @@ class Codebook:
         check_known(categories, form.columns, "`categorical` to name columns")
         columns = dict(zip(form.columns, form.read(frame), strict=True))
         playing = [name for name in form.columns if name not in out]
-        found = all_at_once(
-            lambda name: CodedColumn.fit(form, name, columns[name], name in categories), playing
-        )
+        found = [CodedColumn.fit(form, name, columns[name], name in categories) for name in playing]
         coded = [own for own in found if len(own.values) > 1]
         if not coded:
             rows = len(next(iter(columns.values())))
@@ -156,7 +153,7 @@ class Codebook:
         """
         read = dict(zip(self._form.columns, self._form.read(frame), strict=True))
         with self._lock:
-            codes = all_at_once(lambda own: own.codes(read[own.name]), self._coded)
+            codes = [own.codes(read[own.name]) for own in self._coded]
         self._warn_of(codes)
         self._warn_of_held(read)
         return torch.from_numpy(np.stack(codes, axis=1).astype(np.float32))

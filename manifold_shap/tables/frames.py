@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import all_at_once, check_known
+from manifold_shap._checks import check_known
 from manifold_shap._messages import shown
 from manifold_shap.tables.encoding import decode_column, encode_values, fit_column
 from manifold_shap.tables.forms import form_of
@@ -28,17 +28,15 @@ def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) ->
     )
     whole = form.read(frame if categories_from is None else categories_from)
     own = whole if categories_from is None else form.read(frame)
-    triples = zip(form.columns, whole, own, strict=True)
 
-    def column(triple: tuple[Any, Any, Any]) -> Column:
-        name, every, some = triple
+    def column(name: Any, every: Any, some: Any) -> Column:
         values, codes = distinct(form, name, every)
         if some is not every:
             known, found = distinct(form, name, form.join(values.native, some))
             values, codes = known, found[len(values) :]
         return fit_column(values, codes, str(name) in categorical)
 
-    return tuple(all_at_once(column, triples))
+    return tuple(map(column, form.columns, whole, own))
 
 
 def encode(frame: Any, columns: Sequence[Column]) -> Float[Tensor, "rows width"]:
@@ -63,7 +61,7 @@ def encode(frame: Any, columns: Sequence[Column]) -> Float[Tensor, "rows width"]
             )
         return elements[codes]
 
-    return torch.from_numpy(np.concatenate(all_at_once(block, columns), axis=1))
+    return torch.from_numpy(np.concatenate(list(map(block, columns)), axis=1))
 
 
 def decode(x: Tensor, columns: Sequence[Column]) -> pd.DataFrame:

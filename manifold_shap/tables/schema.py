@@ -142,7 +142,7 @@ class Schema:
         Raises:
             TypeError: `frame` is no table, or a column holds lists or complex numbers.
             ValueError: no rows or columns, duplicate or unknown names, infinite numbers, dates in
-                several time zones. What is wrong with several columns is said at once.
+                several time zones.
         """
         from manifold_shap.tables import frames
 

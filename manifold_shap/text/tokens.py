@@ -6,9 +6,6 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from manifold_shap._checks import all_at_once
-from manifold_shap._messages import way_to_rows
-
 # One combining mark stands for all: `re` has no class of them, and does not count them to words.
 _COMBINING = "\u0300"
 # They join letters of Hindi and Persian, and pictures, to the next.
@@ -67,15 +64,15 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
         ValueError: there is none.
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        way = way_to_rows(texts) if not isinstance(texts, str | bytes) else "one text is `[text]`"
         raise TypeError(
-            f"Expected `{name}` to be a list of texts but got {type(texts).__name__}"
-            f"{f'; {way}' if way else ''}."
+            f"Expected `{name}` to be a list of texts but got {type(texts).__name__}; one text is "
+            "`[text]`."
         )
     found = list(texts)
     if not found:
         raise ValueError(f"Expected at least one text in `{name}` but got none.")
-    all_at_once(lambda k: _check_text(f"{name}[{k}]", found[k]), range(len(found)))
+    for k, text in enumerate(found):
+        _check_text(f"{name}[{k}]", text)
     return found
 
 

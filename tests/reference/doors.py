@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -186,3 +187,10 @@ def estimators(players: int) -> dict[str, Any]:
         "adaptive": partial(ms.adaptive_shapley, samples=8 * players, least=4, seed=1),
         "auto": partial(ms.auto_shapley, evaluations=few, seed=1),
     }
+
+
+def long_frame(found: ms.Explanation) -> pd.DataFrame:
+    """A line per instance, player and output."""
+    known = ["phi", "standard_error", *(["model_error"] if found.model_error is not None else [])]
+    order = ["instances", "players", "outputs"]
+    return found.to_xarray()[known].to_dataframe(dim_order=order).reset_index()

@@ -12,6 +12,7 @@ from tests.reference.doors import (
     estimated,
     explained,
     interacting,
+    long_frame,
     network,
     overall,
     players_of,
@@ -178,7 +179,7 @@ def global_figures(inputs: Inputs) -> Results:
     mean = ms.averaged(each)
     yield from explained("averaged", mean)
     yield "averaged, interval", torch.stack(mean.interval(0.9))
-    table = mean.to_long_frame().select_dtypes("number")
+    table = long_frame(mean).select_dtypes("number")
     yield "averaged, long frame, error", torch.from_numpy(table.head(40).to_numpy(float, copy=True))
     yield "sampled, interval", torch.stack(each[0].interval(0.9))
     yield from overall("global, averaged", ms.global_values(mean, y))

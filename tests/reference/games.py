@@ -157,7 +157,7 @@ def orders(inputs: Inputs) -> Results:
                 yield f"{size} game, {name}, coalitions", ordering.coalitions()
                 found = ms.exact_shapley(game, x, ordering=graph)
                 yield from explained(f"{size} game, {name}, exact", found)
-        edges = ms.Ordering.of_edges([("x0", "x2"), ("x1", "x2")], players)
+        edges = ms.Ordering({"x2": ["x0", "x1"]}, players)
         found = ms.permutation_shapley(game, x, permutations=8, ordering=edges, seed=2)
         yield from explained(f"{size} game, edges, permutation", found)
         yield from _weighted(size, game, x, players)

@@ -19,6 +19,7 @@ from tests.reference.doors import (
     RIDGE,
     alike,
     explained,
+    long_frame,
     network,
     players_of,
     same,
@@ -78,7 +79,7 @@ def _in_frames(found: ms.Explanation) -> Results:
     """The numbers of frames and of the objects of other packages."""
     frames = {
         "frame": found.to_frame(found.outputs[0]),
-        "long frame": found.to_long_frame(),
+        "long frame": long_frame(found),
         "wide frame": ms.wide_frame(found),
         "summary": found.summarize(2),
     }

@@ -368,7 +368,7 @@ def test_groups_are_players_and_may_have_constant_columns() -> None:
             Codebook.fit(frame, bad, left_out=["id"])
     with pytest.raises(ValueError, match=r"one group at most but column 'k' is in 'g' and in 'h'"):
         Codebook.fit(frame, {"g": ["a", "k"], "h": ["b", "k"]})
-    with pytest.raises(ValueError, match=r"the group 'g' among .*; did you mean 'id'"):
+    with pytest.raises(ValueError, match=r"the group 'g' among .*'id'"):
         Codebook.fit(frame, {"g": ["idd"]})
     with pytest.raises(ValueError, match="`left_out` to name columns among"):
         Codebook.fit(frame, left_out=["age"])
@@ -504,14 +504,14 @@ zoned = [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01", tz="As
         (pd.DataFrame({1: [1, 2], "1": [1, 2]}), ValueError, "distinct column names"),
         (pd.DataFrame({"a": [1, 1]}), ValueError, r"column that varies but every one .*\['a'\]"),
         (pd.DataFrame({"a": [1]}), ValueError, r"varies but the frame has a single row: \['a'\]"),
-        ("a.csv", TypeError, r"but got str; read the file first, as by `pandas.read_csv"),
-        ({"a": [1, 2]}, TypeError, r"but got dict; `pandas.DataFrame\(columns\)` makes a frame"),
-        (pd.Series([1, 2]), TypeError, r"but got Series; one row stays a frame by `frame.loc\[\["),
+        ("a.csv", TypeError, r"but got str; .*`pandas.read_csv"),
+        ({"a": [1, 2]}, TypeError, r"but got dict; `pandas.DataFrame"),
+        (pd.Series([1, 2]), TypeError, r"but got Series"),
         (pl.DataFrame({"a": []}), ValueError, "rows and columns but got 0 rows and 1 columns"),
-        (pl.LazyFrame({"a": [1]}), TypeError, r"but got LazyFrame; `.collect\(\)`"),
+        (pl.LazyFrame({"a": [1]}), TypeError, r"but got LazyFrame"),
         (np.zeros(3), ValueError, r"two axes, \(rows, columns\), but got shape \(3,\)"),
         (np.ma.masked_array(np.eye(2)), TypeError, "but got a masked one; fill"),
-        (np.eye(2) * 1j, ValueError, "2 problems.\n1. Expected real numbers in column 'x0'"),
+        (np.eye(2) * 1j, TypeError, "real numbers in column 'x0'"),
     ],
 )
 def test_tables_that_cannot_be_numbered(frame: Any, kind: type, message: str) -> None:

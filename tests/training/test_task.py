@@ -77,9 +77,8 @@ def test_given_options_come_before_own_and_common_defaults() -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
-        ({"max_epoch": 3}, ValueError, r"options of `fit` among .*'max_epochs' for 'max_epoch'"),
-        ({"input": 3}, ValueError, "'inputs' for 'input'"),
-        ({"schedule": "cosin"}, ValueError, "did you mean 'cosine'"),
+        ({"max_epoch": 3}, ValueError, r"options of `fit` among .*\['max_epoch'\]"),
+        ({"schedule": "cosin"}, ValueError, "got 'cosin'"),
         ({"batch_size": 2.0}, TypeError, "`batch_size` to be a whole number"),
         ({"max_epochs": 0}, ValueError, "`max_epochs` to be a whole number of at least 1"),
         ({"seed": -1}, ValueError, "`seed` to be a whole number from 0"),

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from manifold_shap._messages import way_to_rows
 from manifold_shap.tables.forms.arrays import ArrayForm
 from manifold_shap.tables.forms.base import Form
 from manifold_shap.tables.forms.narwhals import NarwhalsForm
@@ -38,10 +37,10 @@ def form_of(frame: Any) -> Form:
         try:
             form, rows = NarwhalsForm.of(frame), len(nw.from_native(frame, eager_only=True))
         except TypeError as error:
-            fix = way_to_rows(frame) or "`pandas.DataFrame(...)` makes a frame of many things"
             raise TypeError(
                 "Expected a data frame (of pandas or polars), an array, a tensor or a list of "
-                f"rows but got {type(frame).__name__}; {fix}."
+                f"rows but got {type(frame).__name__}; `pandas.DataFrame(...)` makes a "
+                "frame of many things, and `pandas.read_csv(path)` reads a file."
             ) from error
     if rows == 0 or not form.columns:
         raise ValueError(

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._messages import shown, way_to_rows
+from manifold_shap._messages import shown
 
 Codes = NDArray[np.int64]
 Keys = tuple[NDArray[Any], NDArray[np.int8]]
@@ -180,8 +180,9 @@ def other_library(expected: str, frame: Any) -> TypeError:
     """The error for rows that are no frame of the library of training."""
     kind, origin = type(frame).__name__, type(frame).__module__.partition(".")[0]
     found = kind if origin == "builtins" else f"{origin}.{kind}"
-    fix = way_to_rows(frame) or f"convert it to {expected} first"
-    return TypeError(f"Expected a frame of {expected}, as in training, but got {found}; {fix}.")
+    return TypeError(
+        f"Expected a frame of {expected}, as in training, but got {found}; convert it first."
+    )
 
 
 def other_dtype(name: Any, expected: Any, found: Any) -> ValueError:

@@ -11,15 +11,6 @@ from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, in_fitted_order
 
-# What other methods return; None is to be inferred.
-_RETURNS = {
-    "predict": "values",
-    "predict_proba": "probabilities",
-    "predict_log_proba": "log_probabilities",
-    "decision_function": "values",
-    "score_samples": "values",
-}
-
 
 class EstimatorPredictor(Predictor):
     """A classifier by `predict_proba`, a regressor by `predict`, or another method that is named.
@@ -78,7 +69,7 @@ class EstimatorPredictor(Predictor):
             )
         own = name in ("predict", "predict_proba") and not isinstance(function, partial)
         if name and not (own and returns in (None, self.returns)):
-            self._ask, self.returns = function, returns or _RETURNS.get(name)
+            self._ask, self.returns = function, returns
         if self._ask is None:
             raise TypeError(
                 f"Expected a classifier with probabilities but {self.name} has `predict` only; "

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
 
-OSLO = ZoneInfo("Europe/Oslo")
 moments = st.datetimes(dt.datetime(1800, 1, 1), dt.datetime(2200, 1, 1))
 texts = st.text(max_size=4)
 floats = st.floats(-1e6, 1e6)
@@ -49,8 +48,8 @@ PANDAS: dict[str, tuple[Any, st.SearchStrategy, list]] = {
     "object text": (object, texts, [None, np.nan, pd.NA]),
     "mixed": (object, st.one_of(texts, st.booleans(), st.integers(0, 2), small), [None, np.nan]),
     "date": (object, st.dates(dt.date(1800, 1, 1), dt.date(2200, 1, 1)), [None, pd.NaT]),
-    "datetime object": (object, moments.map(lambda m: m.replace(tzinfo=OSLO)), [None]),
-    "time": (object, st.times(), [None]),
+    "datetime object": (object, moments.map(lambda m: m.replace(tzinfo=dt.UTC, fold=0)), [None]),
+    "time": (object, st.times().map(lambda t: t.replace(fold=0)), [None]),
     "Decimal": (object, decimals, [None]),
     "category of text": (pd.CategoricalDtype([*"dbca"]), st.sampled_from("abcd"), [np.nan]),
     "ordered": (pd.CategoricalDtype([*"dbca"], True), st.sampled_from("abcd"), [np.nan]),
@@ -167,7 +166,9 @@ def check_frame(frame: Any) -> None:
 @given(data=st.data())
 def test_cells_of_pandas_come_back(kind: str, data: st.DataObject) -> None:
     frame = data.draw(pandas_frames(kind))
-    if len(frame) > 1:
+    if len(frame) > 1 and kind.startswith("arrow"):
+        check_codebook(frame, fitted(frame))
+    elif len(frame) > 1:
         check_frame(frame)
     else:
         with pytest.raises(ValueError, match="at least one column that varies"):
@@ -182,10 +183,9 @@ LATE = [dt.datetime(2300, 1, 1), dt.datetime(9999, 1, 1, 12), None]
     [
         pd.Series([moment and moment.date() for moment in LATE], dtype=object),
         pd.Series([moment and moment.replace(tzinfo=dt.UTC) for moment in LATE], dtype=object),
-        pd.Series(LATE, dtype=arrow(pa.timestamp("us"))),
         pd.Series([pd.Period("2300-01-01", "h"), pd.Period("9999-01-01 12:00", "h"), pd.NaT]),
     ],
-    ids=["date", "datetime of a zone", "arrow", "period"],
+    ids=["date", "datetime of a zone", "period"],
 )
 def test_dates_beyond_the_nanoseconds_of_pandas(column: pd.Series) -> None:
     frame = pd.DataFrame({"own": column, "other": range(3)})
@@ -539,6 +539,13 @@ def test_what_cannot_be_written_is_said() -> None:
     codebook = Codebook.fit(pd.DataFrame({"a": [Own(), "x"]}))
     with pytest.raises(ValueError, match=r"cells that can be written .* got Own\(\) \(Own\)"):
         codebook.to_dict()
-    intervals = pd.DataFrame({"a": [1, 2, 3]}).assign(b=pd.array([pd.Interval(0, 1)] * 2 + [None]))
-    with pytest.raises(ValueError, match="can be written"):
-        Codebook.fit(intervals).to_dict()
+    moments = pd.Series([dt.datetime(2020, 1, k, tzinfo=ZoneInfo("Asia/Tokyo")) for k in (1, 2, 3)])
+    for cells in (
+        pd.array([pd.Interval(0, 1)] * 2 + [None]),
+        pd.Series([*"xyz"], dtype=arrow(pa.string())),
+        moments.astype(object),
+        pd.Series([np.float32(1), np.float32(2), "x"], dtype=object),
+    ):
+        frame = pd.DataFrame({"a": [1, 2, 3]}).assign(b=cells)
+        with pytest.raises(ValueError, match="can be written"):
+            Codebook.fit(frame).to_dict()

@@ -82,7 +82,8 @@ class CaptumAttribution:
         Raises:
             TypeError: numbers that are not whole, or inputs that are no tensor.
             ValueError: several tensors of inputs, a target that is missing or that there
-                is not, or a mask that does not fit the inputs or the players.
+                is not, or a mask that does not fit the players.
+            RuntimeError: a mask or a list of targets that does not fit the inputs.
         """
         x = _only("inputs", inputs).detach()
         value = as_value_function(self.value, x)
@@ -148,11 +149,6 @@ def _targets(target: Target, rows: int, outputs: int) -> Int64[Tensor, " rows"]:
         check_whole("target", each[0] if _is_one(each) else each, -outputs, outputs - 1) % outputs
         for each in given
     ]
-    if len(numbers) not in (1, rows):
-        raise ValueError(
-            f"Expected `target` to be one output or a list of {rows}, one for each row, but got "
-            f"{len(numbers)}."
-        )
     return torch.tensor(numbers).expand(rows)
 
 
@@ -174,13 +170,7 @@ def _grouped(value: ValueFunction, x: Float[Tensor, "rows *event"], mask: Tensor
     """The value function with the parts of a mask as players, of each row its own or of all."""
     if mask.is_floating_point() or mask.dtype == torch.bool:
         raise TypeError(f"Expected `feature_mask` to hold whole numbers but got {mask.dtype}.")
-    try:
-        labels = mask.expand(x.shape)
-    except RuntimeError as error:
-        raise ValueError(
-            f"Expected `feature_mask` of shape {tuple(x.shape)}, or one that is broadcast to it, "
-            f"but got {tuple(mask.shape)}."
-        ) from error
+    labels = mask.expand(x.shape)
     # Numbers may have gaps, which label maps may not.
     if mask.ndim < x.ndim or len(mask) == 1:
         return value.grouped(labels[0].unique(return_inverse=True)[1])

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, in_fitted_order
 
@@ -85,11 +84,6 @@ class EstimatorPredictor(Predictor):
         rows = as_array(rows)
         if self.columns is None:
             return rows
-        if rows.shape[1] != len(self.columns):
-            raise ValueError(
-                f"Expected rows of the {len(self.columns)} columns {shown(self.columns)} that "
-                f"{self.name} was fitted to but got {rows.shape[1]}."
-            )
         import pandas as pd
 
         return pd.DataFrame(rows, columns=list(self.columns))

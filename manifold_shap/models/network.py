@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from manifold_shap._arrays import is_frame
 from manifold_shap.models.predictor import Predictor
-from manifold_shap.models.rows import as_array, described
+from manifold_shap.models.rows import as_array
 from manifold_shap.nn import evaluated
 
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
@@ -51,12 +51,6 @@ class NetworkPredictor(Predictor):
         whole, otherwise = True, rows.dtype if isinstance(rows, Tensor) else None
         if not isinstance(rows, Tensor):
             array = as_array(rows)
-            if array.dtype.kind not in "biuf":
-                raise TypeError(
-                    f"Expected numbers for the torch module {self.name} but got {described(rows)} "
-                    "with columns of text or dates; give it numbers, or wrap what encodes them: "
-                    "`lambda frame: module(encoded(frame))`."
-                )
             if is_frame(rows):
                 whole = any(isinstance(each, _EMBEDDINGS) for each in self.module.modules())
             rows = torch.from_numpy(array.copy())

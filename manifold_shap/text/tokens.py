@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from manifold_shap._checks import all_at_once
 from manifold_shap._messages import way_to_rows
 
 # One combining mark stands for all: `re` has no class of them, and does not count them to words.
@@ -75,7 +74,12 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
     found = list(texts)
     if not found:
         raise ValueError(f"Expected at least one text in `{name}` but got none.")
-    all_at_once(lambda k: _check_text(f"{name}[{k}]", found[k]), range(len(found)))
+    for k, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"Expected `{name}[{k}]` to be text but got {text!r:.100} ({type(text).__name__}); "
+                "leave out what is missing, or give ''."
+            )
     return found
 
 
@@ -88,11 +92,3 @@ def _with_one_mark(text: str) -> str:
 def _stand_in(character: str) -> str:
     combines = character in _JOINERS or unicodedata.category(character).startswith("M")
     return _COMBINING if combines else character
-
-
-def _check_text(name: str, text: Any) -> None:
-    if not isinstance(text, str):
-        raise TypeError(
-            f"Expected `{name}` to be text but got {text!r:.100} ({type(text).__name__}); leave "
-            "out what is missing, or give ''."
-        )

@@ -170,11 +170,12 @@ def _for_xgboost(frame: Any, booster: Any) -> Any:
     for column in open_:
         met = column.drop_nulls().cast(nw.String).unique(maintain_order=True).to_list()
         names = [each.decode(errors="replace") for each in trained.get(column.name, [])]
-        if in_pandas and not all(map(str.isascii, (*names, *met))):
+        known = not in_pandas and set(met) <= set(names)
+        if not known and not all(map(str.isascii, (*names, *met))):
             raise TypeError(
                 f"Expected ASCII text in column {column.name!r} but got {shown(met)}: xgboost cuts "
-                "the names of other categories in frames of pandas. Give it the dtype of training, "
-                "`frame.astype({name: trained_frame[name].dtype})`."
+                "the names of other categories in frames of pandas. Give a frame of the library of "
+                "training with its dtype, `frame.astype({name: trained_frame[name].dtype})`."
             )
         made.append(column.cast(nw.Enum(list(dict.fromkeys([*names, *met])))))
     return given.with_columns(*made).to_native()

@@ -65,7 +65,7 @@ def test_cut_names_are_asked_in_the_library_of_the_training() -> None:
     in_pandas = pd.DataFrame({"age": AGE, "town": towns.astype("category")})
     in_polars = frame_of(towns)
     for trained, asked in ((in_pandas, in_polars), (in_polars, in_pandas.assign(town=towns))):
-        with pytest.raises((RuntimeError, TypeError), match=r"category not in the training|astype"):
+        with pytest.raises(TypeError, match="ASCII text in column 'town'"):
             predictor_of(fitted(trained))(asked)
 
 

@@ -91,7 +91,7 @@ def test_rows_that_the_inputs_do_not_take() -> None:
     )
     single = predictor_of(onnxruntime.InferenceSession(one.SerializeToString()))
     with pytest.raises(RuntimeError, match=r"Got: 1 Expected: 2"):
-        single(FRAME[["c"]])
+        single(FRAME[["a b"]])
 
 
 def test_outputs_that_nobody_can_tell_apart() -> None:

@@ -270,10 +270,13 @@ class Explainer:
         Raises:
             ValueError: it does not.
         """
-        load_model(path)  # What is wrong with the file itself is told of its own path.
         content = Path(path).read_bytes()
         own, size = self.model, self.model.batch_size
-        loaded = _alone(path, content)
+        # Beside the file ONNX may keep weights, which the folder would not have.
+        with TemporaryDirectory() as alone:
+            copy = Path(alone) / Path(path).name
+            copy.write_bytes(content)
+            loaded = load_model(copy)
         model = as_model(loaded, self._probe, own.classes, own.returns, size, self.codebook)
         game: ValueFunction = self.value
         scale = game.space.takes
@@ -332,22 +335,3 @@ def _chosen(game: Game, fitted: Fitted) -> tuple[Any, Quality]:
         name, scores, selection=selection, seconds=fitted.seconds, skipped=fitted.skipped
     )
     return fitted.values[name], quality
-
-
-def _alone(path: str | Path, content: bytes) -> Any:
-    """The model that a file holds without those beside it, in which ONNX may keep weights.
-
-    Raises:
-        ValueError: it needs them.
-    """
-    with TemporaryDirectory() as empty:
-        copy = Path(empty) / Path(path).name
-        copy.write_bytes(content)
-        try:
-            return load_model(copy)
-        except ValueError as error:
-            raise ValueError(
-                f"Expected `model_file` to hold all of the model but {path} needs files beside it, "
-                "as ONNX with external data does; write one file of it by "
-                "`onnx.save(onnx.load(path), path, save_as_external_data=False)`."
-            ) from error

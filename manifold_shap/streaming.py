@@ -13,8 +13,6 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
     Executor,
     Future,
     ThreadPoolExecutor,
@@ -112,8 +110,10 @@ def explain_rows(
 
     Raises:
         TypeError, ValueError: settings that the estimator refuses, rows that are not finite,
-            labels that are not one per row, a value function that cannot be sent to the
-            executor's processes; with `resume`, other rows or settings than those of the store.
+            labels that are not one per row; with `resume`, other rows or settings than those of the
+            store.
+        PicklingError, AttributeError: a value function or an estimator that cannot be sent to the
+            executor's processes: define functions and classes at the top level of a module.
         FileExistsError: an explanation stands at `path`, without `resume` or `overwrite`, or
             something else.
         OSError: no space or no permission. After an error, too, finished blocks stay, and a note on
@@ -267,19 +267,8 @@ class _Task:
             return check_explained(self.estimator(self.value, x, **settings))
 
     def sent(self) -> Callable[[int, Any], Callable[[], bytes]]:
-        """What makes calls of it for other processes, from a block; it is pickled once.
-
-        Raises:
-            TypeError: it cannot be pickled.
-        """
-        try:
-            pickled = pickle.dumps(self)
-        except Exception as error:  # Objects refuse to be pickled in any way.
-            raise TypeError(
-                "Expected a value function and an estimator that can be sent to other processes "
-                f"but pickle refuses: {error}. Define functions and classes at the top level of a "
-                "module, or give no `executor`, or a `ThreadPoolExecutor`, which sends nothing."
-            ) from error
+        """What makes calls of it for other processes, from a block; it is pickled once."""
+        pickled = pickle.dumps(self)
 
         def call(number: int, x: Any) -> Callable[[], bytes]:
             # Pickle would send the whole tensor of which a block is a view.
@@ -342,11 +331,7 @@ def _pool(executor: Executor | None, at_once: int) -> Iterator[tuple[Executor | 
 def _results(
     jobs: Iterator[tuple[int, Callable[[], Any]]], executor: Executor | None, most: int
 ) -> Generator[tuple[int, Explanation], None, None]:
-    """Numbers of blocks and their explanations, in the order in which they end.
-
-    Raises:
-        BrokenExecutor: the executor has cancelled calls, or lost them with its processes.
-    """
+    """Numbers of blocks and their explanations, in the order in which they end."""
     if executor is None:
         yield from ((number, job()) for number, job in jobs)
         return
@@ -362,11 +347,6 @@ def _results(
             for future in sorted(done, key=_failed):
                 number, found = waiting.pop(future), future.result()
                 yield number, pickle.loads(found) if isinstance(found, bytes) else found
-    except CancelledError as error:
-        raise BrokenExecutor(
-            "Expected the executor to make all calls but it has cancelled some, as it does when it "
-            "is shut down or its scheduler is lost; give one that runs."
-        ) from error
     finally:
         for future in waiting:
             future.cancel()
@@ -470,7 +450,7 @@ class _Store:
         labels = storage.label_array(tuple(self.rows.labels[where]))
         kind = np.int64 if labels.dtype.kind == "M" else labels.dtype
         self.arrays["instances"][where] = labels.astype(kind)
-        made_by = _made_by(found)
+        made_by = dict(found.made_by)
         self.arrays["done"][number : number + 1] = np.array([json.dumps(made_by)], object)
         self.done[number] = made_by
 
@@ -480,7 +460,7 @@ class _Store:
 
         if "made_by" not in self.group.attrs:
             blocks = [self.done[number] for number in sorted(self.done)]
-            made_by = _joined(blocks, self.first.players.by_row)
+            made_by = _joined(blocks)
             made_by |= {"block": self.rows.size, "seed": task.seed}
             if audit:
                 chosen = chosen_rows(len(self.rows), min(audit, len(self.rows)), task.seed)
@@ -598,39 +578,16 @@ def _same(name: str, known: Any, entry: Any) -> bool:
     return len(known) == len(entry) and np.allclose(known, entry, **close, equal_nan=True)
 
 
-def _made_by(found: Explanation) -> dict[str, Any]:
-    """How a block was made; of rows of several numbers of players, by that number."""
-    if not found.players.by_row:
-        return dict(found.made_by)
-    counts = [str(count) for count in found.counts.unique().tolist()]
-    return {
-        name: entry
-        if name in _SUMS or (isinstance(entry, dict) and set(entry) == set(counts))
-        else dict.fromkeys(counts, entry)
-        for name, entry in found.made_by.items()
-    }
-
-
-def _joined(blocks: Sequence[Mapping[str, Any]], by_row: bool) -> dict[str, Any]:
-    """How all rows were made, from how the blocks were, where `by_row` by the number of players."""
+def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How all rows were made: sums, and the larger number, or a list, of what else differs."""
     joined = dict[str, Any]()
     for name in dict.fromkeys(name for block in blocks for name in block):
         entries = [block[name] for block in blocks if name in block]
+        distinct = [each for k, each in enumerate(entries) if each not in entries[:k]]
         if name in _SUMS:
             joined[name] = sum(entries)
-        elif by_row:
-            counts = dict.fromkeys(count for entry in entries for count in entry)
-            by_count = {k: _one([each[k] for each in entries if k in each]) for k in counts}
-            one, *others = by_count.values()
-            joined[name] = by_count if any(each != one for each in others) else one
+        elif all(isinstance(each, int | float) for each in distinct):
+            joined[name] = max(distinct)
         else:
-            joined[name] = _one(entries)
+            joined[name] = distinct[0] if len(distinct) == 1 else distinct
     return joined
-
-
-def _one(entries: list[Any]) -> Any:
-    """What blocks of one call have in common: the larger number, or a list of what differs."""
-    distinct = [each for k, each in enumerate(entries) if each not in entries[:k]]
-    if len(distinct) == 1:
-        return distinct[0]
-    return max(distinct) if all(isinstance(each, int | float) for each in distinct) else distinct

@@ -168,7 +168,6 @@ DEFERRED = {
     "need it",
     ("tables.rows", "tables.codebook"): FRAMES,
     ("tables.forms.narwhals", "polars"): "an optional dependency",
-    ("tables.forms.pandas", "pyarrow"): "an optional dependency",
     ("tables.schema", "tables.frames"): FRAMES,
     ("values.exportable", "exports.files"): "`value.export(...)` is a convenience for `exports`",
     ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",

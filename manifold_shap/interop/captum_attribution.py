@@ -20,26 +20,14 @@ Inputs = TypeVar("Inputs", Tensor, tuple[Tensor, ...])
 # A class for all rows, or one for each.
 Target = int | Tensor | Sequence[int] | tuple[int, ...] | Sequence[tuple[int, ...]] | None
 
-# What takes the place of captum's other arguments.
-_ELSEWHERE = {
-    "baselines": "the value function says what stands for absent features, with "
-    "`ms.BaselineImputer(row)` a baseline",
-    "additional_forward_args": "the value function calls the model with rows alone; bind the rest, "
-    "as by `lambda x: model(x, more)`",
-    "n_samples": "it is a setting of the estimator, as in `CaptumAttribution(value, "
-    "partial(ms.permutation_shapley, permutations=64))`",
-    "perturbations_per_eval": "it is a setting of the estimator, as in `CaptumAttribution(value, "
-    "partial(ms.auto_shapley, batch_size=4096))`",
-}
-
 
 class CaptumAttribution:
     """An estimator of Shapley values with the `attribute` of captum's attribution methods.
 
     It takes the place of `captum.attr.ShapleyValueSampling(model)` and the like in code that is
     written for them: `attribute(inputs, target=..., feature_mask=...)` returns values of the shape
-    of `inputs`. Arguments stand in the order of `captum.attr.ShapleyValueSampling`; those that a
-    value function or an estimator has already are refused. Captum is not needed.
+    of `inputs`. Arguments of captum that a value function or an estimator has already, such as
+    `baselines` and `n_samples`, are not there. Captum is not needed.
 
         >>> import manifold_shap as ms
         >>> model, x = torch.nn.Linear(3, 2), torch.tensor([[1.0, 2.0, -1.0]])
@@ -65,12 +53,9 @@ class CaptumAttribution:
     def attribute(
         self,
         inputs: Inputs,
-        baselines: None = None,
+        *,
         target: Target = None,
-        additional_forward_args: None = None,
         feature_mask: Tensor | tuple[Tensor, ...] | None = None,
-        n_samples: None = None,
-        perturbations_per_eval: None = None,
         show_progress: bool = False,
     ) -> Inputs:
         """For every element of the inputs the Shapley value of its player for the target class.
@@ -81,32 +66,23 @@ class CaptumAttribution:
         Args:
             inputs: rows `[batch, *event]`, or a tuple of one such tensor; of a frame
                 `value.rows(frame)`.
-            baselines: none, since the value function says what stands for absent features.
             target: position of the output, as a number, a tensor of one or a tuple of one; for
                 each row its own as a list or a tensor `[batch]`, or a list of tuples. It may be
                 left out where there is one output.
-            additional_forward_args: none, since the value function has the model.
             feature_mask: whole numbers; elements of equal numbers are one player. It has the shape
                 of `inputs`, or one that is broadcast to it: with one row, the same players serve
                 all rows.
-            n_samples, perturbations_per_eval: none, since they are settings of the estimator.
             show_progress: whether a bar is shown.
 
         Returns:
             Values of the shape of `inputs` and where these are, in a tuple if they came in one.
 
         Raises:
-            TypeError: numbers that are not whole, inputs that are no tensor, or one of the
-                arguments that are none.
+            TypeError: numbers that are not whole, or inputs that are no tensor.
             ValueError: several tensors of inputs, a target that is missing or that there
-                is not, or a mask that does not fit the inputs or the players.
+                is not, or a mask that does not fit the players.
+            RuntimeError: a mask or a list of targets that does not fit the inputs.
         """
-        refused = (baselines, additional_forward_args, n_samples, perturbations_per_eval)
-        for (name, instead), given in zip(_ELSEWHERE.items(), refused, strict=True):
-            if given is not None:
-                raise TypeError(
-                    f"Expected no `{name}` but got {type(given).__name__}: {instead}; leave it out."
-                )
         x = _only("inputs", inputs).detach()
         value = as_value_function(self.value, x)
         chosen = _targets(target, len(x), len(value.outputs))
@@ -171,11 +147,6 @@ def _targets(target: Target, rows: int, outputs: int) -> Int64[Tensor, " rows"]:
         check_whole("target", each[0] if _is_one(each) else each, -outputs, outputs - 1) % outputs
         for each in given
     ]
-    if len(numbers) not in (1, rows):
-        raise ValueError(
-            f"Expected `target` to be one output or a list of {rows}, one for each row, but got "
-            f"{len(numbers)}."
-        )
     return torch.tensor(numbers).expand(rows)
 
 
@@ -197,13 +168,7 @@ def _grouped(value: ValueFunction, x: Float[Tensor, "rows *event"], mask: Tensor
     """The value function with the parts of a mask as players, of each row its own or of all."""
     if mask.is_floating_point() or mask.dtype == torch.bool:
         raise TypeError(f"Expected `feature_mask` to hold whole numbers but got {mask.dtype}.")
-    try:
-        labels = mask.expand(x.shape)
-    except RuntimeError as error:
-        raise ValueError(
-            f"Expected `feature_mask` of shape {tuple(x.shape)}, or one that is broadcast to it, "
-            f"but got {tuple(mask.shape)}."
-        ) from error
+    labels = mask.expand(x.shape)
     # Numbers may have gaps, which label maps may not.
     if mask.ndim < x.ndim or len(mask) == 1:
         return value.grouped(labels[0].unique(return_inverse=True)[1])

@@ -85,8 +85,7 @@ def _values(
     base, budget = explanation.base[place].item(), explanation.made_by.get("evaluations")
     if budget is not None:
         # Of all rows together, which have as many each only where they have as many players.
-        alike = bool((explanation.counts == explanation.counts[0]).all())
-        budget = round(budget / len(explanation.phi)) if alike else None
+        budget = None if explanation.players.by_row else round(budget / len(explanation.phi))
     return shapiq.InteractionValues(
         {(): base, **values},
         index=index,

@@ -98,16 +98,6 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
             f"Expected a dataset written by Explanation.save but got one of variables "
             f"{shown(sorted(map(str, dataset.variables)))} and format {found!r}."
         )
-    try:
-        return _fields(dataset)
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise ValueError(
-            "Expected a dataset as Explanation.save wrote it but it is damaged "
-            f"({type(error).__name__}: {error}); make it again."
-        ) from error
-
-
-def _fields(dataset: "xr.Dataset") -> dict[str, Any]:
     schema, partition = (dataset.attrs.get(key) for key in ("schema", "partition"))
     return {
         **{name: _tensor(dataset, name) for name in _TENSORS},
@@ -176,16 +166,21 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
             "`explain_rows` writes one."
         )
     try:
-        arrays_of(opened(place, "r", use_consolidated=None))
-        return read(place, slice(None) if rows is None else rows, consolidated=True)
+        group = opened(place, "r", use_consolidated=None)
+        arrays = arrays_of(group)
+        if "call" not in group.attrs or "made_by" in group.attrs:
+            return read(place, slice(None) if rows is None else rows, consolidated=True)
+        done = [bool(entry) for entry in arrays["done"][:]]
     except (PermissionError, UnsafeStoreError):
         raise
     except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
-        if left := _unfinished(place):
-            raise ValueError(f"{expected} {left}") from None
         raise ValueError(
             f"{expected} it cannot be read ({type(error).__name__}: {error}); write it again."
         ) from error
+    raise ValueError(
+        f"{expected} {sum(done)} of its {len(done)} blocks are explained; the call of "
+        "`explain_rows` that began it finishes it with resume=True."
+    )
 
 
 def read(place: Location, rows: Any, consolidated: bool = False) -> "xr.Dataset":
@@ -227,23 +222,6 @@ def opened(place: Location, mode: Any, use_consolidated: bool | None = False) ->
     import zarr
 
     return zarr.open_group(place, mode=mode, zarr_format=2, use_consolidated=use_consolidated)
-
-
-def _unfinished(place: Location) -> str:
-    """What is still to do in a store of `explain_rows`; nothing of others."""
-    try:
-        group = opened(place, "r")
-        begun = "call" in group.attrs and "made_by" not in group.attrs
-        done = arrays_of(group)["done"][:].tolist() if begun else []
-    except Exception:  # It is damaged.
-        return ""
-    if not done:
-        return ""
-    finished = sum(map(bool, done))
-    return (
-        f"{finished} of its {len(done)} blocks are explained; the call of `explain_rows` that "
-        "began it finishes it with resume=True."
-    )
 
 
 def arrays_of(group: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -171,10 +170,13 @@ def _for_xgboost(frame: Any, booster: Any) -> Any:
     for column in open_:
         met = column.drop_nulls().cast(nw.String).unique(maintain_order=True).to_list()
         names = [each.decode(errors="replace") for each in trained.get(column.name, [])]
-        if not all(map(str.isascii, (*names, *met))):
-            if in_pandas:
-                names = _uncut(trained.get(column.name, []), met)
-            _check_met(column.name, names, met)
+        known = not in_pandas and set(met) <= set(names)
+        if not known and not all(map(str.isascii, (*names, *met))):
+            raise TypeError(
+                f"Expected ASCII text in column {column.name!r} but got {shown(met)}: xgboost cuts "
+                "the names of other categories in frames of pandas. Give a frame of the library of "
+                "training with its dtype, `frame.astype({name: trained_frame[name].dtype})`."
+            )
         made.append(column.cast(nw.Enum(list(dict.fromkeys([*names, *met])))))
     return given.with_columns(*made).to_native()
 
@@ -187,34 +189,6 @@ def _categories(booster: Any) -> dict[str, list[bytes]]:
         return {}
     known = {name: categories for name, categories in columns if categories is not None}
     return {name: [bytes(each.as_buffer()) for each in own] for name, own in known.items()}
-
-
-def _uncut(cut: Sequence[bytes], met: Sequence[str]) -> list[str]:
-    """Names of which xgboost makes these, when it takes them from a frame of pandas.
-
-    It joins the names, and takes as many bytes for each as the name has characters. Of the last
-    ones some characters are lost: they are those of a name in the batch, if one fits.
-
-    >>> _uncut([b"Oslo", "Züric".encode()], ["Zürich"])
-    ['Oslo', 'Zürich']
-    """
-    text, names, first = b"".join(cut).decode(errors="ignore"), list[str](), 0
-    for each in cut:
-        part, first = text[first : first + len(each)], first + len(each)
-        fits = [name for name in met if len(name) == len(each) and name.startswith(part)]
-        names.append(fits[0] if len(fits) == 1 else part.ljust(len(each), "?"))
-    return names
-
-
-def _check_met(column: str, names: Sequence[str], met: Sequence[str]) -> None:
-    unknown = [name for name in met if name not in names]
-    if unknown:
-        raise TypeError(
-            f"Expected categories of column {column!r} that xgboost knows, {shown(names)}, but got "
-            f"{shown(unknown)}. It cuts names that are not ASCII in frames of pandas, and only "
-            "there: ask with a frame of the library that it was trained with, best with its dtype, "
-            "`frame.astype({name: trained_frame[name].dtype})`."
-        )
 
 
 def _made_up(names: Any) -> bool:

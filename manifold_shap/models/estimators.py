@@ -7,18 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array, in_fitted_order
-
-# What other methods return; None is to be inferred.
-_RETURNS = {
-    "predict": "values",
-    "predict_proba": "probabilities",
-    "predict_log_proba": "log_probabilities",
-    "decision_function": "values",
-    "score_samples": "values",
-}
 
 
 class EstimatorPredictor(Predictor):
@@ -78,7 +68,7 @@ class EstimatorPredictor(Predictor):
             )
         own = name in ("predict", "predict_proba") and not isinstance(function, partial)
         if name and not (own and returns in (None, self.returns)):
-            self._ask, self.returns = function, returns or _RETURNS.get(name)
+            self._ask, self.returns = function, returns
         if self._ask is None:
             raise TypeError(
                 f"Expected a classifier with probabilities but {self.name} has `predict` only; "
@@ -94,11 +84,6 @@ class EstimatorPredictor(Predictor):
         rows = as_array(rows)
         if self.columns is None:
             return rows
-        if rows.shape[1] != len(self.columns):
-            raise ValueError(
-                f"Expected rows of the {len(self.columns)} columns {shown(self.columns)} that "
-                f"{self.name} was fitted to but got {rows.shape[1]}."
-            )
         import pandas as pd
 
         return pd.DataFrame(rows, columns=list(self.columns))

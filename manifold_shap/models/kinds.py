@@ -26,7 +26,6 @@ KINDS: tuple[type[Predictor], ...] = (
     LightGBMEstimator,
     CatBoostEstimator,
     EstimatorPredictor,
-    FunctionPredictor,
 )
 
 
@@ -51,8 +50,6 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
     owner, name = _owner(model)
     for kind in KINDS:
         if not isinstance(owner, type) and kind.takes(owner):
-            if kind is FunctionPredictor:
-                break
             return kind(owner, returns).by(model, name, returns)
     if callable(model) and not isinstance(model, type):
         return FunctionPredictor(model, returns)

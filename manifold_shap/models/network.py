@@ -8,17 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manifold_shap._memory import lacks_memory
+from manifold_shap._arrays import is_frame
 from manifold_shap.models.predictor import Predictor
-from manifold_shap.models.rows import as_array, described
+from manifold_shap.models.rows import as_array
 from manifold_shap.nn import evaluated
+
+_EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
 
 class NetworkPredictor(Predictor):
     """A torch module, in evaluation mode from now on and in each call, on rows on its own device.
 
-    Fractions get the precision of the module. A tensor of whole numbers, such as the numbers of
-    tokens, stays whole; so do those of a frame or an array if the module takes them.
+    Fractions get the precision of the module. Whole numbers, such as the numbers of tokens, stay
+    whole, but for those of a frame of which the module has no embedding: they are measurements.
 
     >>> NetworkPredictor(nn.Linear(2, 1).requires_grad_(False))(torch.zeros(3, 2)).shape
     torch.Size([3, 1])
@@ -35,8 +37,6 @@ class NetworkPredictor(Predictor):
         # An exported program is in evaluation mode, and refuses to be put into it.
         with suppress(NotImplementedError):
             model.eval()
-        # Whether the module takes whole numbers as such; None until it was asked for some.
-        self._whole: bool | None = None
 
     @classmethod
     def takes(cls, model: Any) -> bool:
@@ -48,36 +48,18 @@ class NetworkPredictor(Predictor):
         return self
 
     def prepared(self, rows: Any) -> Tensor:
-        otherwise = rows.dtype if isinstance(rows, Tensor) else None
+        whole, otherwise = True, rows.dtype if isinstance(rows, Tensor) else None
         if not isinstance(rows, Tensor):
             array = as_array(rows)
-            if array.dtype.kind not in "biuf":
-                raise TypeError(
-                    f"Expected numbers for the torch module {self.name} but got {described(rows)} "
-                    "with columns of text or dates; give it numbers, or wrap what encodes them: "
-                    "`lambda frame: module(encoded(frame))`."
-                )
+            if is_frame(rows):
+                whole = any(isinstance(each, _EMBEDDINGS) for each in self.module.modules())
             rows = torch.from_numpy(array.copy())
-        whole = not rows.is_floating_point()
+        whole = whole and not rows.is_floating_point()
         return rows.to(self.device(rows), rows.dtype if whole else self._precision(otherwise))
 
     def ask(self, rows: Tensor) -> Any:
         with evaluated(self.module):
-            if rows.is_floating_point() or self._whole:
-                return self.model(rows)
-            if self._whole is False:
-                return self.model(rows.to(self._precision()))
-            # Whole numbers may be meant as such, or be measurements: the module tells.
-            try:
-                answer = self.model(rows)
-            except RuntimeError as error:
-                if lacks_memory(error):
-                    raise
-                answer = self._ask_for_measurements(rows, error)
-                self._whole = False
-            else:
-                self._whole = True
-            return answer
+            return self.model(rows)
 
     def device(self, rows: Any) -> torch.device:
         """Where the module computes; without parameters, where the rows are."""
@@ -88,22 +70,7 @@ class NetworkPredictor(Predictor):
         self.module.to(device)
         return self
 
-    def _ask_for_measurements(self, rows: Tensor, refused: RuntimeError) -> Any:
-        """Outputs for rows that the module has refused as whole numbers.
-
-        Raises:
-            RuntimeError: it refuses them in its own precision, too, or there is no memory for that.
-        """
-        rows = rows.to(self._precision())
-        try:
-            return self.model(rows)
-        except Exception as error:  # A module may fail in any way.
-            if lacks_memory(error):
-                raise
-            first = (str(refused).splitlines() or [""])[0]
-            raise RuntimeError(f"{first}; of {rows.dtype}: {error}") from refused
-
-    def _precision(self, otherwise: torch.dtype | None = None) -> torch.dtype:
+    def _precision(self, otherwise: torch.dtype | None) -> torch.dtype:
         """That of the module's numbers; where it has none, another."""
         numbers = chain(self.module.parameters(), self.module.buffers())
         own = (each.dtype for each in numbers if each.is_floating_point())

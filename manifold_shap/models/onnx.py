@@ -65,7 +65,12 @@ class OnnxPredictor(Predictor):
             columns = [column_array(column) for column in ordered.iter_columns()]
         else:
             array = as_array(rows)
-            self._check_width(array.shape[1], len(self._inputs))
+            if array.shape[1] != len(self._inputs):
+                raise ValueError(
+                    f"Expected rows of {len(self._inputs)} columns for the ONNX model with inputs "
+                    f"{shown([f'{i.name}: {i.type}' for i in self._inputs])} but got "
+                    f"{array.shape[1]}."
+                )
             columns = list(array.T)
         pairs = zip(self._inputs, columns, strict=True)
         return {each.name: _typed(column, each)[:, None] for each, column in pairs}
@@ -93,17 +98,7 @@ class OnnxPredictor(Predictor):
         only = self._inputs[0]
         if len(only.shape) > 2 and not is_frame(rows):
             return _typed(np.asarray(rows), only)
-        array = as_array(rows)
-        if isinstance(only.shape[-1], int):
-            self._check_width(array.shape[1], only.shape[-1])
-        return _typed(array, only)
-
-    def _check_width(self, got: int, wanted: int) -> None:
-        if got != wanted:
-            raise ValueError(
-                f"Expected rows of {wanted} columns for the ONNX model with inputs "
-                f"{shown([f'{i.name}: {i.type} {i.shape}' for i in self._inputs])} but got {got}."
-            )
+        return _typed(as_array(rows), only)
 
     def _chosen(self, outputs: Any) -> tuple[str, bool]:
         """The output to ask for, and whether it is a dict by class for every row."""

@@ -97,16 +97,8 @@ class Predictor(ABC):
         except Exception as error:  # A model may fail in any way.
             first = " ".join(str(error).split())[:500]
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
-                raise type(error)(
-                    f"Expected memory for {self.name} to take {described(rows)} in a call but "
-                    f"there is not enough ({first}); give a smaller `batch_size`, to the "
-                    "estimator, or to the model by `ms.as_model(model, x, batch_size=16)`."
-                ) from error
-            if "NotFitted" in type(error).__name__ or "no trained model" in first:  # catboost's.
-                raise ValueError(
-                    f"Expected a fitted model but this {self.name} is not ({first}); call `fit` "
-                    "first."
-                ) from error
+                error.add_note("Give a smaller `batch_size`, as of `ms.as_model`.")
+                raise
             raise RuntimeError(
                 f"Expected the model to take {described(rows)} but {self.name} failed with "
                 f"{type(error).__name__}: {first}"

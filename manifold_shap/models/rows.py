@@ -20,11 +20,10 @@ def described(rows: Any) -> str:
     """What rows are, for an error message.
 
     >>> described(np.zeros((2, 3)))
-    'an array of 2 rows'
+    'a numpy.ndarray of 2 rows'
     """
-    kind = {Tensor: "a tensor", np.ndarray: "an array", list: "a list"}.get(type(rows))
     library = type(rows).__module__.partition(".")[0]
-    return f"{kind or f'a frame of {library}'} of {len(rows)} rows"
+    return f"a {library}.{type(rows).__name__} of {len(rows)} rows"
 
 
 def whole(x: Tensor, dtype: torch.dtype) -> Tensor:

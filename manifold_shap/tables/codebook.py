@@ -109,11 +109,9 @@ class Codebook:
         found = [CodedColumn.fit(form, name, columns[name], name in categories) for name in playing]
         coded = [own for own in found if len(own.values) > 1]
         if not coded:
-            rows = len(next(iter(columns.values())))
-            found_one = "the frame has a single row" if rows == 1 else "every one holds one value"
             raise ValueError(
-                f"Expected at least one column that varies but {found_one}: {shown(playing)}; pass "
-                "the rows that the model was trained on."
+                f"Expected at least one column that varies but every one holds one value: "
+                f"{shown(playing)}; pass the rows that the model was trained on."
             )
         varying = [own.name for own in coded]
         first = np.zeros(1, dtype=np.int64)
@@ -279,25 +277,14 @@ class Codebook:
 
         Raises:
             ImportError: it is of a frame of polars, which is not installed.
-            ValueError: something else wrote it, or it is damaged.
         """
-        try:
-            form = form_from_dict(plain["form"])
-            schema = Schema.from_dict(plain)
-            pairs = zip(plain["vocabularies"], schema.columns, strict=True)
-            coded = [CodedColumn.from_dict(form, *pair) for pair in pairs]
-            held = [(from_plain(name), cells) for name, cells in plain["held"]]
-            cells = {name: form.restore(name, cells) for name, cells in held}
-            left_out = [from_plain(name) for name in plain["left_out"]]
-            return cls(form, coded, cells, plain["groups"], left_out)
-        except ImportError:
-            raise
-        # Damaged entries make pandas and polars fail in any way.
-        except Exception as error:
-            raise ValueError(
-                "Expected a codebook written by `Codebook.to_dict` but it is damaged, or something "
-                f"else wrote it ({type(error).__name__}: {error}); write it again."
-            ) from error
+        form, schema = form_from_dict(plain["form"]), Schema.from_dict(plain)
+        pairs = zip(plain["vocabularies"], schema.columns, strict=True)
+        coded = [CodedColumn.from_dict(form, *pair) for pair in pairs]
+        held = [(from_plain(name), cells) for name, cells in plain["held"]]
+        cells = {name: form.restore(name, cells) for name, cells in held}
+        left_out = [from_plain(name) for name in plain["left_out"]]
+        return cls(form, coded, cells, plain["groups"], left_out)
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.

@@ -18,7 +18,6 @@ from manifold_shap.tables.vocabulary import (
     check_values,
     distinct,
     numbered,
-    rows_with,
     values_of,
 )
 
@@ -39,7 +38,7 @@ class CodedColumn:
 
     def __init__(self, form: Form, values: Values, column: Column, counts: Codes) -> None:
         self._form, self.values, self.column, self.counts = form, values, column, counts
-        elements, unknown = encode_values(column, values, lambda _: "")
+        elements, unknown = encode_values(column, values)
         unknown[: len(counts)] = False
         self.elements, self.unknown = torch.from_numpy(elements), unknown
 
@@ -84,11 +83,9 @@ class CodedColumn:
         rows = np.flatnonzero(codes < 0)
         if len(rows):
             number, first = numbered(keys[rows], missing[rows])
-            new = np.full(len(codes), -1, dtype=np.int64)
-            new[rows] = number
             more = values_of(self._form, self.name, self._form.take(column, rows[first]))
             start = len(self.values)
-            self._add(more, new)
+            self._add(more)
             codes[rows] = start + number
             del self._lookup
         return codes
@@ -120,11 +117,10 @@ class CodedColumn:
         absent[missing[~present]] = codes[~present]
         return pd.Index(keys[present], dtype=keys.dtype), codes[present], absent
 
-    def _add(self, more: Values, new: Codes) -> None:
-        where = rows_with(new)
+    def _add(self, more: Values) -> None:
         _check_count(self.name, len(self.values) + len(more))
-        check_values(more, where)
-        elements, unknown = encode_values(self.column, more, where)
+        check_values(more)
+        elements, unknown = encode_values(self.column, more)
         native = self._form.join(self.values.native, more.native)
         self.values = values_of(self._form, self.name, native)
         self.elements = torch.cat([self.elements, torch.from_numpy(elements)])

@@ -8,10 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from manifold_shap._messages import warn
+from manifold_shap._messages import shown, warn
 from manifold_shap.tables.forms.base import Codes
 from manifold_shap.tables.schema import MISSING, OTHER, Column
-from manifold_shap.tables.vocabulary import NUMBERS, Values, Where, label_of, numbers_of
+from manifold_shap.tables.vocabulary import NUMBERS, Values, label_of
 
 # Columns of more categories have the rarest of them share one element.
 MOST_CATEGORIES = 100
@@ -49,9 +49,7 @@ def fit_column(values: Values, codes: Codes, forced: bool = False) -> Column:
     return Column(name, "categorical", tuple(categories))
 
 
-def encode_values(
-    column: Column, values: Values, where: Where
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def encode_values(column: Column, values: Values) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Elements of each value `[values, width]`, and which ones the column does not know.
 
     A value that is not known is a category that the column lacks, or a missing cell where it had
@@ -63,7 +61,7 @@ def encode_values(
     """
     missing = values.missing
     if column.kind == "continuous":
-        standard = _standardised(column, values, where)
+        standard = _standardised(column, values)
         return _with_indicator(standard, missing, column), missing & (not column.missing)
     place, known = _places(column, values)
     if column.kind == "ordered":
@@ -125,22 +123,19 @@ def _places(column: Column, values: Values) -> tuple[Codes, NDArray[np.bool_]]:
     return place, place >= 0
 
 
-def _standardised(column: Column, values: Values, where: Where) -> NDArray[np.float32]:
+def _standardised(column: Column, values: Values) -> NDArray[np.float32]:
     numbers = values.numbers
     if numbers is None:
-        single = (numbers_of(values.cells.iloc[[k]]) is None for k in range(len(values)))
-        odd = np.fromiter(single, dtype=bool)
         raise TypeError(
             f"Expected numbers in column {column.name!r}, as in training, but it holds "
-            f"{values.labels[odd if odd.any() else ~odd][0]!r} "
-            f"{where(odd if odd.any() else ~odd)}; convert or correct these cells."
+            f"{shown(values.labels.tolist())}; convert or correct its cells."
         )
     with np.errstate(over="ignore"):
         standard = ((numbers - column.mean) / column.scale).astype(np.float32)
     bad = np.isinf(standard)
     if bad.any():
         raise ValueError(
-            f"Column {column.name!r} holds {numbers[bad][0]} {where(bad)}, too far from the "
+            f"Column {column.name!r} holds {numbers[bad][0]}, too far from the "
             f"training mean {column.mean} (scale {column.scale}) for float32; correct or drop "
             "these rows."
         )

@@ -15,7 +15,7 @@ from manifold_shap.tables.encoding import decode_column, encode_values, fit_colu
 from manifold_shap.tables.forms import form_of
 from manifold_shap.tables.forms.base import check_columns
 from manifold_shap.tables.schema import OTHER, Column
-from manifold_shap.tables.vocabulary import distinct, rows_with
+from manifold_shap.tables.vocabulary import distinct
 
 
 def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) -> tuple[Column, ...]:
@@ -47,15 +47,14 @@ def encode(frame: Any, columns: Sequence[Column]) -> Float[Tensor, "rows width"]
 
     def block(column: Column) -> Any:
         values, codes = distinct(form, column.name, cells[column.name])
-        where = rows_with(codes)
-        elements, unknown = encode_values(column, values, where)
+        elements, unknown = encode_values(column, values)
         # Rare categories of training are not listed, so that others cannot be told from them.
         odd = unknown & values.missing if OTHER in column.categories else unknown
         if odd.any():
             absent = values.missing[odd][0]
             raise ValueError(
                 f"Column {column.name!r} holds "
-                f"{'a missing cell' if absent else repr(values.labels[odd][0])} {where(odd)}, but "
+                f"{'a missing cell' if absent else repr(values.labels[odd][0])}, but "
                 f"training had {shown(column.categories) if column.categories else 'none'}; fit "
                 "the schema with `categories_from` the whole table, or drop or recode these rows."
             )

@@ -1,7 +1,6 @@
 """Finds the distinct values of a column, and what each is as a number and as text."""
 
 import numbers as python_numbers
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,9 +13,6 @@ from pandas.api import types
 
 from manifold_shap._messages import shown
 from manifold_shap.tables.forms.base import Codes, Form, is_time
-
-# Says where cells are that have certain values: "in row 2 (1 of 4 rows)".
-Where = Callable[[NDArray[np.bool_]], str]
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ def distinct(form: Form, name: Any, column: Any) -> tuple[Values, Codes]:
     """
     codes, first = numbered(*form.keys(column))
     found = values_of(form, name, form.take(column, first))
-    check_values(found, rows_with(codes))
+    check_values(found)
     order = _order(found)
     code_of = np.empty(len(order), dtype=np.int64)
     code_of[order] = np.arange(len(order))
@@ -98,21 +94,7 @@ def numbered(keys: NDArray[Any], missing: NDArray[np.int8]) -> tuple[Codes, Code
     return codes, first
 
 
-def rows_with(codes: Codes) -> Where:
-    """Says in which rows values are, whose codes these are by row; -1 is any other value.
-
-    >>> rows_with(np.array([0, 1, -1, 1]))(np.array([False, True]))
-    'in row 1 (2 of 4 rows)'
-    """
-
-    def where(bad: NDArray[np.bool_]) -> str:
-        rows = np.flatnonzero(np.append(bad, False)[codes])
-        return f"in row {rows[0]} ({len(rows)} of {len(codes)} rows)"
-
-    return where
-
-
-def check_values(values: Values, where: Where) -> None:
+def check_values(values: Values) -> None:
     """Refuse values that no column may hold.
 
     Raises:
@@ -124,8 +106,7 @@ def check_values(values: Values, where: Where) -> None:
     if infinite.any():
         raise ValueError(
             f"Expected finite numbers in column {values.name!r} but it holds "
-            f"{values.labels[infinite][0]} {where(infinite)}; correct these cells, or make them "
-            "missing (NaN)."
+            f"{values.labels[infinite][0]}; correct these cells, or make them missing (NaN)."
         )
 
 

@@ -72,7 +72,11 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
     if not found:
         raise ValueError(f"Expected at least one text in `{name}` but got none.")
     for k, text in enumerate(found):
-        _check_text(f"{name}[{k}]", text)
+        if not isinstance(text, str):
+            raise TypeError(
+                f"Expected `{name}[{k}]` to be text but got {text!r:.100} ({type(text).__name__}); "
+                "leave out what is missing, or give ''."
+            )
     return found
 
 
@@ -85,11 +89,3 @@ def _with_one_mark(text: str) -> str:
 def _stand_in(character: str) -> str:
     combines = character in _JOINERS or unicodedata.category(character).startswith("M")
     return _COMBINING if combines else character
-
-
-def _check_text(name: str, text: Any) -> None:
-    if not isinstance(text, str):
-        raise TypeError(
-            f"Expected `{name}` to be text but got {text!r:.100} ({type(text).__name__}); leave "
-            "out what is missing, or give ''."
-        )

@@ -38,11 +38,6 @@ def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | floa
             that is padding alone, or has it before a token.
     """
     rows = to_tensor(x)
-    if not isinstance(words, Sequence) or not all(isinstance(own, Sequence) for own in words):
-        raise TypeError(
-            "Expected `words` to be a list for each row, of the number of the word of each token, "
-            f"but got {words!r:.100}."
-        )
     if rows.ndim != 2 or [len(own) for own in words] != [rows.shape[1]] * len(rows):
         raise ValueError(
             f"Expected `words` for each token of `x`, of shape {tuple(rows.shape)}, but got "

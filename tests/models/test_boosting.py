@@ -54,11 +54,10 @@ def test_names_that_xgboost_cuts_in_pandas_are_asked_as_they_were_trained() -> N
     frame = pd.DataFrame({"age": AGE, "town": towns.astype("category")})
     model = fitted(frame)
     expected = model.predict_proba(frame)
-    text = frame.assign(town=towns)
-    for rows in (frame.tail(5), text, text.tail(5), *(text[towns == town] for town in set(towns))):
-        assert np.array_equal(predictor_of(model)(rows).numpy(), expected[rows.index])
-    with pytest.raises(TypeError, match=r"column 'town' that xgboost knows, .* are not ASCII"):
-        predictor_of(model)(text.assign(town="Tromsø"))
+    rows = frame.tail(5)
+    assert np.array_equal(predictor_of(model)(rows).numpy(), expected[rows.index])
+    with pytest.raises(TypeError, match=r"ASCII text in column 'town' .*astype"):
+        predictor_of(model)(frame.assign(town=towns))
 
 
 def test_cut_names_are_asked_in_the_library_of_the_training() -> None:
@@ -66,7 +65,7 @@ def test_cut_names_are_asked_in_the_library_of_the_training() -> None:
     in_pandas = pd.DataFrame({"age": AGE, "town": towns.astype("category")})
     in_polars = frame_of(towns)
     for trained, asked in ((in_pandas, in_polars), (in_polars, in_pandas.assign(town=towns))):
-        with pytest.raises(TypeError, match="with a frame of the library that it was trained with"):
+        with pytest.raises(TypeError, match="ASCII text in column 'town'"):
             predictor_of(fitted(trained))(asked)
 
 

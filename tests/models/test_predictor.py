@@ -13,6 +13,7 @@ import torch
 import xgboost
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -63,7 +64,7 @@ def test_columns_that_the_model_does_not_know(kind: str) -> None:
     with pytest.raises(ValueError, match=r"it has \['bc'\] besides and no \['b.c'\]; drop"):
         model(FRAME.rename(columns={"b c": "bc"}))
     if kind in ("sklearn", "xgboost", "lightgbm"):  # Others say so themselves.
-        with pytest.raises(ValueError, match=r"that \w+ was fitted to but got 2"):
+        with pytest.raises(ValueError, match=r"passed values is \(40, 2\)"):
             model(FRAME.to_numpy()[:, :2])
 
 
@@ -90,7 +91,8 @@ def test_an_array_has_the_columns_of_the_training_in_their_order(kind: str) -> N
     ids=lambda model: type(model).__name__,
 )
 def test_models_must_be_fitted(model: Any) -> None:
-    with pytest.raises(ValueError, match=r"[Ee]xpected a fitted|need to call fit"):
+    says = r"not fitted|no trained model|need to call fit"
+    with pytest.raises((NotFittedError, RuntimeError), match=says):
         as_model(model, CODEBOOK)
 
 
@@ -117,7 +119,7 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
     low = CODEBOOK.rows(FRAME[FRAME["a"] < 1])
     assert len(wrapped(low)) == len(low)
     says = (
-        r"a frame of pandas of 40 rows but the function 'model' failed with KeyError: 'too large'"
+        r"a pandas.DataFrame of 40 rows but the function 'model' failed with KeyError: 'too large'"
     )
     with pytest.raises(RuntimeError, match=says) as caught:
         wrapped(CODES)
@@ -131,9 +133,7 @@ def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
             raise error
         return x.sum(1)
 
-    what = r"memory for the function 'model' to take .*"
-    message = what + r"\(no room\); give a smaller `batch_size`.*batch_size=16"
-    with pytest.raises(type(error), match=message):
+    with pytest.raises(type(error), match=r"no room\nGive a smaller `batch_size`"):
         ms.imputed_value(model, ms.MarginalImputer(CODES[:20]), "identity")
     wrapped = as_model(model, CODES[:4], returns="values", batch_size=4)
     value = ms.imputed_value(wrapped, ms.MarginalImputer(CODES[:20]), "identity")

@@ -249,13 +249,13 @@ def test_text_that_is_written_as_numbers_is_numbers() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"colour": "mauve"}, r"'colour' holds 'mauve' in row 0 \(4 of 4 rows.*'blue', 'green'"),
-        ({"smoker": 2}, r"'smoker' holds '2' in row 0 .* training had \['0', '1'\]"),
-        ({"age": [1, "old", 2, "older"]}, r"column 'age', .* holds 'old' in row 1 \(2 of 4 rows"),
-        ({"age": [1, 2, -np.inf, 3]}, r"column 'age' but it holds -inf in row 2 \(1 of 4 rows"),
-        ({"age": [1, 2, np.nan, 4]}, r"'age' holds a missing cell in row 2 \(1 of 4 rows"),
-        ({"sex": [None, "m", "m", "f"]}, r"'sex' holds a missing cell in row 0 \(1 of 4 rows"),
-        ({"age": [1, 2, 3, 1e300]}, "'age' holds 1e.300 in row 3 .* too far from the training"),
+        ({"colour": "mauve"}, r"'colour' holds 'mauve', but training had .*'blue', 'green'"),
+        ({"smoker": 2}, r"'smoker' holds '2', but training had \['0', '1'\]"),
+        ({"age": [1, "old", 2, "older"]}, r"column 'age', .* holds .*'old'"),
+        ({"age": [1, 2, -np.inf, 3]}, "column 'age' but it holds -inf; correct"),
+        ({"age": [1, 2, np.nan, 4]}, "'age' holds a missing cell, but"),
+        ({"sex": [None, "m", "m", "f"]}, "'sex' holds a missing cell, but"),
+        ({"age": [1, 2, 3, 1e300]}, "'age' holds 1e.300, too far from the training"),
         ({"extra": 1}, r"the columns .* the frame has also \['extra'\]; give"),
     ],
 )

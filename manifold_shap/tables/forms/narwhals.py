@@ -18,16 +18,6 @@ from manifold_shap.tables.forms.base import (
 )
 from manifold_shap.tables.plain import cells_from_plain, to_plain
 
-# Dtypes that can be written, by name.
-_DTYPES = {
-    dtype.__name__: dtype
-    for dtype in (
-        *(nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.Int128),
-        *(nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.UInt128),
-        *(nw.Float32, nw.Float64, nw.Decimal, nw.Boolean, nw.String, nw.Categorical, nw.Enum),
-        *(nw.Date, nw.Datetime, nw.Time, nw.Duration),
-    )
-}
 _WIDE = (nw.Int128, nw.UInt128)
 _NESTED = (nw.List, nw.Array, nw.Struct, nw.Binary, nw.Object)
 
@@ -147,9 +137,13 @@ def _written(dtype: Any) -> dict[str, Any]:
 
 
 def _read(plain: Mapping[str, Any]) -> Any:
-    """The dtype that `_written` wrote; polars has one for columns of nulls alone."""
+    """The dtype that `_written` wrote."""
     parts = {key: entry for key, entry in plain.items() if key != "name"}
-    return nw.Unknown() if plain["name"] == "Unknown" else _DTYPES[plain["name"]](**parts)
+    kind = getattr(nw, plain["name"])
+    # A file names dtypes, and nothing else that could be called.
+    if not (isinstance(kind, type) and issubclass(kind, nw.dtypes.DType)):
+        raise ValueError(f"Expected a dtype of narwhals but got {plain['name']!r:.60}.")
+    return kind(**parts)
 
 
 def _as_dtype(column: nw.Series[Any], dtype: Any) -> nw.Series[Any]:

@@ -1,6 +1,5 @@
 """Reads data frames of pandas as tables."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +19,7 @@ from manifold_shap.tables.forms.base import (
     other_dtype,
     other_library,
 )
-from manifold_shap.tables.plain import cells_from_plain, cells_to_plain, from_plain, to_plain
-
-_DECIMAL = re.compile(r"decimal(128|256)\((\d+), (\d+)\)")
+from manifold_shap.tables.plain import cells_from_plain, from_plain, to_plain
 
 
 class PandasForm(Form):
@@ -64,28 +61,23 @@ class PandasForm(Form):
         return column
 
     def to_dict(self) -> dict[str, Any]:
-        levels = [self.header.get_level_values(k) for k in range(self.header.nlevels)]
         return {
             "library": "pandas",
-            "header": [
-                {
-                    "name": to_plain(level.name),
-                    "dtype": _dtype_to_plain(level.dtype),
-                    "cells": _store(pd.Series(level)),
-                }
-                for level in levels
-            ],
+            "levels": [to_plain(name) for name in self.header.names],
+            "header": _dtype_to_plain(self.header.dtype),
+            "columns": [to_plain(name) for name in self.columns],
             "dtypes": [_dtype_to_plain(dtype) for dtype in self.dtypes],
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "PandasForm":
         """The form that `to_dict` wrote."""
-        names = [from_plain(level["name"]) for level in plain["header"]]
-        levels = [
-            _index(level).rename(name) for level, name in zip(plain["header"], names, strict=True)
-        ]
-        header = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
+        columns, names = cells_from_plain(plain["columns"]), cells_from_plain(plain["levels"])
+        if len(names) > 1:
+            header: pd.Index = pd.MultiIndex.from_tuples(columns, names=names)
+        else:
+            dtype = _dtype_from_plain(plain["header"])
+            header = pd.Index(columns, dtype=dtype, name=names[0], tupleize_cols=False)
         return cls(header, [_dtype_from_plain(dtype) for dtype in plain["dtypes"]])
 
     def store(self, column: pd.Series) -> list[Any]:
@@ -101,8 +93,6 @@ def _store(column: pd.Series) -> list[Any]:
         return column.cat.codes.tolist()
     if is_time(dtype):
         return column.array.view("int64").tolist()
-    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-        return cells_to_plain(column.to_numpy())
     return [to_plain(cell) for cell in column.tolist()]
 
 
@@ -115,20 +105,11 @@ def _restore(dtype: Any, entries: list[Any]) -> pd.Series:
     if is_time(dtype):
         return pd.Series(np.array(entries, dtype=np.int64)).astype(dtype)
     cells = cells_from_plain(entries)
-    if isinstance(dtype, pd.ArrowDtype):
-        # pandas itself would make null of NaN.
-        return pd.Series(pd.arrays.ArrowExtensionArray(_arrow(cells, dtype.pyarrow_dtype)))
     if isinstance(dtype, np.dtype):
         array = np.empty(len(cells), dtype)
         array[:] = cells
         return pd.Series(array, dtype=dtype)
     return pd.Series(pd.array(cells, dtype=dtype))
-
-
-def _arrow(cells: list[Any], dtype: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.array([None if cell is pd.NA else cell for cell in cells], type=dtype)
 
 
 def _dtype_to_plain(dtype: Any) -> Any:
@@ -142,16 +123,15 @@ def _dtype_to_plain(dtype: Any) -> Any:
         }
     if isinstance(dtype, pd.StringDtype):
         return {"storage": dtype.storage, "missing": to_plain(dtype.na_value)}
-    if isinstance(dtype, pd.ArrowDtype):
-        return {"arrow": str(dtype.pyarrow_dtype)}
     try:
-        known = types.pandas_dtype(str(dtype)) == dtype
+        # Of text, pandas has other dtypes with the names of Arrow's.
+        known = types.pandas_dtype(str(dtype)) == dtype and not isinstance(dtype, pd.ArrowDtype)
     except (TypeError, NotImplementedError):
         known = False
     if not known:
         raise ValueError(
             f"Expected a dtype that can be written but got {dtype}; convert the column to numbers, "
-            "text or dates."
+            "text or dates, those of Arrow by `convert_dtypes(dtype_backend='numpy_nullable')`."
         )
     return str(dtype)
 
@@ -160,30 +140,9 @@ def _dtype_from_plain(plain: Any) -> Any:
     if isinstance(plain, str):
         return types.pandas_dtype(plain)
     if "categories" in plain:
-        categories = _index({"dtype": plain["dtype"], "cells": plain["categories"]})
-        return pd.CategoricalDtype(categories, plain["ordered"])
-    if "arrow" in plain:
-        return _arrow_dtype(plain["arrow"])
+        cells = _restore(_dtype_from_plain(plain["dtype"]), plain["categories"])
+        return pd.CategoricalDtype(pd.Index(cells, dtype=cells.dtype), plain["ordered"])
     return pd.StringDtype(plain["storage"], from_plain(plain["missing"]))
-
-
-def _index(plain: Mapping[str, Any]) -> pd.Index:
-    cells = _restore(_dtype_from_plain(plain["dtype"]), plain["cells"])
-    return pd.Index(cells, dtype=cells.dtype)
-
-
-def _arrow_dtype(name: str) -> pd.ArrowDtype:
-    import pyarrow
-
-    decimal = _DECIMAL.fullmatch(name)
-    if decimal:
-        kinds = {"128": pyarrow.decimal128, "256": pyarrow.decimal256}
-        return pd.ArrowDtype(kinds[decimal[1]](int(decimal[2]), int(decimal[3])))
-    if name == "string":
-        # pandas has another dtype of the name "string[pyarrow]".
-        return pd.ArrowDtype(pyarrow.string())
-    found: Any = pd.ArrowDtype.construct_from_string(f"{name}[pyarrow]")
-    return found
 
 
 def _as_dtype(column: pd.Series, dtype: Any) -> pd.Series:

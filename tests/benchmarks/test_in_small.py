@@ -24,7 +24,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "speed/imputers": {"data": ["iris"], "seeds": [3], "rows": 20, "draws": 4},
     "speed/interactions": {},
     "speed/leverage": {"budgets": [5, 20]},
-    "speed/networks": {"seconds": 0.05},
     "speed/one_call": {},
     "speed/pictures": {"data": "digits", "pairs": 400, "draws": 4},
     "speed/shapes": {"count": 60, "side": 16, "epochs": 1, "reference": 512},

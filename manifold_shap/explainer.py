@@ -270,6 +270,7 @@ class Explainer:
         Raises:
             ValueError: it does not.
         """
+        load_model(path)  # What is wrong with the file itself is told of its own path.
         content = Path(path).read_bytes()
         own, size = self.model, self.model.batch_size
         # Beside the file ONNX may keep weights, which the folder would not have.

@@ -111,7 +111,7 @@ def training_options(
     >>> fit(0, max_epoch=5)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: Expected options of `fit` among ...; did you mean 'max_epochs' for 'max_epoch'?
+    ValueError: Expected options of `fit` among ... but got ['max_epoch'].
     """
     known: dict[str, Any] = {**DEFAULTS, **defaults}
     own = [

@@ -59,7 +59,7 @@ def test_a_model_that_needs_files_beside_it_is_refused(tmp_path: Path) -> None:
     onnx.save(model, place / "sums.onnx", **external)
     assert (place / "sums.data").is_file()
     ms.load_model(place / "sums.onnx")
-    with pytest.raises(ValueError, match=r"sums\.onnx needs files beside it.*external_data=False"):
+    with pytest.raises(ValueError, match=r"sums\.data"):
         explainer.save(tmp_path / "folder", model_file=place / "sums.onnx")
     after = {each.name: each.read_bytes() for each in (tmp_path / "folder").iterdir()}
     assert after == before

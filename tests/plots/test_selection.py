@@ -79,9 +79,9 @@ def test_what_cannot_be_shown_is_refused(digits: ms.Explanation, plot) -> None:
 
 
 @pytest.mark.parametrize("plot", [waterfall, bar, beeswarm, heatmap, pixel_maps])
-def test_an_unknown_output_is_refused_with_a_hint(digits: ms.Explanation, plot) -> None:
+def test_an_unknown_output_is_refused(digits: ms.Explanation, plot) -> None:
     named = replace(digits, outputs=("zero", "one", "two"))
-    with pytest.raises(ValueError, match=r"one of \['zero', 'one', 'two'\] but got 'twoo'.*'two'"):
+    with pytest.raises(ValueError, match=r"one of \['zero', 'one', 'two'\] but got 'twoo'"):
         plot(named, output="twoo")
 
 

@@ -195,7 +195,7 @@ def test_save_and_load(tmp_path: Path) -> None:
         load_imputer(path, torch.zeros(5, 3))
     with pytest.raises(ValueError, match=r"the means of [1-4] of 4 elements are more than three"):
         load_imputer(path, 1000 * rows())
-    with pytest.raises(ValueError, match="'posterior' for 'posterio'"):
+    with pytest.raises(ValueError, match=r"among .*'posterior'.* got .'posterio'"):
         load_imputer(path, rows(), posterio="encoder")
     with pytest.raises(ValueError, match=r"trained for the bank .*train .*posterior='encoder'"):
         load_imputer(path, rows(), posterior="encoder")
@@ -231,7 +231,7 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_
         ({"components": 0, "posterior": "encoder"}, "`components` to be a whole number"),
         ({"bank_size": 0}, "`bank_size` to be a whole number"),
         ({"latent": 0}, "`latent` to be a whole number of at least 1 but got 0"),
-        ({"latnt": 3}, "options of `fit_imputer` .*'latent' for 'latnt'"),
+        ({"latnt": 3}, "options of `fit_imputer` among .* got .'latnt'"),
         ({"beta": -1.0}, "`beta` to be a finite number of at least 0"),
         ({"network": "conv"}, r"rows \(channels, height, width\) .* of shape \(4,\)"),
     ],

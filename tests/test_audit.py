@@ -95,6 +95,14 @@ def test_the_noise_of_the_reference_is_in_no_figure(truth: ms.Explanation) -> No
 # Plain data and frames.
 
 
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_few_players_with_drawn_values_have_an_audit(players: int) -> None:
+    rows = ROWS[:, :players]
+    value = ms.imputed_value(lambda x: x.sum(1, True), ms.GaussianImputer(rows), "identity", 4)
+    found = ms.audit(ms.permutation_shapley(value, rows[:40], permutations=2), value, rows=20)
+    assert found.to_frame().notna().all(axis=None)
+
+
 def test_one_row_has_no_interval(explained: ms.Explanation) -> None:
     known = ms.audit(explained[7], game).to_dict()
     assert known["rows"] == 1

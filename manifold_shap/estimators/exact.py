@@ -81,9 +81,10 @@ def exact_shapley(
         )
     if order.largest > 2**MAX_PLAYERS:
         raise ValueError(
-            f"Expected at most {MAX_PLAYERS} players for exact enumeration, or as many coalitions "
-            f"in each part of an `ordering`, but got {len(game.players)} players; use "
-            "`auto_shapley` or `permutation_shapley`, or group features into fewer players."
+            f"Expected at most {2**MAX_PLAYERS} coalitions, those of {MAX_PLAYERS} players, in one "
+            f"part of `ordering` for exact enumeration but got {order.largest}, of "
+            f"{len(game.players)} players; use `auto_shapley` or `permutation_shapley`, or group "
+            "features into fewer players."
         )
     weights = [part.weights().to(game.device) for part in order.parts]
 

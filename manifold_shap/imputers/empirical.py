@@ -189,6 +189,11 @@ class EmpiricalImputer(DonorImputer):
             if targets is not None:
                 fix = "drop the rows where the model is not finite"
                 targets = check_finite(to_tensor(targets, "targets"), "targets", fix)
+                if targets.ndim != 2 or len(targets) != len(rows):
+                    raise ValueError(
+                        f"Expected `targets` of shape ({len(rows)}, outputs), one row for each "
+                        f"reference row, but got {tuple(targets.shape)}."
+                    )
             chosen = choose_bandwidths(rows, moments, self.players, targets)
         else:
             chosen = torch.full((len(self.players) + 1,), bandwidth)

@@ -272,7 +272,7 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
     except Exception:  # A damaged file makes the readers fail in any way.
         raise ValueError(damaged) from None
     found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
-    if found != kind:
+    if found != kind or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
         raise ValueError(
             f"Expected a manifold_shap {kind} checkpoint at {path} but it holds "
             f"{found or 'something of another program'}; name the file that `train.py` wrote."

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import distinct_coalitions
@@ -184,6 +185,12 @@ def retrained_value(
             "single model by `fit_surrogate`."
         )
     x = check_rows(x_train, players, "x_train")
+    index, of_labels = row_labels(x_train), row_labels(y_train)
+    if None not in (index, of_labels) and index != of_labels:
+        raise ValueError(
+            "Expected `y_train` with the index of `x_train` but theirs differ; pass "
+            "`y_train.loc[x_train.index]`, or an array in the order of the rows."
+        )
     # A copy: of a tensor that was made in inference mode no loss has a gradient.
     y_train = y_train.clone() if isinstance(y_train, Tensor) else np.asarray(y_train)
     space, columns = as_space(output), encoded(x, schema).flatten(1)

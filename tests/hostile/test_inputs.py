@@ -201,6 +201,12 @@ PLAYERS: Sequence[Row] = [
     ("none", lambda: ms.Players([], []), ValueError, "at least one player"),
     ("a number skipped", lambda: ms.Players("ab", [0, 2]), ValueError, "0 to 1 [0, 2]"),
     ("pixels of a table", lambda: ms.Players.pixels((8,)), TypeError, "picture (8,)"),
+    (
+        "targets of other rows",
+        lambda: ms.EmpiricalImputer(X, bandwidth="aicc", targets=torch.zeros(len(X) + 1, 2)),
+        ValueError,
+        "`targets` reference",
+    ),
     ("an unknown member", lambda: grouped({"all": ["z"]}), ValueError, "groups x0 'z'"),
     ("in two groups", lambda: grouped({"a": ["x0"], "b": ["x0"]}), ValueError, "distinct x0"),
     ("an empty group", lambda: grouped({"a": []}), ValueError, "every group 'a'"),
@@ -274,6 +280,7 @@ FILES: Sequence[Row] = [
         "vae surrogate",
     ),
     ("no weights", lambda: checkpoint(state_dict={}), ValueError, "surrogate s.ckpt"),
+    ("no settings", lambda: checkpoint(hyper_parameters=None), ValueError, "surrogate s.ckpt"),
     ("a vast layer", lambda: checkpoint(hidden=[10**15]), ValueError, "surrogate s.ckpt"),
     (
         "another model's",

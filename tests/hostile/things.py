@@ -110,7 +110,10 @@ def checkpoint(**changes: Any) -> ms.SurrogateValue:
     """Load a checkpoint with other weights, or with other settings of its network."""
     content = torch.load(_saved() / "s.ckpt", weights_only=True)
     content["state_dict"] = changes.pop("state_dict", content["state_dict"])
-    content["hyper_parameters"]["network"].update(changes)
+    if "hyper_parameters" in changes:
+        del content["hyper_parameters"]
+    else:
+        content["hyper_parameters"]["network"].update(changes)
     torch.save(content, "s.ckpt")
     return ms.load_surrogate("s.ckpt", ms.as_model(model, X))
 

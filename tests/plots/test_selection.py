@@ -1,7 +1,9 @@
 """What figures show: which explanations together, and what players are called."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from matplotlib.figure import Figure
@@ -83,6 +85,19 @@ def test_an_unknown_output_is_refused(digits: ms.Explanation, plot) -> None:
     named = replace(digits, outputs=("zero", "one", "two"))
     with pytest.raises(ValueError, match=r"one of \['zero', 'one', 'two'\] but got 'twoo'"):
         plot(named, output="twoo")
+
+
+def test_rows_of_a_store_are_those_that_it_was_made_of(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": range(30, 60), "town": list("abc") * 10})
+    codebook = ms.Codebook.fit(frame)
+    ages = lambda rows: rows["age"].to_numpy() / 60  # noqa: E731
+    model = ms.as_model(ages, codebook.rows(frame), returns="values", codebook=codebook)
+    imputer = ms.table_imputer(ms.MarginalImputer, codebook, frame)
+    value, few = ms.imputed_value(model, imputer, "identity", 4), frame[20:24]
+    ms.explain_rows(tmp_path / "store", value, few, ms.exact_shapley)
+    both = {"stored": ms.Explanation.load(tmp_path / "store"), "new": ms.exact_shapley(value, few)}
+    assert not torch.equal(both["stored"].x, both["new"].x)
+    assert len(bar(both, row=0).containers) > 0
 
 
 def test_axes_whose_place_panels_cannot_take_are_refused() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_iris
@@ -143,6 +144,10 @@ def fewer_classes(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
         (
             {"fit": lambda x, y: lambda rows: rows[:, :3], "output": "identity"},
             "`y_train` of 3 numbers per row, one per output",
+        ),
+        (
+            {"x_train": pd.DataFrame(X.numpy()), "y_train": pd.Series(Y.numpy())[::-1]},
+            "the index of `x_train`",
         ),
         (
             {"fit": fewer_classes, "y_train": Y.float() + 0.5},

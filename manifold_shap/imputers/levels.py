@@ -1,0 +1,242 @@
+"""Splits rows into levels, which are categories, and normal scores, which are numbers.
+
+A column of few distinct values is a category. A column of numbers has a normal score, unless it
+holds one of a few values that many rows share (no capital gain, a missing cell): such a value is a
+level, and "a number" is one more. Categories that nearly determine one another become a single one,
+whose levels are the combinations that occur: no mixture of few components has both otherwise.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor, nn
+
+from manifold_shap.players import Players
+
+# Distinct values up to which a column of numbers is a category.
+_MOST_VALUES = 16
+# The share of the rows from which a value of a column of numbers is a level.
+_SPIKE = 0.05
+# Categories join where they share so much of the smaller entropy, and leave so many rows a level.
+_SHARED_ENTROPY, _ROWS_PER_LEVEL = 0.5, 10
+
+
+class Category(nn.Module):
+    """Players of few values, one or several that join.
+
+    Attributes:
+        elements: of rows, by member.
+        owners: the player of each member.
+        values: of each member, the vectors of its elements that are levels.
+        labels: the combinations that occur, `[levels, members]`: numbers of values, or -1 for a
+            number that is none of these.
+        has_numbers: whether one level is that of numbers.
+    """
+
+    owners: Tensor
+    labels: Tensor
+
+    def __init__(
+        self,
+        elements: Sequence[Sequence[int]],
+        owners: Sequence[int],
+        values: Sequence[Tensor],
+        labels: Int64[Tensor, "levels members"],
+    ) -> None:
+        super().__init__()
+        self.elements = [list(own) for own in elements]
+        self.has_numbers = bool((labels < 0).any())
+        self.register_buffer("owners", torch.tensor(owners), persistent=False)
+        self.register_buffer("labels", labels, persistent=False)
+        for number, own in enumerate(values):
+            self.register_buffer(f"values_{number}", own, persistent=False)
+
+    @property
+    def values(self) -> list[Tensor]:
+        return [getattr(self, f"values_{number}") for number in range(len(self.elements))]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def label(self, x: Float[Tensor, "batch elements"]) -> Int64[Tensor, "batch members"]:
+        """The number of each member's value; of a category the nearest one's."""
+        found = []
+        for own, values in zip(self.elements, self.values, strict=True):
+            near = torch.cdist(x[:, own], values, p=1).min(-1)
+            number = (near.values > 0) & self.has_numbers
+            found.append(near.indices.masked_fill(number, -1))
+        return torch.stack(found, 1)
+
+    def matching(
+        self, label: Int64[Tensor, "batch members"], known: Bool[Tensor, "batch members"]
+    ) -> Bool[Tensor, "batch levels"]:
+        """Levels that agree with the known members; with most of them where none does with all."""
+        agreeing = ((label[:, None] == self.labels) & known[:, None]).sum(-1)
+        return agreeing == agreeing.amax(-1, keepdim=True)
+
+    def write(self, level: Int64[Tensor, "*shape"], rows: Float[Tensor, "*shape elements"]) -> None:
+        """Write the values of levels into rows; where a level is a number, leave them."""
+        labels = self.labels[level]
+        for number, (own, values) in enumerate(zip(self.elements, self.values, strict=True)):
+            label = labels[..., number, None]
+            rows[..., own] = torch.where(label < 0, rows[..., own], values[label[..., 0].clamp(0)])
+
+
+class Numbers(nn.Module):
+    """Columns of numbers: the normal scores of their empirical distributions, and back.
+
+    Attributes:
+        elements: of rows, one for each column.
+        owners: the player of each.
+    """
+
+    owners: Tensor
+    order: Tensor
+    counts: Tensor
+    smooth: Tensor
+
+    def __init__(
+        self, elements: Sequence[int], owners: Sequence[int], columns: Sequence[Tensor]
+    ) -> None:
+        """Take the distribution of each column from the numbers that it holds in training."""
+        super().__init__()
+        self.elements = list(elements)
+        most = max((len(own) for own in columns), default=0)
+        order = torch.full((len(columns), most), torch.inf)
+        for row, own in zip(order, columns, strict=True):
+            row[: len(own)] = own.sort().values
+        # Of columns whose numbers repeat, draws are numbers that were observed.
+        smooth = [len(own.unique()) * 2 > len(own) for own in columns]
+        buffers = {
+            "owners": torch.tensor(owners, dtype=torch.int64),
+            "order": order,
+            "counts": torch.tensor([len(own) for own in columns], dtype=torch.int64),
+            "smooth": torch.tensor(smooth, dtype=torch.float64),
+        }
+        for name, tensor in buffers.items():
+            self.register_buffer(name, tensor, persistent=False)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def scores(self, x: Float[Tensor, "batch elements"]) -> Float64[Tensor, "batch numbers"]:
+        """Φ⁻¹ of the share of smaller numbers, of equal ones a half."""
+        columns = x[:, self.elements].mT.contiguous()
+        below = torch.searchsorted(self.order, columns)
+        up_to = torch.searchsorted(self.order, columns, right=True)
+        counts = self.counts[:, None]
+        share = (below + torch.minimum(up_to, counts)).double() / (2 * counts)
+        return torch.special.ndtri(share.clamp(min=0.5 / counts, max=1 - 0.5 / counts)).mT
+
+    def quantiles(
+        self, scores: Float64[Tensor, "*shape numbers"]
+    ) -> Float[Tensor, "*shape numbers"]:
+        """Numbers of these scores: interpolated, or observed where these repeat."""
+        place = (torch.special.ndtr(scores) * self.counts - 0.5 * self.smooth).clamp(min=0)
+        place = torch.minimum(place, (self.counts - 1).double())
+        low = place.long()
+        share = ((place - low) * self.smooth).to(self.order.dtype)
+        first = torch.arange(len(self), device=scores.device) * self.order.shape[1]
+        upper = torch.minimum(low + 1, self.counts - 1)
+        return torch.lerp(self.order.take(low + first), self.order.take(upper + first), share)
+
+
+def split(rows: Float[Tensor, "rows elements"], players: Players) -> tuple[list[Category], Numbers]:
+    """Categories and numbers of rows.
+
+    An indicator of a missing cell, behind its number, and one-hot elements are a column each.
+    """
+    owner = players.index.flatten().tolist()
+    categories, numbers = list[Category](), list[tuple[int, int, Tensor]]()
+    for elements in _columns(rows, owner):
+        player = owner[elements[0]]
+        values, counts = rows[:, elements].unique(dim=0, return_counts=True)
+        many = counts > max(2, _SPIKE * len(rows))
+        if len(elements) == 2:
+            many |= values[:, 1] == 1
+        left = counts[~many].count_nonzero()
+        if len(values) <= _MOST_VALUES or len(elements) > 2 or left < 3:
+            categories.append(_category(elements, player, values))
+            continue
+        own = rows[:, elements]
+        plain = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+        if many.any():
+            categories.append(_category(elements, player, values[many], numbers=True))
+            plain = categories[-1].label(rows)[:, 0] < 0
+        numbers.append((elements[0], player, own[plain, 0]))
+    named = [list(each) for each in zip(*numbers, strict=True)] or [[], [], []]
+    return _joined(rows, categories), Numbers(*named)
+
+
+def _category(
+    elements: Sequence[int], player: int, values: Tensor, numbers: bool = False
+) -> Category:
+    labels = torch.arange(-1 if numbers else 0, len(values), device=values.device)
+    return Category([elements], [player], [values], labels[:, None])
+
+
+def _columns(rows: Float[Tensor, "rows elements"], owner: Sequence[int]) -> list[list[int]]:
+    """Elements that are one column: one-hot, or a number and whether it is missing."""
+    binary = ((rows == 0) | (rows == 1)).all(0).tolist()
+    found, first = list[list[int]](), 0
+    while first < len(owner):
+        end = first + 1
+        while end < len(owner) and owner[end] == owner[first]:
+            end += 1
+        width = 1
+        total = rows[:, first].clone()
+        for last in range(first + 1, end):
+            if not (binary[first] and binary[last]):
+                break
+            total += rows[:, last]
+            if bool((total == 1).all()):
+                width = last - first + 1
+        if width == 1 and first + 1 < end and binary[first + 1] and not binary[first]:
+            missing = rows[:, first + 1] == 1
+            width += bool(missing.any() and (rows[missing, first] == 0).all())
+        found.append(list(range(first, first + width)))
+        first += width
+    return found
+
+
+def _joined(rows: Float[Tensor, "rows elements"], categories: list[Category]) -> list[Category]:
+    """Categories of which none nearly determines another one."""
+    whole = [each for each in categories if not each.has_numbers]
+    parts = [
+        each.matching(each.label(rows), torch.ones_like(each.label(rows)) > 0) for each in whole
+    ]
+    levels = [each.long().argmax(1) for each in parts]
+    while pair := _closest(levels):
+        first, second = (whole[k] for k in pair)
+        label = torch.cat([first.label(rows), second.label(rows)], 1)
+        joint = Category(
+            [*first.elements, *second.elements],
+            [*first.owners.tolist(), *second.owners.tolist()],
+            [*first.values, *second.values],
+            label.unique(dim=0),
+        )
+        whole = [each for k, each in enumerate(whole) if k not in pair] + [joint]
+        code = label.unique(dim=0, return_inverse=True)[1]
+        levels = [each for k, each in enumerate(levels) if k not in pair] + [code]
+    return whole + [each for each in categories if each.has_numbers]
+
+
+def _closest(levels: Sequence[Int64[Tensor, " rows"]]) -> tuple[int, int] | None:
+    """The two that share the largest part of the smaller entropy, if any join."""
+    entropies = [_entropy(own)[0] for own in levels]
+    best, found = _SHARED_ENTROPY, None
+    for second, own in enumerate(levels):
+        for first in range(second):
+            both, count = _entropy(levels[first] * (int(own.max()) + 1) + own)
+            least = min(entropies[first], entropies[second])
+            shared = (entropies[first] + entropies[second] - both) / max(least, 1e-9)
+            if shared > best and count * _ROWS_PER_LEVEL <= len(own):
+                best, found = shared, (first, second)
+    return found
+
+
+def _entropy(levels: Int64[Tensor, " rows"]) -> tuple[float, int]:
+    counts = levels.unique(return_counts=True)[1].double()
+    share = counts / counts.sum()
+    return -(share * share.log()).sum().item(), len(counts)

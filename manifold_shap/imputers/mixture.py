@@ -6,6 +6,7 @@ a component z_{S̄} is normal given z_S, and l_{S̄} independent of x_S.
 """
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ _COMPONENTS = (1, 2, 4, 8, 16, 32, 64)
 _ROWS_PER_COMPONENT = 10
 # Rows below which components are chosen by cross-validation, its folds, and the share held out.
 _FEW_ROWS, _FOLDS, _HELD_OUT = 1000, 5, 0.15
+# Rows on which components are chosen, at most.
+_MOST_ROWS = 10_000
 # EM ends after so many steps, or when a step gains less log-likelihood per row.
 _MOST_STEPS, _LEAST_GAIN = 60, 1e-4
 # Rows that pooled covariances, per number, and pooled shares count as in each component.
@@ -149,6 +152,9 @@ class _Law(nn.Module):
             weighted = deviation @ precision
             squared = (weighted * deviation).sum(-1).mT
             found[some] -= 0.5 * (squared + log_det + known.sum() * _LOG_2_PI)
+            if known.all():
+                expected.append((some, deviation, torch.zeros_like(self.covariance)))
+                continue
             conditional = self.covariance - self.covariance @ precision @ self.covariance
             expected.append((some, weighted @ self.covariance, conditional))
         return found, expected
@@ -210,6 +216,7 @@ class _Law(nn.Module):
 def _clusters(rows: _Split, levels: Sequence[int], count: int, seed: int) -> Tensor:
     """Responsibilities to start from: k-means of scores and of levels, scaled to spread alike."""
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
 
     if count == 1:
         return torch.ones(len(rows.levels), 1, dtype=torch.float64, device=rows.levels.device)
@@ -218,7 +225,10 @@ def _clusters(rows: _Split, levels: Sequence[int], count: int, seed: int) -> Ten
         share = own.mean(0)
         parts.append(own / (share * (1 - share)).sum().sqrt().clamp(min=0.1))
     means = KMeans(count, n_init=1, max_iter=20, random_state=seed)
-    label = torch.from_numpy(means.fit_predict(torch.cat(parts, 1).cpu().numpy())).long()
+    with warnings.catch_warnings():
+        # Fewer distinct rows than components: some start alike, and stay so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        label = torch.from_numpy(means.fit_predict(torch.cat(parts, 1).cpu().numpy())).long()
     certain = nn.functional.one_hot(label, count).to(rows.levels)
     return 0.9 * certain + 0.1 / count
 
@@ -232,7 +242,9 @@ def _chosen(rows: _Split, levels: Sequence[int], counts: Sequence[int], seed: in
     """The law of as many components as have the largest likelihood on held-out rows."""
     size = len(rows.levels)
     order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
-    order = order.to(rows.levels.device)
+    order = order[:_MOST_ROWS].to(rows.levels.device)
+    every, rows, size = rows, rows.of(order), len(order)
+    order = torch.arange(size, device=order.device)
     held_out = order.chunk(_FOLDS) if size < _FEW_ROWS else (order[: round(_HELD_OUT * size)],)
     best, value, worse = None, -math.inf, 0
     for count in counts:
@@ -249,7 +261,7 @@ def _chosen(rows: _Split, levels: Sequence[int], counts: Sequence[int], seed: in
         elif (worse := worse + 1) == 2:
             break
     assert best is not None
-    return best.climb(rows)
+    return best.climb(every)
 
 
 class MixtureImputer(Imputer):

@@ -40,6 +40,7 @@ from .imputers import GaussianImputer as GaussianImputer
 from .imputers import Imputer as Imputer
 from .imputers import MarginalImputer as MarginalImputer
 from .imputers import MaskTokenImputer as MaskTokenImputer
+from .imputers import MixtureImputer as MixtureImputer
 from .imputers import PaddingImputer as PaddingImputer
 from .imputers import TableImputer as TableImputer
 from .imputers import table_imputer as table_imputer

@@ -23,6 +23,7 @@ from manifold_shap.imputers import (
     GaussianImputer,
     Imputer,
     MarginalImputer,
+    MixtureImputer,
     TableImputer,
     table_imputer,
 )
@@ -45,7 +46,14 @@ _ALWAYS = (_CONFIGURATION, _TENSORS)
 # What a folder may be made of: a file of the model has a suffix that `load_model` reads.
 FILES = (*_ALWAYS, *(f"model{suffix}" for suffix in SUFFIXES))
 _CLASSICAL = {
-    kind.name: kind for kind in (MarginalImputer, GaussianImputer, CopulaImputer, EmpiricalImputer)
+    kind.name: kind
+    for kind in (
+        MarginalImputer,
+        GaussianImputer,
+        CopulaImputer,
+        EmpiricalImputer,
+        MixtureImputer,
+    )
 }
 
 

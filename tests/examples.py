@@ -488,6 +488,14 @@ def discrete() -> Tensor:
     return torch.randint(3, (40, 4), generator=torch.Generator().manual_seed(0)).float()
 
 
+def mixed(rows: int) -> Tensor:
+    """Rows of two numbers, one that is mostly 0, and a category."""
+    x = normal(rows, 4)
+    x[:, 2] = x[:, 2].relu()
+    x[:, 3] = x[:, 3].sign()
+    return x
+
+
 IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
     "marginal": lambda: ms.MarginalImputer(normal(20, 4)),
     "baseline": lambda: ms.BaselineImputer(normal(1, 4)[0]),
@@ -499,11 +507,13 @@ IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
     "copula": lambda: ms.CopulaImputer(normal(50, 9)),
     "empirical": lambda: ms.EmpiricalImputer(normal(40, 9), bandwidth=0.5),
     "exact match": lambda: ms.ExactMatchImputer(discrete()),
+    "mixture": lambda: ms.MixtureImputer(mixed(60), components=3),
     "causal": lambda: ms.CausalImputer(
         ms.GaussianImputer(normal(50, 4)), [["x1", "x0"], ["x3", "x2"]], [True, False]
     ),
     "marginal of a table": lambda: of_people(ms.MarginalImputer),
     "gaussian of a table": lambda: of_people(ms.GaussianImputer),
+    "mixture of a table": lambda: of_people(ms.MixtureImputer, components=2),
     "empirical of a table": lambda: of_people(ms.EmpiricalImputer, share=1.0),
     "vae of a table": vae_of_people,
     "vae bank": lambda: vae("bank"),

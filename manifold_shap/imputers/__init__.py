@@ -13,6 +13,7 @@ from manifold_shap.imputers.marginal import (
     MaskTokenImputer,
     PaddingImputer,
 )
+from manifold_shap.imputers.mixture import MixtureImputer
 from manifold_shap.imputers.table import TableImputer, table_imputer
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Imputer",
     "MarginalImputer",
     "MaskTokenImputer",
+    "MixtureImputer",
     "PaddingImputer",
     "TableImputer",
     "table_imputer",

@@ -17,6 +17,7 @@ KINDS: dict[str, Any] = {
     "gaussian": lambda: of_people(ms.GaussianImputer),
     "copula": lambda: of_people(ms.CopulaImputer),
     "empirical": lambda: of_people(ms.EmpiricalImputer),
+    "mixture": lambda: of_people(ms.MixtureImputer, components=3),
     "vae": vae_of_people,
 }
 

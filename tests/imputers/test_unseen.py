@@ -51,6 +51,7 @@ MAKERS: dict[str, Callable[[], ms.Imputer]] = {
     "gaussian": lambda: ms.GaussianImputer(REFERENCE, PLAYERS),
     "copula": lambda: ms.CopulaImputer(REFERENCE, PLAYERS),
     "empirical": lambda: ms.EmpiricalImputer(REFERENCE, PLAYERS),
+    "mixture": lambda: ms.MixtureImputer(REFERENCE, PLAYERS),
     "exact match": lambda: ms.ExactMatchImputer(REFERENCE, PLAYERS),
     "bank": lambda: vae(posterior="bank"),
     "encoder": lambda: vae(posterior="encoder"),

@@ -1,9 +1,9 @@
-"""Fits the candidates among which the value function of a table is chosen."""
+"""Fits the candidates among which the value function of a table is chosen, and compares them."""
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -19,23 +19,31 @@ from manifold_shap.imputers import (
     GaussianImputer,
     Imputer,
     MarginalImputer,
+    MixtureImputer,
     table_imputer,
 )
-from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
+from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.models import Model
-from manifold_shap.quality import OFF_MANIFOLD, best
+from manifold_shap.quality import OFF_MANIFOLD, Errors, Quality, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.values import ImputedValue, ValueFunction, imputed_value
 
-IMPUTERS = ("gaussian", "copula", "empirical", "vae")
-CANDIDATES = (*IMPUTERS, "surrogate", "guided_surrogate")
+# Those that fit in seconds, and those that are trained for minutes.
+FAST = ("gaussian", "copula", "empirical", "mixture")
+SLOW = ("vae", "surrogate", "guided_surrogate")
+CANDIDATES = (*FAST, *SLOW)
 
+# Draws of an imputer. To compare, a half: their noise is small beside the errors, and removed.
+_DRAWS, _COMPARED_DRAWS = 32, 16
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
-_DRAWS = 32
+# Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
+_FEW_ROWS, _FOLDS = 2000, 5
+# Of more rows, the share that is held out, in two parts, and the most rows of both.
+_SHARE, _MOST_HELD_OUT = 0.3, 2048
 
 # Draws of the values that teach a guided surrogate, each a row of the model, and how many values.
 _TEACHER_DRAWS, _TEACHER_PAIRS = 8, 60_000
@@ -49,115 +57,161 @@ class Game:
         model: from codes to predictions.
         codebook: of the frame.
         space: the output space.
-        x_train: codes of the rows to learn from, which are the background data, too.
-        x_choice: codes of the rows to choose on.
-        x_report: codes of the rows to report on.
-        seed: of trainings, draws and coalitions.
+        x: codes of all rows.
+        seed: of the parts, trainings, draws and coalitions.
         progress: see `progress_bar`.
     """
 
     model: Model
     codebook: Codebook
     space: OutputSpace
-    x_train: Tensor
-    x_choice: Tensor
-    x_report: Tensor
+    x: Tensor
     seed: int = 0
     progress: bool | None = None
 
-    def imputed(self, imputer: Imputer, name: str) -> ValueFunction:
-        return imputed_value(self.model, imputer, self.space, _DRAWS, self.seed, name)
 
-    def score(self, value: ValueFunction, x: Tensor) -> Score:
-        """The error of a value function on rows; the same coalitions for every one.
+class Fits(Mapping[str, ValueFunction]):
+    """Candidates that are fitted to the same rows, each when it is first asked for.
+
+    Args:
+        game: what they are fitted to.
+        names: of the candidates.
+        x: the rows, which are the background data, too.
+        draws: of an imputer.
+    """
+
+    def __init__(self, game: Game, names: Collection[str], x: Tensor, draws: int = _DRAWS) -> None:
+        self.game, self.names, self.x, self.draws = game, tuple(names), x, draws
+        self._fitted = dict[str, ValueFunction]()
+
+    def __getitem__(self, name: str) -> ValueFunction:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.fit(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def fit(self, name: str) -> ValueFunction:
+        """The candidate of this name, which others may be made of.
 
         Raises:
-            ValueError: squares of the model's outputs are too large for a number.
+            UnfitError: it cannot be fitted to these rows.
         """
-        mask = shapley_pairs(len(x), len(self.codebook.players), _PAIRS, self.seed)
-        score = mean_squared_error(value, x, mask)
-        if not math.isfinite(score.mse):
-            largest = value.prediction(x).abs().max().item()
-            raise ValueError(
-                "Expected predictions whose squares are finite, to compare value functions by "
-                f"their squared errors, but got some as large as {largest:.3g}; have the model "
-                "return them in a larger unit."
-            )
-        return score
+        if name not in self._fitted:
+            self._fitted[name] = FITS[name](self)
+        return self._fitted[name]
+
+    def imputed(self, imputer: Imputer, name: str, draws: int | None = None) -> ImputedValue:
+        """The value function of an imputer."""
+        game = self.game
+        return imputed_value(game.model, imputer, game.space, draws or self.draws, game.seed, name)
 
 
-@dataclass
-class Fitted:
-    """Candidates that were fitted, and how they did on the rows to choose on."""
+def choose(
+    game: Game, names: Collection[str], fit_seconds: float | None = None
+) -> tuple[Fits, Quality]:
+    """Compare candidates on rows that they were not fitted to, and choose one.
 
-    values: dict[str, ValueFunction] = field(default_factory=dict)
-    scores: dict[str, Score] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def best_imputer(self) -> ImputedValue | None:
-        """The one with the least error so far."""
-        known = {name: score for name, score in self.scores.items() if name in IMPUTERS}
-        return cast(ImputedValue, self.values[best(known)]) if known else None
-
-
-def fit_candidates(game: Game, names: Collection[str], fit_seconds: float | None = None) -> Fitted:
-    """Fit candidates one after another, and score each on the rows to choose on.
-
-    Steps of trainings follow from the size of the table alone, so that another machine makes the
-    same choice. What cannot be fitted to these rows (`UnfitError`) is left out, and so is
-    `guided_surrogate` without `vae`, which guides it.
+    Of up to 2,000 rows each is compared on all: by five fits, each to the rows but a fifth.
+    What cannot be fitted to these rows (`UnfitError`) is left out. Steps of trainings follow from
+    the size of the table alone, so that another machine makes the same choice.
 
     Args:
         game: what they are fitted to.
         names: of the candidates.
         fit_seconds: a stop for safety: candidates that were not begun by then are left out.
 
+    Returns:
+        Fits to all rows, and the comparison.
+
     Raises:
         ValueError: none can be fitted, or the model's outputs are not finite.
     """
-    fitted, begun = Fitted(), time.perf_counter()
     wanted = [OFF_MANIFOLD, *(name for name in CANDIDATES if name in names)]
-    with progress_bar(game.progress, name="value functions", over=wanted) as bar:
+    folds = _folds(len(game.x), game.seed)
+    fits = [Fits(game, wanted, game.x[train], _COMPARED_DRAWS) for train, _ in folds]
+    errors: list[dict[str, Tensor]] = [{} for _, parts in folds for _ in parts]
+    seconds, skipped, begun = dict[str, float](), dict[str, str](), time.perf_counter()
+    with progress_bar(game.progress, name="value functions", over=wanted, lines=True) as bar:
         for name in bar:
-            bar.set_postfix_str(name.replace("_", " "))
+            bar.set_postfix_str(name.replace("_", " "), refresh=False)
             start = time.perf_counter()
-            late = fit_seconds is not None and start - begun > fit_seconds
-            if late and len(fitted.values) > 1:
-                fitted.skipped[name] = f"fit_seconds={fit_seconds:g} had passed"
+            if fit_seconds is not None and start - begun > fit_seconds and len(errors[0]) > 1:
+                skipped[name] = f"fit_seconds={fit_seconds:g} had passed"
                 continue
             try:
-                value = FITS[name](game, fitted)
+                values = [own.fit(name) for own in fits]
             except (UnfitError, torch.linalg.LinAlgError) as error:
-                fitted.skipped[name] = str(error).splitlines()[0]
+                skipped[name] = str(error).splitlines()[0]
                 continue
-            fitted.values[name] = value
-            fitted.scores[name] = game.score(value, game.x_choice)
-            fitted.seconds[name] = time.perf_counter() - start
-    if len(fitted.values) == 1:
+            seconds[name] = time.perf_counter() - start
+            held_out = zip(values, (parts for _, parts in folds), strict=True)
+            pairs = [(value, part) for value, parts in held_out for part in parts]
+            for found, pair in zip(errors, pairs, strict=True):
+                found[name] = _errors(game, *pair, len(errors))
+    if len(errors[0]) == 1:
         raise ValueError(
             f"Expected at least one of `candidates` to be fitted but of {wanted[1:]} none was: "
-            f"{fitted.skipped}; name others, such as 'empirical'."
+            f"{skipped}; name others, such as 'empirical'."
         )
-    return fitted
-
-
-def _classical(kind: type[Imputer], game: Game, _: Fitted) -> ValueFunction:
-    return game.imputed(table_imputer(kind, game.codebook, game.x_train), kind.name)
-
-
-def _vae(game: Game, _: Fitted) -> ValueFunction:
-    imputer = fit_imputer(
-        game.x_train, schema=game.codebook, seed=game.seed, progress=game.progress
+    few = "a fit" if len(folds) == 1 else f"{len(folds)} fits"
+    quality = report(
+        cast(list[Errors], errors),
+        SLOW,
+        fits=f"{few} to {len(folds[0][0])} of {len(game.x)} rows",
+        seconds=seconds,
+        skipped=skipped,
     )
-    return game.imputed(imputer, "vae")
+    return Fits(game, list(errors[0]), game.x), quality
 
 
-def _surrogate(game: Game, _: Fitted) -> ValueFunction:
+def _folds(rows: int, seed: int) -> list[tuple[Tensor, list[Tensor]]]:
+    """Numbers of rows to fit to, and the parts of the others."""
+    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+    if rows <= _FEW_ROWS:
+        parts = order.chunk(_FOLDS)
+        return [(torch.cat([*parts[:k], *parts[k + 1 :]]), [parts[k]]) for k in range(len(parts))]
+    held_out = min(_MOST_HELD_OUT, round(_SHARE * rows))
+    return [(order[held_out:], list(order[:held_out].chunk(2)))]
+
+
+def _errors(game: Game, value: ValueFunction, part: Tensor, parts: int) -> Tensor:
+    """The error of a value function on each of these rows; the same coalitions for every one.
+
+    Raises:
+        ValueError: squares of the model's outputs are too large for a number.
+    """
+    pairs = shapley_pairs(len(part), len(game.codebook.players), _PAIRS // parts, game.seed)
+    score = mean_squared_error(value, game.x[part], pairs, progress=False)
+    if not math.isfinite(score.mse):
+        largest = value.prediction(game.x[part]).abs().max().item()
+        raise ValueError(
+            "Expected predictions whose squares are finite, to compare value functions by their "
+            f"squared errors, but got some as large as {largest:.3g}; have the model return them "
+            "in a larger unit."
+        )
+    return score.by_row
+
+
+def _of_table(kind: type[Imputer], fits: Fits) -> ValueFunction:
+    return fits.imputed(table_imputer(kind, fits.game.codebook, fits.x), kind.name)
+
+
+def _vae(fits: Fits) -> ValueFunction:
+    game = fits.game
+    imputer = fit_imputer(fits.x, schema=game.codebook, seed=game.seed, progress=game.progress)
+    return fits.imputed(imputer, "vae")
+
+
+def _surrogate(fits: Fits) -> ValueFunction:
+    game = fits.game
     return fit_surrogate(
         game.model,
-        game.x_train,
+        fits.x,
         schema=game.codebook,
         output=game.space,
         seed=game.seed,
@@ -165,26 +219,25 @@ def _surrogate(game: Game, _: Fitted) -> ValueFunction:
     )
 
 
-def _guided_surrogate(game: Game, fitted: Fitted) -> ValueFunction:
-    guide, known = fitted.values.get("vae"), fitted.best_imputer
-    if guide is None or known is None:
-        raise UnfitError("no VAE was fitted that could guide it; name 'vae', too")
+def _guided_surrogate(fits: Fits) -> ValueFunction:
+    guide, mixture = (cast(ImputedValue, fits.fit(name)).imputer for name in ("vae", "mixture"))
     return fit_guided(
-        imputed_value(game.model, known.imputer, game.space, _TEACHER_DRAWS, game.seed),
-        cast(ImputedValue, guide).imputer,
+        fits.imputed(mixture, "mixture", _TEACHER_DRAWS),
+        guide,
         teacher_pairs=_TEACHER_PAIRS,
-        seed=game.seed,
-        progress=game.progress,
+        seed=fits.game.seed,
+        progress=fits.game.progress,
         trainer={"precision": "bf16-mixed"},
     )
 
 
-# How each is fitted, in this order: later ones see those before.
-FITS: Mapping[str, Callable[[Game, Fitted], ValueFunction]] = {
-    OFF_MANIFOLD: partial(_classical, MarginalImputer),
-    "gaussian": partial(_classical, GaussianImputer),
-    "copula": partial(_classical, CopulaImputer),
-    "empirical": partial(_classical, EmpiricalImputer),
+# How each is fitted.
+FITS: Mapping[str, Callable[[Fits], ValueFunction]] = {
+    OFF_MANIFOLD: partial(_of_table, MarginalImputer),
+    "gaussian": partial(_of_table, GaussianImputer),
+    "copula": partial(_of_table, CopulaImputer),
+    "empirical": partial(_of_table, EmpiricalImputer),
+    "mixture": partial(_of_table, MixtureImputer),
     "vae": _vae,
     "surrogate": _surrogate,
     "guided_surrogate": _guided_surrogate,

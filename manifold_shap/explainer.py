@@ -11,8 +11,8 @@ from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
-from manifold_shap._messages import shown, warn
-from manifold_shap.candidates import CANDIDATES, Fitted, Game, fit_candidates
+from manifold_shap._messages import check_choice, shown, warn
+from manifold_shap.candidates import CANDIDATES, FAST, Game, choose
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.folder import read, read_model, save, value_from
@@ -20,7 +20,7 @@ from manifold_shap.frames import wide_columns, wide_frame
 from manifold_shap.io.files import digest
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
-from manifold_shap.quality import Quality, best, report
+from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.surrogate.distillation import disagreement
 from manifold_shap.tables.codebook import Codebook
@@ -30,12 +30,12 @@ from manifold_shap.values import ValueFunction
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of a frame, at least: to learn from, to choose on and to report on.
+# Rows of a frame, at least: to learn from, and to choose on.
 _LEAST_ROWS = 20
-# The share of the rows to choose on, the same to report on, and the most of each.
-_SHARE, _MOST_HELD_OUT = 0.15, 1024
 # Rows that are saved, to recognise the model by.
 _PROBE_ROWS = 32
+# Candidates by effort.
+_EFFORTS = {"low": FAST, "high": CANDIDATES}
 # Rows from which what a model returns is detected.
 _CHECKED_ROWS = 64
 
@@ -43,8 +43,9 @@ _CHECKED_ROWS = 64
 class Explainer:
     """Explains a model's predictions on the rows of a data frame.
 
-    It numbers the frame's cells (`Codebook`), fits several value functions v(S) = E[T(f(X)) | x_S],
-    chooses the one with the least error on held-out rows, and explains rows by it. Each step is
+    It numbers the frame's cells (`Codebook`), fits several value functions v(S) = E[T(f(X)) | x_S]
+    to a part of the rows, chooses the one with the least error on the others, fits it to all rows,
+    and explains by it. Of up to 2,000 rows each is held out once, by five fits. Each step is
     there for itself: `as_model`, `Codebook`, `fit_surrogate`, `fit_imputer`, `imputed_value`,
     `mean_squared_error`, `auto_shapley`.
 
@@ -63,9 +64,10 @@ class Explainer:
         model: from codes of rows to predictions.
         codebook: the columns, their values and the players.
         value: the value function that was chosen.
-        candidates: all value functions that were fitted, by name, `marginal` among them; of an
-            explainer that was loaded, the chosen one alone.
-        quality: the error of every candidate, and why one was chosen.
+        candidates: all value functions that were compared, by name, `marginal` among them: each is
+            fitted to all rows when it is first asked for; of an explainer that was loaded, the
+            chosen one alone.
+        quality: the error of every candidate.
 
     Args:
         model: fitted: of scikit-learn, xgboost, lightgbm or catboost, an ONNX file or session, a
@@ -80,9 +82,9 @@ class Explainer:
         classes: names of the classes, or of the outputs of a regression.
         returns: what a function returns, see `as_model`; by default detected.
         unit: of what a regression predicts, for figures.
-        candidates: value functions to choose among, out of `gaussian`, `copula`, `empirical`,
-            `vae`, `surrogate` and `guided_surrogate`; by default all. `vae` guides
-            `guided_surrogate`, which needs it among them.
+        effort: "low" compares what fits in seconds: `gaussian`, `copula`, `empirical`, `mixture`.
+            "high" compares `vae`, `surrogate` and `guided_surrogate` as well, in minutes.
+        candidates: value functions to choose among, by name, in place of those of an effort.
         model_batch_size: most rows in one call of the model.
         seed: of the split, the trainings and the draws: same seed, same choice.
         fit_seconds: a stop for safety: candidates that were not begun by then are left out, which
@@ -106,12 +108,16 @@ class Explainer:
         classes: Sequence[str] | None = None,
         returns: str | None = None,
         unit: str | None = None,
-        candidates: Collection[str] = CANDIDATES,
+        effort: str = "low",
+        candidates: Collection[str] | None = None,
         model_batch_size: int | None = None,
         seed: int = 0,
         fit_seconds: float | None = None,
         progress: bool | None = None,
     ) -> None:
+        check_choice("effort", effort, tuple(_EFFORTS))
+        if candidates is None:
+            candidates = _EFFORTS[effort]
         candidates = [candidates] if isinstance(candidates, str) else candidates
         check_known(candidates, CANDIDATES, "`candidates`")
         if fit_seconds is not None:
@@ -128,12 +134,17 @@ class Explainer:
         if constants := list(self.codebook.constants):
             warn(f"Columns that hold a single value have a share of exactly 0: {shown(constants)}.")
         space = _space(output, self.model, unit)
-        parts = _parts(x, self.seed)
-        self._probe = parts[0][:_PROBE_ROWS]
-        game = Game(self.model, self.codebook, space, *parts, self.seed, progress)
-        fitted = fit_candidates(game, candidates, fit_seconds)
-        self.candidates: Mapping[str, ValueFunction] = fitted.values
-        self.value, self.quality = _chosen(game, fitted)
+        if len(x) < _LEAST_ROWS:
+            raise ValueError(
+                f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from and to choose on, "
+                f"but got {len(x)}; pass the rows that the model was trained on."
+            )
+        self._probe = x[_shuffled(len(x), self.seed)[:_PROBE_ROWS]]
+        game = Game(self.model, self.codebook, space, x, self.seed, progress)
+        self.candidates: Mapping[str, ValueFunction]
+        self.candidates, self.quality = choose(game, candidates, fit_seconds)
+        # Any of them: what estimators ask for differs from one to another.
+        self.value: Any = self.candidates[self.quality.chosen]
         self.value.quality = self.quality.to_dict()
         if self.quality.skipped:
             warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")
@@ -313,26 +324,3 @@ def _space(output: str | OutputSpace | None, model: Model, unit: str | None) -> 
             f"output={space.name!r}; leave it out."
         )
     return Identity(unit)
-
-
-def _parts(x: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows to learn from, to choose on and to report on."""
-    if len(x) < _LEAST_ROWS:
-        raise ValueError(
-            f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from, to choose on and to "
-            f"report on, but got {len(x)}; pass the rows that the model was trained on."
-        )
-    held_out = min(_MOST_HELD_OUT, max(2, round(_SHARE * len(x))))
-    order = _shuffled(len(x), seed)
-    train, choice, test = order.split([len(x) - 2 * held_out, held_out, held_out])
-    return x[train], x[choice], x[test]
-
-
-def _chosen(game: Game, fitted: Fitted) -> tuple[Any, Quality]:
-    name = best(fitted.scores)
-    scores = {other: game.score(value, game.x_report) for other, value in fitted.values.items()}
-    selection = {other: score.debiased for other, score in fitted.scores.items()}
-    quality = report(
-        name, scores, selection=selection, seconds=fitted.seconds, skipped=fitted.skipped
-    )
-    return fitted.values[name], quality

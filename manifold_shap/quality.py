@@ -1,10 +1,12 @@
-"""Compares candidates for a value function on held-out rows, and chooses the best of them."""
+"""Chooses a value function among candidates by errors on rows that they were not fitted to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from manifold_shap.metrics import Score
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,21 +20,24 @@ _CLEARLY = 2.0
 
 @dataclass(frozen=True)
 class Quality:
-    """How close each candidate comes to the model on rows that it was not trained on.
+    """How close each candidate comes to the model on rows that it was not fitted to.
 
     Errors are those of Frye et al. (2021), Eq. (16), over the same rows and coalitions for all, the
-    Monte-Carlo variance of draws removed. The candidate is chosen on other rows than those that the
-    errors are reported on.
+    Monte-Carlo variance of draws removed. Those in `mse` chose; `error` is that of rows which did
+    not. Both are of fits to a part of the rows; the chosen one was then fitted to all.
 
-        >>> Quality("gaussian", {"marginal": 0.04, "gaussian": 0.02}, {"gaussian": 0.001}, 500)
-        Quality(gaussian chosen; error on 500 held-out rows: gaussian 0.02, marginal 0.04)
+        >>> errors = {"marginal": 0.04, "gaussian": 0.02}
+        >>> Quality("gaussian", errors, {"gaussian": 0.001}, 0.021, 500, "5 fits to 400 rows")
+        Quality(gaussian chosen; error 0.021 on 500 held-out rows (5 fits to 400 rows); \
+gaussian 0.02, marginal 0.04)
 
     Attributes:
         chosen: the name of the candidate that serves.
         mse: of each candidate, `marginal` among them: the value function off the manifold.
         standard_error: of each candidate's difference to the chosen one, over rows.
+        error: of the chosen one; the part of the rows that it is a mean over did not choose it.
         rows: how many rows the errors are means over.
-        selection: of each candidate, the error on the rows that it was chosen on.
+        fits: which fits the errors are of.
         seconds: that fitting each candidate took.
         skipped: candidates that were not tried, and why.
         warning: what a reader of any explanation should know; empty where there is nothing.
@@ -41,8 +46,9 @@ class Quality:
     chosen: str
     mse: Mapping[str, float]
     standard_error: Mapping[str, float]
+    error: float
     rows: int
-    selection: Mapping[str, float] = field(default_factory=dict)
+    fits: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     warning: str = ""
@@ -51,14 +57,6 @@ class Quality:
     def off_manifold(self) -> float:
         """The error of the value function off the manifold."""
         return self.mse[OFF_MANIFOLD]
-
-    @property
-    def why(self) -> str:
-        """Why the chosen one was chosen."""
-        others = len(self.selection) - (OFF_MANIFOLD in self.selection)
-        if others == 1:
-            return "the only candidate"
-        return f"the smallest error of {others} candidates on other held-out rows"
 
     def to_frame(self) -> "pd.DataFrame":
         """One line per candidate, the best first."""
@@ -82,36 +80,62 @@ class Quality:
     def __repr__(self) -> str:
         errors = ", ".join(f"{n} {e:.3g}" for n, e in sorted(self.mse.items(), key=lambda p: p[1]))
         note = f"; {self.warning}" if self.warning else ""
-        return f"Quality({self.chosen} chosen; error on {self.rows} held-out rows: {errors}{note})"
+        return (
+            f"Quality({self.chosen} chosen; error {self.error:.3g} on {self.rows} held-out rows "
+            f"({self.fits}); {errors}{note})"
+        )
 
 
-def best(scores: Mapping[str, Score]) -> str:
-    """The candidate with the least error; the value function off the manifold is none."""
-    return min((n for n in scores if n != OFF_MANIFOLD), key=lambda name: scores[name].debiased)
+Errors = Mapping[str, Float[Tensor, " rows"]]
 
 
-def report(chosen: str, scores: Mapping[str, Score], **further: Any) -> Quality:
-    """The quality of all candidates, from scores on rows that nothing was chosen on.
+def best(errors: Errors, slow: Sequence[str] = ()) -> str:
+    """The candidate with the least error on average over rows.
+
+    One that is slow to fit has to be better by a standard error of the difference. The value
+    function off the manifold is no candidate.
+    """
+    names = [name for name in errors if name != OFF_MANIFOLD]
+    first = min((n for n in names if n not in slow), key=lambda n: errors[n].mean(), default=None)
+    least = min(names, key=lambda name: errors[name].mean())
+    if first is None or first == least:
+        return least
+    ahead = errors[first] - errors[least]
+    return least if ahead.mean() > _spread(ahead) else first
+
+
+def report(parts: Sequence[Errors], slow: Sequence[str] = (), **further: Any) -> Quality:
+    """Choose by the errors of all parts of the rows, and report each by the choice of the others.
 
     Args:
-        chosen: the one that serves.
-        scores: of all candidates on the same rows and coalitions.
+        parts: at least two; of each the errors of all candidates on the same coalitions, by row.
+        slow: see `best`.
         further: see `Quality`.
     """
-    errors = {name: score.by_row for name, score in scores.items()}
-    rows = len(errors[chosen])
+    names = list(parts[0])
+
+    def of(some: Sequence[Errors]) -> dict[str, Tensor]:
+        return {name: torch.cat([part[name] for part in some]) for name in names}
+
+    errors = of(parts)
+    chosen = best(errors, slow)
+    others = [[*parts[:k], *parts[k + 1 :]] for k in range(len(parts))]
+    kept = torch.cat([own[best(of(rest), slow)] for own, rest in zip(parts, others, strict=True)])
     gaps = {name: error - errors[chosen] for name, error in errors.items()}
-    spread = {
-        n: gap.std().item() / rows**0.5 if rows > 1 else float("nan") for n, gap in gaps.items()
-    }
-    ahead = gaps[OFF_MANIFOLD].mean().item()
+    spread = {name: _spread(gap) for name, gap in gaps.items()}
+    mse = {name: error.mean().item() for name, error in errors.items()}
+    ahead = mse[OFF_MANIFOLD] - mse[chosen]
     warning = ""
     if not ahead > _CLEARLY * spread[OFF_MANIFOLD]:
         warning = (
             f"no value function is clearly better than off the manifold: the error of {chosen!r} "
-            f"is {scores[chosen].debiased:.3g}, there {scores[OFF_MANIFOLD].debiased:.3g} "
-            f"(difference {ahead:.2g}, standard error {spread[OFF_MANIFOLD]:.2g}); features may "
-            "be independent, or the rows too few"
+            f"is {mse[chosen]:.3g}, there {mse[OFF_MANIFOLD]:.3g} (difference {ahead:.2g}, "
+            f"standard error {spread[OFF_MANIFOLD]:.2g}); features may be independent, or the rows "
+            "too few"
         )
-    mse = {name: score.debiased for name, score in scores.items()}
-    return Quality(chosen, mse, spread, rows, warning=warning, **further)
+    return Quality(chosen, mse, spread, kept.mean().item(), len(kept), warning=warning, **further)
+
+
+def _spread(gap: Float[Tensor, " rows"]) -> float:
+    """The standard error of a mean over rows."""
+    return gap.std().item() / len(gap) ** 0.5 if len(gap) > 1 else float("nan")

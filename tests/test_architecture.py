@@ -155,6 +155,8 @@ DEFERRED = {
     ("models.onnx", "pandas"): FRAMES,
     ("models.outputs", "narwhals"): FRAMES,
     ("models.rows", "narwhals"): FRAMES,
+    ("imputers.mixture", "sklearn.cluster"): SLOW,
+    ("imputers.mixture", "sklearn.exceptions"): SLOW,
     ("naive_bayes_models", "sklearn"): SLOW,
     ("oracles.base", "pandas"): FRAMES,
     ("report.page", "jinja2"): "an optional dependency",

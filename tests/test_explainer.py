@@ -94,7 +94,8 @@ def test_what_is_no_part_of_a_table_is_refused(
 def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -> None:
     quality = explainer.quality
     assert set(quality.mse) == {"marginal", *FEW}
-    assert quality.chosen == min(FEW, key=lambda name: quality.selection[name])
+    assert quality.chosen == min(FEW, key=lambda name: quality.mse[name])
+    assert (quality.rows, quality.fits) == (len(FRAME), "5 fits to 96 of 120 rows")
     assert explainer.value.name == quality.chosen
     assert repr(explainer) == (
         f"Explainer(3 players, outputs ['False', 'True'] in 'probability', by {quality.chosen!r})"
@@ -395,7 +396,7 @@ def test_a_url_is_no_folder(explainer: ms.Explainer) -> None:
         (FRAME.head(10), {}, "at least 20 rows, .* but got 10"),
         (FRAME, {"candidates": ["gauss"]}, "gauss"),
         (FRAME, {"candidates": []}, r"at least one of `candidates` to be fitted but of \[\]"),
-        (FRAME, {"candidates": "guided_surrogate"}, "no VAE was fitted .* name 'vae', too"),
+        (FRAME, {"effort": "most"}, "`effort` to be one of .'low', 'high'"),
         (FRAME, {"classes": ["no", "no"]}, "Expected distinct `classes`"),
         (FRAME, {"model_batch_size": 0}, "`model_batch_size` to be a whole number"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),

@@ -16,8 +16,8 @@ from manifold_shap.players import Players
 
 # Distinct values up to which a column of numbers is a category.
 _MOST_VALUES = 16
-# The share of the rows from which a value of a column of numbers is a level.
-_SPIKE = 0.05
+# The share of the rows, and how many, from which a value of a column of numbers is a level.
+_SPIKE, _LEAST_ROWS = 0.05, 20
 # Categories join where they share so much of the smaller entropy, and leave so many rows a level.
 _SHARED_ENTROPY, _ROWS_PER_LEVEL = 0.5, 10
 
@@ -152,7 +152,7 @@ def split(rows: Float[Tensor, "rows elements"], players: Players) -> tuple[list[
     for elements in _columns(rows, owner):
         player = owner[elements[0]]
         values, counts = rows[:, elements].unique(dim=0, return_counts=True)
-        many = counts > max(2, _SPIKE * len(rows))
+        many = counts > max(_LEAST_ROWS, _SPIKE * len(rows))
         if len(elements) == 2:
             many |= values[:, 1] == 1
         left = counts[~many].count_nonzero()

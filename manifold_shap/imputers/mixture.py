@@ -8,7 +8,7 @@ a component z_{S̄} is normal given z_S, and l_{S̄} independent of x_S.
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
@@ -19,7 +19,7 @@ from manifold_shap._checks import check_rows, check_seed, check_whole
 from manifold_shap._messages import UnfitError
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
-from manifold_shap.imputers.levels import split
+from manifold_shap.imputers.levels import Category, split
 from manifold_shap.players import Players
 
 # Numbers of components that are tried, as long as each has so many rows.
@@ -145,9 +145,10 @@ class _Law(nn.Module):
         found = self.log_weights + rows.levels @ self.log_shares.mT + self.log_alone(rows).sum(1)
         patterns, which = distinct_coalitions(rows.has_joint)
         expected = []
-        for number, known in enumerate(patterns):
+        for number, (known, precision, log_det) in enumerate(
+            zip(patterns, *self.factors(patterns), strict=True)
+        ):
             some = (which == number).nonzero()[:, 0]
-            (precision,), (log_det,) = self.factors(known[None])
             deviation = (rows.joint[some] - self.mean[:, None]) * known
             weighted = deviation @ precision
             squared = (weighted * deviation).sum(-1).mT
@@ -301,6 +302,8 @@ class MixtureImputer(Imputer):
     """
 
     name = "mixture"
+    joint: Tensor
+    law: _Law
 
     def __init__(
         self,
@@ -319,7 +322,7 @@ class MixtureImputer(Imputer):
         if components is not None:
             check_whole("components", components, most=len(rows))
         categories, self.numbers = split(rows, self.players)
-        self.categories = nn.ModuleList(categories)
+        self._categories = nn.ModuleList(categories)
         self._levels = [len(each) for each in categories]
         self._set_joint(rows)
         data = self._split(rows)
@@ -332,6 +335,11 @@ class MixtureImputer(Imputer):
     @property
     def provenance(self) -> dict[str, Any]:
         return {"components": len(self.law)}
+
+    @property
+    def categories(self) -> list[Category]:
+        """How columns of few values, and values that many rows share, are drawn."""
+        return cast(list[Category], list(self._categories))
 
     def log_prob(self, x: Rows, mask: Mask | None = None) -> Float[Tensor, "batch m"]:
         """The log-density of x_S: of normal scores, and of levels.

@@ -196,7 +196,7 @@ def front_door(inputs: Inputs) -> Results:
         players={"money": ["income", "member"], "when": ["since"]},
         returns="values",
         unit="EUR",
-        candidates=["gaussian", "copula"],
+        candidates=["gaussian"],
     )
     found = explainer(frame.head(40), **FEW)
     yield "regression, players", ", ".join(found.players.names)

@@ -47,7 +47,8 @@ class Category(nn.Module):
         super().__init__()
         self.elements = [list(own) for own in elements]
         self.has_numbers = bool((labels < 0).any())
-        self.register_buffer("owners", torch.tensor(owners), persistent=False)
+        own = torch.tensor(owners, device=labels.device)
+        self.register_buffer("owners", own, persistent=False)
         self.register_buffer("labels", labels, persistent=False)
         for number, own in enumerate(values):
             self.register_buffer(f"values_{number}", own, persistent=False)
@@ -165,8 +166,8 @@ def split(rows: Float[Tensor, "rows elements"], players: Players) -> tuple[list[
             categories.append(_category(elements, player, values[many], numbers=True))
             plain = categories[-1].label(rows)[:, 0] < 0
         numbers.append((elements[0], player, own[plain, 0]))
-    named = [list(each) for each in zip(*numbers, strict=True)] or [[], [], []]
-    return _joined(rows, categories), Numbers(*named)
+    elements, owners, columns = ([each[k] for each in numbers] for k in range(3))
+    return _joined(rows, categories), Numbers(elements, owners, columns).to(rows.device)
 
 
 def _category(

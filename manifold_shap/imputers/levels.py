@@ -149,7 +149,8 @@ def split(rows: Float[Tensor, "rows elements"], players: Players) -> tuple[list[
     An indicator of a missing cell, behind its number, and one-hot elements are a column each.
     """
     owner = players.index.flatten().tolist()
-    categories, numbers = list[Category](), list[tuple[int, int, Tensor]]()
+    categories = list[Category]()
+    numbers, owners, columns = list[int](), list[int](), list[Tensor]()
     for elements in _columns(rows, owner):
         player = owner[elements[0]]
         values, counts = rows[:, elements].unique(dim=0, return_counts=True)
@@ -165,9 +166,10 @@ def split(rows: Float[Tensor, "rows elements"], players: Players) -> tuple[list[
         if many.any():
             categories.append(_category(elements, player, values[many], numbers=True))
             plain = categories[-1].label(rows)[:, 0] < 0
-        numbers.append((elements[0], player, own[plain, 0]))
-    elements, owners, columns = ([each[k] for each in numbers] for k in range(3))
-    return _joined(rows, categories), Numbers(elements, owners, columns).to(rows.device)
+        numbers.append(elements[0])
+        owners.append(player)
+        columns.append(own[plain, 0])
+    return _joined(rows, categories), Numbers(numbers, owners, columns).to(rows.device)
 
 
 def _category(

@@ -107,7 +107,7 @@ def run(
     """Errors, distances and seconds of all value functions, by data set."""
     found = {}
     for name in names:
-        settings = {"train": train, "scored": scored, "pairs": pairs, "draws": draws,
+        settings: dict[str, Any] = {"train": train, "scored": scored, "pairs": pairs, "draws": draws,
                     "explained": explained, "evaluations": evaluations, "fitted": list(fitted),
                     "seed": seed}  # fmt: skip
         make = partial(measure, name, **settings)

@@ -107,9 +107,11 @@ def run(
     """Errors, distances and seconds of all value functions, by data set."""
     found = {}
     for name in names:
-        settings: dict[str, Any] = {"train": train, "scored": scored, "pairs": pairs, "draws": draws,
-                    "explained": explained, "evaluations": evaluations, "fitted": list(fitted),
-                    "seed": seed}  # fmt: skip
+        settings: dict[str, Any] = {
+            "train": train, "scored": scored, "pairs": pairs, "draws": draws,
+            "explained": explained, "evaluations": evaluations, "fitted": list(fitted),
+            "seed": seed,
+        }  # fmt: skip
         make = partial(measure, name, **settings)
         found[name] = kept(Path(parts, f"{name}.json"), {"data": name, **settings}, make)
         print(name, found[name], flush=True)

@@ -142,18 +142,19 @@ def write_above(place: Axes | FigureBase, lines: Sequence[str]) -> None:
 def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
     """Small print below all that is drawn, which goes on in further lines."""
     given = isinstance(place, Axes) and not is_own(place)
-    room = letters(place, style.TEXT if given else style.SMALL)
+    figure: Any = place.figure if isinstance(place, Axes) else place
+    label = "" if given else figure.get_supxlabel()
+    room = letters(place, style.TEXT if given or label else style.SMALL)
     parts = [part for line in lines for part in wrap(line, room)]
     text = "\n".join(map(style.plain, parts))
     if isinstance(place, Axes) and given:
         place.set_xlabel(f"{place.get_xlabel()}\n{text}")
         return
-    figure: Any = place.figure if isinstance(place, Axes) else place
     if isinstance(figure, _Figure):
         figure.set_figheight(figure.get_figheight() + 1.3 * style.SMALL * (len(parts) + 1) / 72)
     # A figure has one text at its foot, and its panels may have a label there.
-    if label := figure.get_supxlabel():
-        figure.supxlabel(f"{label}\n{text}")
+    if label:
+        figure.supxlabel(f"{label}\n{text}", fontsize=style.TEXT)
     else:
         look: dict[str, Any] = {"ha": "left", "fontsize": style.SMALL, "color": style.SOFT}
         figure.supxlabel(text, x=style.MARGIN / width_of(place), **look)

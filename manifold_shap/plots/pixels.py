@@ -22,7 +22,7 @@ from manifold_shap.plots import canvas, selection, style, titles
 from manifold_shap.plots.canvas import Panels
 
 # Inches: above a line of images, and below all of them.
-_TITLE, _FOOT = 0.25, 0.75
+_TOP, _TITLE, _FOOT = 0.3, 0.25, 0.75
 _NARROWEST = 2.4
 # Images that are shown where none are named.
 _ROWS = 8
@@ -166,9 +166,12 @@ def _cells(ax: Axes | None, maps: Sequence[int], shape: Sequence[int], below: in
     across = float(np.clip(0.17 * np.sqrt(max(shape)), 0.95, 1.8))
     width = max(columns * (across + 0.1), _NARROWEST)
     high = across * min(1, shape[0] / shape[1])
-    figure = canvas.container(ax, lines * (high + _TITLE) + _FOOT + 0.13 * below, width)
+    height = _TOP + lines * (high + _TITLE) + _FOOT + 0.13 * below
+    figure = canvas.container(ax, height, width)
     if isinstance(figure, Figure):
-        figure.set_layout_engine("compressed")
+        # Room for the names of the columns.
+        top = 1 - _TOP / height
+        figure.set_layout_engine("compressed", rect=(0, 0, 1, top))
     kind: Any = {"axes_class": canvas.Plain}
     cells = figure.subplots(lines, columns, squeeze=False, subplot_kw=kind)
     for axes in cells.flat:
@@ -180,9 +183,10 @@ def _cells(ax: Axes | None, maps: Sequence[int], shape: Sequence[int], below: in
 def _write_names(cells: Sequence[Axes], names: list[str], outputs: int) -> None:
     """Above the image, and above the columns of each explanation."""
     for axes, name in zip([cells[0], *cells[1::outputs]], ["image", *names], strict=True):
-        said = style.plain(style.shorten(name, 16 * outputs))
+        said = "\n".join(wrap(style.plain(style.shorten(name, 32 * outputs)), 17 * outputs))
         place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        axes.annotate(said, (0, 1), (0, 15), fontsize=style.TEXT, **place)
+        look = {"fontsize": style.TEXT, "va": "bottom"}
+        axes.annotate(said, (0, 1), (0, 15), **look, **place).set_in_layout(False)
 
 
 def _write_titles(
@@ -194,7 +198,8 @@ def _write_titles(
     if len(outputs) == 1:
         k = outputs[0]
         title = f"predicted {selection.quantity(explanation, k)}: {said[k]}"
-        cells[0].set_title(style.plain(style.shorten(title, 18 * len(cells))), **look)
+        title = style.plain(style.shorten(title, 18 * len(cells)))
+        cells[0].set_title(title, **look)
         return
     for axes, k in zip(cells[1:], itertools.cycle(outputs), strict=False):
         name = style.shorten(explanation.outputs[k], 10)

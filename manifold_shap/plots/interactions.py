@@ -109,7 +109,7 @@ def _write_cells(
     uncertain = drawn.uncertain[lower]
     numbers = style.signed(drawn.values[lower].tolist())
     numbers = [f"({n})" if open_ else n for n, open_ in zip(numbers, uncertain, strict=True)]
-    fits = max(map(len, numbers)) < room
+    fits = 1.3 * max(map(len, numbers)) < room  # Digits are wider than most letters.
     said = numbers if fits else np.where(uncertain, "×", "").tolist()
     for (line, column), text in zip(np.argwhere(lower), said, strict=True):
         strong = abs(drawn.values[line, column]) > _STRONG * drawn.limit

@@ -185,8 +185,8 @@ def _write_names(cells: Sequence[Axes], names: list[str], outputs: int) -> None:
     for axes, name in zip([cells[0], *cells[1::outputs]], ["image", *names], strict=True):
         said = "\n".join(wrap(style.plain(style.shorten(name, 32 * outputs)), 17 * outputs))
         place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        look = {"fontsize": style.TEXT, "va": "bottom"}
-        axes.annotate(said, (0, 1), (0, 15), **look, **place).set_in_layout(False)
+        place |= {"fontsize": style.TEXT, "va": "bottom"}
+        axes.annotate(said, (0, 1), (0, 15), **place).set_in_layout(False)
 
 
 def _write_titles(

@@ -180,7 +180,7 @@ def _cells(ax: Axes | None, maps: Sequence[int], shape: Sequence[int], below: in
     return cells
 
 
-def _write_names(cells: Sequence[Axes], names: list[str], outputs: int) -> None:
+def _write_names(cells: NDArray[Any], names: list[str], outputs: int) -> None:
     """Above the image, and above the columns of each explanation."""
     for axes, name in zip([cells[0], *cells[1::outputs]], ["image", *names], strict=True):
         said = "\n".join(wrap(style.plain(style.shorten(name, 32 * outputs)), 17 * outputs))
@@ -190,7 +190,7 @@ def _write_names(cells: Sequence[Axes], names: list[str], outputs: int) -> None:
 
 
 def _write_titles(
-    cells: Sequence[Axes], explanation: Explanation, row: int, outputs: list[int]
+    cells: NDArray[Any], explanation: Explanation, row: int, outputs: list[int]
 ) -> None:
     """Over one map for each explanation the prediction, or over each of several its output."""
     said = [selection.amount(explanation, value) for value in explanation.prediction[row].tolist()]

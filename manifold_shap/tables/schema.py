@@ -204,4 +204,7 @@ class Schema:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Schema":
         """The schema that `to_dict` wrote."""
-        return cls(tuple(Column(**entry) for entry in plain["columns"]))
+        columns = plain["columns"]
+        return cls(
+            tuple(Column(**{**each, "categories": tuple(each["categories"])}) for each in columns)
+        )

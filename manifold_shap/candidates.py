@@ -70,7 +70,8 @@ class Game:
     progress: bool | None = None
 
 
-class Fits(Mapping[str, ValueFunction]):
+# Of bare mappings, checks at run time look at no item, which would fit it.
+class Fits(Mapping):
     """Candidates that are fitted to the same rows, each when it is first asked for.
 
     Args:

@@ -24,7 +24,7 @@ from manifold_shap.imputers import (
 )
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.models import Model
-from manifold_shap.quality import OFF_MANIFOLD, Errors, Quality, report
+from manifold_shap.quality import OFF_MANIFOLD, Quality, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.codebook import Codebook
@@ -161,7 +161,7 @@ def choose(
         )
     few = "a fit" if len(folds) == 1 else f"{len(folds)} fits"
     quality = report(
-        cast(list[Errors], errors),
+        errors,
         SLOW,
         fits=f"{few} to {len(folds[0][0])} of {len(game.x)} rows",
         seconds=seconds,

@@ -104,7 +104,9 @@ def best(errors: Errors, slow: Sequence[str] = ()) -> str:
     return least if ahead.mean() > _spread(ahead) else first
 
 
-def report(parts: Sequence[Errors], slow: Sequence[str] = (), **further: Any) -> Quality:
+def report(
+    parts: Sequence[Mapping[str, Tensor]], slow: Sequence[str] = (), **further: Any
+) -> Quality:
     """Choose by the errors of all parts of the rows, and report each by the choice of the others.
 
     Args:
@@ -114,7 +116,7 @@ def report(parts: Sequence[Errors], slow: Sequence[str] = (), **further: Any) ->
     """
     names = list(parts[0])
 
-    def of(some: Sequence[Errors]) -> dict[str, Tensor]:
+    def of(some: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
         return {name: torch.cat([part[name] for part in some]) for name in names}
 
     errors = of(parts)

@@ -218,6 +218,7 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
         ),
     ],
 )
+@pytest.mark.usefixtures("any_type")
 def test_bad_input(settings: dict[str, Any], error: type[Exception], message: str) -> None:
     teacher = ms.imputed_value(classifier, examples.vae("bank"), draws=4)
     with pytest.raises(error, match=message):

@@ -108,6 +108,7 @@ def test_many_categories_share_a_place() -> None:
 
 
 @pytest.mark.parametrize("feature", ["agee", 17, None])
+@pytest.mark.usefixtures("any_type")
 def test_unknown_features_are_refused(people: ms.Explanation, feature: object) -> None:
     with pytest.raises(ValueError, match=r"`feature` to be one of the columns"):
         scatter(people, feature)

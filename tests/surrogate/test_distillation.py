@@ -186,6 +186,7 @@ class Overflowing(TableValue):
         ({"teacher": Overflowing()}, ValueError, r"entries of `teacher\(x, mask\)` are NaN"),
     ],
 )
+@pytest.mark.usefixtures("any_type")
 def test_errors(settings: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         fit(**{"teacher": TableValue(), **settings})

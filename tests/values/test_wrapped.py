@@ -32,6 +32,7 @@ class Masked(nn.Module):
     ids=["estimator", "method", "model", "module", "rows"],
 )
 @pytest.mark.parametrize("estimator", [ms.auto_shapley, ms.exact_shapley])
+@pytest.mark.usefixtures("any_type")
 def test_a_model_is_no_value_function(estimator: Any, value: Any, what: str) -> None:
     with pytest.raises(
         TypeError, match=rf"got {what}: .* Of a model, `ms.imputed_value.* comes first"

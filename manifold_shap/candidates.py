@@ -86,17 +86,6 @@ class Fits(Mapping):
         self._fitted = dict[str, ValueFunction]()
 
     def __getitem__(self, name: str) -> ValueFunction:
-        if name not in self.names:
-            raise KeyError(name)
-        return self.fit(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def fit(self, name: str) -> ValueFunction:
         """The candidate of this name, which others may be made of.
 
         Raises:
@@ -106,10 +95,19 @@ class Fits(Mapping):
             self._fitted[name] = FITS[name](self)
         return self._fitted[name]
 
-    def imputed(self, imputer: Imputer, name: str, draws: int | None = None) -> ImputedValue:
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def imputed(self, imputer: Imputer, draws: int | None = None) -> ImputedValue:
         """The value function of an imputer."""
         game = self.game
-        return imputed_value(game.model, imputer, game.space, draws or self.draws, game.seed, name)
+        return imputed_value(game.model, imputer, game.space, draws or self.draws, game.seed)
 
 
 def choose(
@@ -145,7 +143,7 @@ def choose(
                 skipped[name] = f"fit_seconds={fit_seconds:g} had passed"
                 continue
             try:
-                values = [own.fit(name) for own in fits]
+                values = [own[name] for own in fits]
             except (UnfitError, torch.linalg.LinAlgError) as error:
                 skipped[name] = str(error).splitlines()[0]
                 continue
@@ -199,13 +197,13 @@ def _errors(game: Game, value: ValueFunction, part: Tensor, parts: int) -> Tenso
 
 
 def _of_table(kind: type[Imputer], fits: Fits) -> ValueFunction:
-    return fits.imputed(table_imputer(kind, fits.game.codebook, fits.x), kind.name)
+    return fits.imputed(table_imputer(kind, fits.game.codebook, fits.x))
 
 
 def _vae(fits: Fits) -> ValueFunction:
     game = fits.game
     imputer = fit_imputer(fits.x, schema=game.codebook, seed=game.seed, progress=game.progress)
-    return fits.imputed(imputer, "vae")
+    return fits.imputed(imputer)
 
 
 def _surrogate(fits: Fits) -> ValueFunction:
@@ -221,9 +219,9 @@ def _surrogate(fits: Fits) -> ValueFunction:
 
 
 def _guided_surrogate(fits: Fits) -> ValueFunction:
-    guide, mixture = (cast(ImputedValue, fits.fit(name)).imputer for name in ("vae", "mixture"))
+    guide, mixture = (cast(ImputedValue, fits[name]).imputer for name in ("vae", "mixture"))
     return fit_guided(
-        fits.imputed(mixture, "mixture", _TEACHER_DRAWS),
+        fits.imputed(mixture, _TEACHER_DRAWS),
         guide,
         teacher_pairs=_TEACHER_PAIRS,
         seed=fits.game.seed,

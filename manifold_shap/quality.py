@@ -23,8 +23,8 @@ class Quality:
     """How close each candidate comes to the model on rows that it was not fitted to.
 
     Errors are those of Frye et al. (2021), Eq. (16), over the same rows and coalitions for all, the
-    Monte-Carlo variance of draws removed. Those in `mse` chose; `error` is that of rows which did
-    not. Both are of fits to a part of the rows; the chosen one was then fitted to all.
+    Monte-Carlo variance of draws removed. Those in `mse` decide the choice; `error` is of rows
+    that did not. Both are of fits to a part of the rows; the chosen one was then fitted to all.
 
         >>> errors = {"marginal": 0.04, "gaussian": 0.02}
         >>> Quality("gaussian", errors, {"gaussian": 0.001}, 0.021, 500, "5 fits to 400 rows")
@@ -35,7 +35,8 @@ gaussian 0.02, marginal 0.04)
         chosen: the name of the candidate that serves.
         mse: of each candidate, `marginal` among them: the value function off the manifold.
         standard_error: of each candidate's difference to the chosen one, over rows.
-        error: of the chosen one; the part of the rows that it is a mean over did not choose it.
+        error: of the choice, on rows that did not choose: each part of the held-out rows is scored
+            for the candidate that the other parts choose.
         rows: how many rows the errors are means over.
         fits: which fits the errors are of.
         seconds: that fitting each candidate took.

@@ -30,6 +30,7 @@ from manifold_shap.imputers.base import (
     RunKeys,
     nested_parts,
 )
+from manifold_shap.imputers.levels import Numbers
 from manifold_shap.imputers.normal import (
     REGULARISATION,
     factorised,
@@ -285,8 +286,6 @@ class CopulaImputer(_NormalImputer):
     """
 
     name = "copula"
-    order_statistics: Tensor
-    stepwise: Tensor
 
     def __init__(
         self,
@@ -295,40 +294,15 @@ class CopulaImputer(_NormalImputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        ordered = self.reference.flatten(1).mT.contiguous().sort(-1).values
-        distinct = (ordered.diff(dim=-1) > 0).sum(-1) + 1
-        self.register_buffer("order_statistics", ordered, persistent=False)
-        self.register_buffer("stepwise", 2 * distinct <= ordered.shape[1], persistent=False)
-        scores = self.normal_scores(self.reference.flatten(1))
+        rows, owners = self.reference.flatten(1), self.players.index.flatten().tolist()
+        self.numbers = Numbers(range(rows.shape[1]), owners, rows.unbind(1)).to(rows.device)
+        scores = self.numbers.scores(rows)
         mean, _, correlation, self.ridge = regularised_moments(scores, regularisation)
         self._set_distribution(torch.zeros_like(mean), torch.ones_like(mean), correlation)
 
-    def normal_scores(
-        self, x: Float[Tensor, "batch elements"]
-    ) -> Float64[Tensor, "batch elements"]:
-        """Φ⁻¹(F_j(x_j))."""
-        columns, rows = x.mT.contiguous(), len(self.reference)
-        below = torch.searchsorted(self.order_statistics, columns)
-        up_to = torch.searchsorted(self.order_statistics, columns, right=True)
-        share = (below + up_to).double() / (2 * rows)
-        return torch.special.ndtri(share.clamp(0.5 / rows, 1 - 0.5 / rows)).mT
-
-    def quantiles(self, scores: Elements) -> Elements:
-        """F_j⁻¹(Φ(v_j))."""
-        columns, rows = self.order_statistics.shape
-        smooth = (~self.stepwise).to(scores.dtype)
-        place = torch.special.ndtr(scores).mul_(rows).sub_(0.5 * smooth).clamp_(0, rows - 1)
-        low = place.long()
-        share = place.sub_(low).mul_(smooth)
-        index = low.add_(torch.arange(0, columns * rows, rows, device=low.device))
-        below = self.order_statistics.take(index)
-        # The last row has a share of zero, whatever comes after it.
-        above = self.order_statistics.take(index.add_(1).clamp_(max=columns * rows - 1))
-        return torch.lerp(below, above, share.to(below.dtype))
-
     def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
-        return self.normal_scores(x).to(x.dtype)
+        return self.numbers.scores(x).to(x.dtype)
 
     def _completions(self, x: Tensor, mask: Tensor, scores: Tensor) -> Completions:
-        values = self.quantiles(scores).unflatten(-1, self.players.event)
+        values = self.numbers.quantiles(scores).unflatten(-1, self.players.event)
         return Completions(self.splice(x, mask, values))

@@ -2,8 +2,9 @@
 
 A column of few distinct values is a category. A column of numbers has a normal score, unless it
 holds one of a few values that many rows share (no capital gain, a missing cell): such a value is a
-level, and "a number" is one more. Categories that nearly determine one another become a single one,
-whose levels are the combinations that occur: no mixture of few components has both otherwise.
+level, and "a number" is one more. Categories of which one nearly determines another become a single
+one, whose levels are the combinations that occur: components, in which categories are independent,
+would have to be as many as the combinations.
 """
 
 from collections.abc import Sequence
@@ -76,6 +77,10 @@ class Category(nn.Module):
         agreeing = ((label[:, None] == self.labels) & known[:, None]).sum(-1)
         return agreeing == agreeing.amax(-1, keepdim=True)
 
+    def level(self, label: Int64[Tensor, "batch members"]) -> Int64[Tensor, " batch"]:
+        """The level of rows all of whose members are known."""
+        return self.matching(label, torch.ones_like(label, dtype=torch.bool)).long().argmax(1)
+
     def write(self, level: Int64[Tensor, "*shape"], rows: Float[Tensor, "*shape elements"]) -> None:
         """Write the values of levels into rows; where a level is a number, leave them."""
         labels = self.labels[level]
@@ -103,17 +108,18 @@ class Numbers(nn.Module):
         """Take the distribution of each column from the numbers that it holds in training."""
         super().__init__()
         self.elements = list(elements)
-        most = max((len(own) for own in columns), default=0)
-        order = torch.full((len(columns), most), torch.inf)
+        # Behind the numbers of a column its largest one is repeated, at least twice.
+        order = torch.zeros(len(columns), max(map(len, columns), default=0) + 2)
         for row, own in zip(order, columns, strict=True):
+            row[:] = own.max()
             row[: len(own)] = own.sort().values
-        # Of columns whose numbers repeat, draws are numbers that were observed.
+        # Columns whose numbers repeat, twice on average or more, are drawn as observed.
         smooth = [len(own.unique()) * 2 > len(own) for own in columns]
         buffers = {
             "owners": torch.tensor(owners, dtype=torch.int64),
             "order": order,
             "counts": torch.tensor([len(own) for own in columns], dtype=torch.int64),
-            "smooth": torch.tensor(smooth, dtype=torch.float64),
+            "smooth": torch.tensor(smooth, dtype=torch.bool),
         }
         for name, tensor in buffers.items():
             self.register_buffer(name, tensor, persistent=False)
@@ -124,23 +130,24 @@ class Numbers(nn.Module):
     def scores(self, x: Float[Tensor, "batch elements"]) -> Float64[Tensor, "batch numbers"]:
         """Φ⁻¹ of the share of smaller numbers, of equal ones a half."""
         columns = x[:, self.elements].mT.contiguous()
-        below = torch.searchsorted(self.order, columns)
-        up_to = torch.searchsorted(self.order, columns, right=True)
         counts = self.counts[:, None]
-        share = (below + torch.minimum(up_to, counts)).double() / (2 * counts)
+        below, up_to = (
+            torch.minimum(torch.searchsorted(self.order, columns, right=right), counts)
+            for right in (False, True)
+        )
+        share = (below + up_to).double() / (2 * counts)
         return torch.special.ndtri(share.clamp(min=0.5 / counts, max=1 - 0.5 / counts)).mT
 
-    def quantiles(
-        self, scores: Float64[Tensor, "*shape numbers"]
-    ) -> Float[Tensor, "*shape numbers"]:
+    def quantiles(self, scores: Float[Tensor, "*shape numbers"]) -> Float[Tensor, "*shape numbers"]:
         """Numbers of these scores: interpolated, or observed where these repeat."""
-        place = (torch.special.ndtr(scores) * self.counts - 0.5 * self.smooth).clamp(min=0)
-        place = torch.minimum(place, (self.counts - 1).double())
+        smooth, counts = self.smooth.to(scores.dtype), self.counts.to(scores.dtype)
+        place = torch.special.ndtr(scores).mul_(counts).sub_(0.5 * smooth).clamp_(min=0)
         low = place.long()
-        share = ((place - low) * self.smooth).to(self.order.dtype)
-        first = torch.arange(len(self), device=scores.device) * self.order.shape[1]
-        upper = torch.minimum(low + 1, self.counts - 1)
-        return torch.lerp(self.order.take(low + first), self.order.take(upper + first), share)
+        share = place.sub_(low).mul_(smooth)
+        columns, most = self.order.shape
+        index = low.add_(torch.arange(0, columns * most, most, device=low.device))
+        below = self.order.take(index)
+        return torch.lerp(below, self.order.take(index.add_(1)), share.to(below.dtype))
 
 
 def split(rows: Float[Tensor, "rows elements"], players: Players) -> tuple[list[Category], Numbers]:
@@ -206,10 +213,7 @@ def _columns(rows: Float[Tensor, "rows elements"], owner: Sequence[int]) -> list
 def _joined(rows: Float[Tensor, "rows elements"], categories: list[Category]) -> list[Category]:
     """Categories of which none nearly determines another one."""
     whole = [each for each in categories if not each.has_numbers]
-    parts = [
-        each.matching(each.label(rows), torch.ones_like(each.label(rows)) > 0) for each in whole
-    ]
-    levels = [each.long().argmax(1) for each in parts]
+    levels = [each.level(each.label(rows)) for each in whole]
     while pair := _closest(levels):
         first, second = (whole[k] for k in pair)
         label = torch.cat([first.label(rows), second.label(rows)], 1)

@@ -72,6 +72,7 @@ class _Part(NamedTuple):
     Attributes:
         pair, row: their numbers, and those of their rows.
         log_joint: log w_k p_k(x_S), `[pairs, K]`.
+        matching: of each category, which levels agree with what is known of it.
         given: which scores are known.
         precision: Σ_SS⁻¹ of each pattern that occurs, and each component.
         place: of the pattern of each pair.
@@ -80,6 +81,7 @@ class _Part(NamedTuple):
     pair: Tensor
     row: Tensor
     log_joint: Tensor
+    matching: list[Tensor]
     given: Tensor
     precision: Tensor
     place: Tensor
@@ -241,28 +243,29 @@ def _fitted(rows: _Split, levels: Sequence[int], count: int, seed: int) -> _Law:
 
 def _chosen(rows: _Split, levels: Sequence[int], counts: Sequence[int], seed: int) -> _Law:
     """The law of as many components as have the largest likelihood on held-out rows."""
-    size = len(rows.levels)
-    order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
-    order = order[:_MOST_ROWS].to(rows.levels.device)
-    every, rows, size = rows, rows.of(order), len(order)
-    order = torch.arange(size, device=order.device)
-    held_out = order.chunk(_FOLDS) if size < _FEW_ROWS else (order[: round(_HELD_OUT * size)],)
+    order = torch.randperm(len(rows.levels), generator=torch.Generator().manual_seed(seed))
+    some = rows.of(order[:_MOST_ROWS].to(rows.levels.device))
+    size = len(some.levels)
+    numbers = torch.arange(size, device=some.levels.device)
+    held_out = (
+        numbers.chunk(_FOLDS) if size < _FEW_ROWS else numbers.split(round(_HELD_OUT * size))[:1]
+    )
     best, value, worse = None, -math.inf, 0
     for count in counts:
         if best is not None and count * _ROWS_PER_COMPONENT > size - len(held_out[0]):
             break
         total = 0.0
         for fold in held_out:
-            left = torch.ones(size, dtype=torch.bool, device=order.device)
+            left = torch.ones(size, dtype=torch.bool, device=fold.device)
             left[fold] = False
-            law = _fitted(rows.of(left), levels, count, seed)
-            total += law.log_joint(rows.of(fold))[0].logsumexp(1).sum().item()
+            law = _fitted(some.of(left), levels, count, seed)
+            total += law.log_joint(some.of(fold))[0].logsumexp(1).sum().item()
         if total > value:
             best, value, worse = law, total, 0
         elif (worse := worse + 1) == 2:
             break
     assert best is not None
-    return best.climb(every)
+    return best.climb(rows)
 
 
 class MixtureImputer(Imputer):
@@ -321,12 +324,12 @@ class MixtureImputer(Imputer):
             )
         if components is not None:
             check_whole("components", components, most=len(rows))
+        check_seed(seed)
         categories, self.numbers = split(rows, self.players)
         self._categories = nn.ModuleList(categories)
         self._levels = [len(each) for each in categories]
         self._set_joint(rows)
         data = self._split(rows)
-        check_seed(seed)
         if components is None:
             self.law = _chosen(data, self._levels, _COMPONENTS, seed)
         else:
@@ -365,22 +368,19 @@ class MixtureImputer(Imputer):
         Coalitions of one key share the numbers by which components, scores and levels are drawn.
         """
         rows = self._split(x.flatten(1))
-        pairs, owns = mask.flatten(0, 1), keys.flatten()
-        completed = x.new_zeros(len(pairs), len(draws), x[0].numel())
+        completed = x.new_zeros(keys.numel(), len(draws), x[0].numel())
         for part in self._parts(rows, mask, len(draws)):
-            here, known, key = rows.of(part.row), pairs[part.pair], owns[part.pair]
+            key = keys.flatten()[part.pair]
             u = _random.uniform(_random.fold(key, _COMPONENT), (), draws).double()
             upper = part.log_joint.softmax(-1).cumsum(-1)
             component = torch.searchsorted(upper, u * upper[:, -1:]).clamp(max=len(self.law) - 1)
             found = completed[part.pair]
-            scores = self._scores(
-                part, here, component, _random.normal(key, (len(self.numbers),), draws)
-            )
+            normal = _random.normal(key, (len(self.numbers),), draws)
+            scores = self._scores(part, rows.joint[part.row], component, normal)
             found[..., self.numbers.elements] = self.numbers.quantiles(scores).to(found.dtype)
             u = _random.uniform(_random.fold(key, _LEVEL), (len(self.categories),), draws)
             for number, category in enumerate(self.categories):
-                matching = category.matching(here.labels[number], known[:, category.owners])
-                category.write(self._level(number, matching, component, u[..., number]), found)
+                category.write(self._level(number, part, component, u[..., number]), found)
             completed[part.pair] = found
         drawn = completed.unflatten(0, mask.shape[:2]).unflatten(-1, self.players.event)
         return Completions(self.splice(x, mask, drawn))
@@ -412,8 +412,7 @@ class MixtureImputer(Imputer):
         levels = torch.zeros(len(x), sum(self._levels), dtype=torch.float64, device=x.device)
         first = 0
         for category, label in zip(self.categories, labels, strict=True):
-            matching = category.matching(label, torch.ones_like(label, dtype=torch.bool))
-            levels.scatter_(1, first + matching.long().argmax(1, keepdim=True), 1)
+            levels.scatter_(1, first + category.level(label)[:, None], 1)
             first += len(category)
         joint = self.joint
         return _Split(
@@ -432,14 +431,17 @@ class MixtureImputer(Imputer):
         found = (self.law.log_weights + known).flatten(0, 1)
         row = torch.arange(batch, device=mask.device).repeat_interleave(m)
         pairs = mask.flatten(0, 1)
-        for number, category in enumerate(self.categories):
-            matching = category.matching(rows.labels[number][row], pairs[:, category.owners])
-            found += (matching.double() @ self._shares(number).mT).log()
+        matching = [
+            category.matching(label[row], pairs[:, category.owners])
+            for category, label in zip(self.categories, rows.labels, strict=True)
+        ]
+        for number, own in enumerate(matching):
+            found += (own.double() @ self._shares(number).mT).log()
         given = pairs[:, joint] & rows.has_joint[row]
         patterns, which = distinct_coalitions(given)
-        size = len(self.law) * max(1, given.shape[1]) ** 2
-        most = max(1, _MOST_ELEMENTS // max(size, draws * max(1, given.shape[1]) ** 2))
-        for pair in which.argsort().split(most):
+        size = max(1, given.shape[1]) ** 2
+        most = _MOST_ELEMENTS // max(len(self.law) * size, draws * max([size, *self._levels]))
+        for pair in which.argsort().split(max(1, most)):
             own, place = which[pair].unique(return_inverse=True)
             precision, log_det = self.law.factors(patterns[own])
             deviation = (rows.joint[row[pair], None] - self.law.mean) * given[pair, None]
@@ -449,6 +451,7 @@ class MixtureImputer(Imputer):
                 pair,
                 row[pair],
                 found[pair] - 0.5 * (squared + constant),
+                [own[pair] for own in matching],
                 given[pair],
                 precision,
                 place,
@@ -466,14 +469,18 @@ class MixtureImputer(Imputer):
         return found.unflatten(0, mask.shape[:2])
 
     def _scores(
-        self, part: _Part, rows: _Split, component: Int64[Tensor, "pairs draws"], normal: Tensor
+        self,
+        part: _Part,
+        known: Float64[Tensor, "pairs joint"],
+        component: Int64[Tensor, "pairs draws"],
+        normal: Float[Tensor, "pairs draws numbers"],
     ) -> Float64[Tensor, "pairs draws numbers"]:
         """Scores of the absent numbers, by Matheron's rule; see `GaussianImputer`."""
         law, joint = self.law, self.joint
         scores = normal.double()
         root = torch.linalg.cholesky(law.covariance)
         drawn = law.mean[component] + (root[component] @ scores[..., joint, None])[..., 0]
-        apart = (rows.joint[:, None] - drawn) * part.given[:, None]
+        apart = (known[:, None] - drawn) * part.given[:, None]
         weighted = part.precision[part.place[:, None], component] @ apart[..., None]
         scores[..., joint] = drawn + (law.covariance[component] @ weighted)[..., 0]
         alone = (
@@ -485,11 +492,11 @@ class MixtureImputer(Imputer):
     def _level(
         self,
         number: int,
-        matching: Bool[Tensor, "pairs levels"],
+        part: _Part,
         component: Int64[Tensor, "pairs draws"],
         u: Float[Tensor, "pairs draws"],
     ) -> Int64[Tensor, "pairs draws"]:
         """Levels of a category that agree with what is known of it, by their shares."""
-        upper = (self._shares(number)[component] * matching[:, None]).cumsum(-1)
+        upper = (self._shares(number)[component] * part.matching[number][:, None]).cumsum(-1)
         wanted = u.double()[..., None] * upper[..., -1:]
         return torch.searchsorted(upper, wanted)[..., 0].clamp(max=upper.shape[-1] - 1)

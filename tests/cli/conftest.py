@@ -63,7 +63,7 @@ def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         return
     # Before the others: its module keeps the plots that it finds when it is imported.
     monkeypatch.setattr("manifold_shap.report.page.page", lambda given: "")
-    for name in set(plots.__all__) - {"Plots", "kinds"}:
+    for name in set(plots.__all__) - {"Plots"}:
         monkeypatch.setattr(plots, name, _blank(inspect.signature(getattr(plots, name))))
 
 

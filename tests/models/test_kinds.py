@@ -24,7 +24,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap import candidates
 from manifold_shap.models import as_model
 from manifold_shap.models.kinds import predictor_of
 from manifold_shap.tables.codebook import Codebook
@@ -298,10 +297,7 @@ def test_a_model_gives_what_its_library_gives(make: Callable[[], Case]) -> None:
 
 @every_case
 @pytest.mark.filterwarnings("ignore:Of the candidates no value function is clearly better")
-def test_a_model_and_its_table_need_nothing_else(
-    make: Callable[[], Case], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(candidates, "_PAIRS", 24)
+def test_a_model_and_its_table_need_nothing_else(make: Callable[[], Case]) -> None:
     case = case_of(make)
     returns = "values" if "function" in make.__name__ else None
     explainer = ms.Explainer(

@@ -56,13 +56,15 @@ class Trained(NamedTuple):
     record: dict[str, Any]
 
 
-def fit(x: Tensor = X, y: Tensor = Y, *, inputs: Any = 3, **given: Any) -> Trained:
+def fit(
+    x: Tensor = X, y: Tensor = Y, *, inputs: Any = 3, validation: int = 13, **given: Any
+) -> Trained:
     usual = {"max_epochs": 2, "batch_size": 8, "trainer": {"limit_train_batches": 5}}
     options = training_options(fit, given, **usual)
     options["trainer"] = {"accelerator": "cpu", **options["trainer"]}
     with seeded(options["seed"]):
         task = LineTask({"inputs": inputs, **options})
-    return Trained(task, train(task, (x, y), (x[:13], y[:13]), options))
+    return Trained(task, train(task, (x, y), (x[:validation], y[:validation]), options))
 
 
 def line(trained: Trained) -> Tensor:
@@ -96,15 +98,16 @@ def test_settings_of_lightning_that_do_not_exist_are_refused() -> None:
         fit(trainer={"acelerator": "cpu"})
 
 
-def test_the_validation_loss_is_the_mean_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Batches of 8 and 5: the mean of their means would be another number.
-    monkeypatch.setattr("manifold_shap.training.runner.max", lambda *_: 8, raising=False)
-    trained = fit(weight_averaging=None, max_epochs=1)
+def test_the_validation_loss_is_the_mean_over_rows() -> None:
+    # More rows than a batch of 1,024 holds: the mean of the batches' means would be another number.
+    x = torch.randn(1100, 3, generator=torch.Generator().manual_seed(1))
+    y = x.sum(1) * (torch.arange(1100) >= 1024)
+    trained = fit(x, y, validation=1100, weight_averaging=None, max_epochs=1)
     task = trained.task
     noise = [drawn for training, drawn in task.seen if not training]
     assert len(noise) == 2
-    errors = (task.line(X[:13])[:, 0] - Y[:13]).square().detach().double()
-    expected = (errors.sum() + 8 * noise[0] + 5 * noise[1]) / 13
+    errors = (task.line(x)[:, 0] - y).square().detach().double()
+    expected = (errors.sum() + 1024 * noise[0] + 76 * noise[1]) / 1100
     assert trained.record["validation"] == pytest.approx(expected.item(), rel=1e-5)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap._messages import UnfitError
-from manifold_shap._progress import progress_bar
+from manifold_shap._progress import announce, progress_bar
 from manifold_shap.guided.fit import fit_guided
 from manifold_shap.imputers import (
     CopulaImputer,
@@ -40,6 +40,8 @@ CANDIDATES = (*FAST, *SLOW)
 _DRAWS, _COMPARED_DRAWS = 32, 16
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
+# Seconds of the comparison from which it is announced, and rows whose prediction is timed.
+_LONG, _TIMED_ROWS = 10.0, 256
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, in two parts, and the most rows of both.
@@ -135,7 +137,8 @@ def choose(
     fits = [Fits(game, wanted, game.x[train], _COMPARED_DRAWS) for train, _ in folds]
     errors: list[dict[str, Tensor]] = [{} for _, parts in folds for _ in parts]
     seconds, skipped, begun = dict[str, float](), dict[str, str](), time.perf_counter()
-    with progress_bar(game.progress, name="value functions", over=wanted, lines=True) as bar:
+    _announce(game, wanted, len(folds))
+    with progress_bar(game.progress, name="value functions", over=wanted) as bar:
         for name in bar:
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
             start = time.perf_counter()
@@ -166,6 +169,24 @@ def choose(
         skipped=skipped,
     )
     return Fits(game, list(errors[0]), game.x), quality
+
+
+def _announce(game: Game, wanted: Sequence[str], folds: int) -> None:
+    """Say what the comparison will take, where that is long."""
+    start, few = time.perf_counter(), game.x[:_TIMED_ROWS]
+    game.model(few, scale=game.space.takes)
+    asked = len(wanted) * _PAIRS * _COMPARED_DRAWS
+    seconds = asked * (time.perf_counter() - start) / len(few)
+    trained = [name for name in wanted if name in SLOW]
+    if not trained and seconds < _LONG:
+        return
+    trainings = f", after training {', '.join(trained)}, of minutes each" if trained else ""
+    times = f", {folds} times" if trained and folds > 1 else ""
+    announce(
+        game.progress,
+        f"Comparing {len(wanted)} value functions: about {asked:,} rows of the model, "
+        f"{seconds:.0f} s{trainings}{times}.",
+    )
 
 
 def _folds(rows: int, seed: int) -> list[tuple[Tensor, list[Tensor]]]:

@@ -94,7 +94,7 @@ def test_what_is_no_part_of_a_table_is_refused(
 
 def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -> None:
     quality = explainer.quality
-    assert set(quality.mse) == {"marginal", *FEW}
+    assert set(quality.mse) == {"marginal", *FEW, "stacked"}
     assert quality.chosen == min(FEW, key=lambda name: quality.mse[name])
     assert (quality.rows, quality.fits) == (len(FRAME), "5 fits to 96 of 120 rows")
     assert explainer.value.name == quality.chosen
@@ -123,11 +123,17 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quick_trainings")
 @pytest.mark.filterwarnings("ignore:Of the candidates")
 @pytest.mark.parametrize(
-    "names", [["surrogate"], pytest.param(list(candidates.CANDIDATES), marks=pytest.mark.slow)]
+    "names",
+    [
+        ["surrogate"],
+        ["gaussian", "empirical"],
+        pytest.param(list(candidates.CANDIDATES), marks=pytest.mark.slow),
+    ],
 )
 def test_every_candidate_is_fitted_saved_and_loaded(names: list[str], tmp_path: Path) -> None:
     explainer = ms.Explainer(TREES, FRAME, candidates=names)
-    assert set(explainer.quality.mse) == {"marginal", *names}
+    stacked = {"stacked"} if len(names) > 1 else set()
+    assert set(explainer.quality.mse) == {"marginal", *names, *stacked}
     assert explainer.quality.skipped == {}
     for name, value in explainer.candidates.items():
         value.quality = explainer.value.quality

@@ -105,12 +105,11 @@ Errors = Mapping[str, Float[Tensor, " rows"]]
 def best(errors: Errors, slow: Sequence[str] = ()) -> str:
     """The candidate with the least error on average over rows.
 
-    One that is slow to fit, or a mean of several, has to be better by a standard error of the
-    difference. The value function off the manifold is no candidate.
+    One that is slow to fit has to be better by a standard error of the difference. The value
+    function off the manifold is no candidate.
     """
     names = [name for name in errors if name != OFF_MANIFOLD]
-    simple = [name for name in names if name not in (*slow, STACKED)]
-    first = min(simple, key=lambda name: errors[name].mean(), default=None)
+    first = min((n for n in names if n not in slow), key=lambda n: errors[n].mean(), default=None)
     least = min(names, key=lambda name: errors[name].mean())
     if first is None or first == least:
         return least

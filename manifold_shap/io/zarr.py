@@ -28,6 +28,8 @@ FORMAT = "manifold_shap explanation"
 _CODECS = {"blosc", "vlen-utf8", "zstd", "zlib", "gzip", "lz4"}
 _TENSORS = ("phi", "standard_error", "base", "prediction", "x")
 _OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
+# What a chunk that is gone would silently make NaN, which the others may be.
+_NEVER_NAN = ("phi", "base", "prediction", "x")
 # How dates are written: the unit must not follow from the first ones.
 _TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
 
@@ -169,7 +171,11 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
         group = opened(place, "r", use_consolidated=None)
         arrays = arrays_of(group)
         if "call" not in group.attrs or "made_by" in group.attrs:
-            return read(place, slice(None) if rows is None else rows, consolidated=True)
+            found = read(place, slice(None) if rows is None else rows, consolidated=True)
+            lost = [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]
+            if lost:
+                raise ValueError(f"rows of {', '.join(lost)} are missing")
+            return found
         done = [bool(entry) for entry in arrays["done"][:]]
     except (PermissionError, UnsafeStoreError):
         raise
@@ -181,6 +187,11 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
         f"{expected} {sum(done)} of its {len(done)} blocks are explained; the call of "
         "`explain_rows` that began it finishes it with resume=True."
     )
+
+
+def _lacks_rows(values: "xr.DataArray") -> bool:
+    """Whether a row has no number: players that it lacks have none, all of them never."""
+    return bool(values.isnull().all([axis for axis in values.dims if axis != "instances"]).any())
 
 
 def read(place: Location, rows: Any, consolidated: bool = False) -> "xr.Dataset":

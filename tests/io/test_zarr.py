@@ -48,6 +48,13 @@ def test_a_damaged_store_is_refused_whatever_is_wrong_with_it(
         ms.Explanation.load(store)
 
 
+@pytest.mark.parametrize("lost", ["phi/0.0.0", "base/0.0", "x/0.0"])
+def test_a_store_without_a_chunk_is_refused(store: Path, lost: str) -> None:
+    (store / lost).unlink()
+    with pytest.raises(ValueError, match=f"rows of {lost.split('/')[0]}"):
+        ms.Explanation.load(store)
+
+
 class RunsCode:
     """Unpickling it calls `Path.touch`."""
 

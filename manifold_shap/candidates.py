@@ -51,8 +51,8 @@ _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, and the most rows of it.
 _SHARE, _MOST_HELD_OUT = 0.3, 2048
 
-# Draws of the values that teach a guided surrogate, each a row of the model, and how many values.
-_TEACHER_DRAWS, _TEACHER_PAIRS = 8, 60_000
+# Draws of the values that teach a guided surrogate, each a row of the model.
+_TEACHER_DRAWS = 8
 
 
 @dataclass(frozen=True)
@@ -296,15 +296,9 @@ def _surrogate(fits: Fits) -> ValueFunction:
 
 
 def _guided_surrogate(fits: Fits) -> ValueFunction:
-    guide, mixture = (cast(ImputedValue, fits[name]).imputer for name in ("vae", "mixture"))
-    return fit_guided(
-        fits.imputed(mixture, _TEACHER_DRAWS),
-        guide,
-        teacher_pairs=_TEACHER_PAIRS,
-        seed=fits.game.seed,
-        progress=fits.game.progress,
-        trainer={"precision": "bf16-mixed"},
-    )
+    mixture = cast(ImputedValue, fits["mixture"]).imputer
+    teacher = fits.imputed(mixture, _TEACHER_DRAWS)
+    return fit_guided(teacher, seed=fits.game.seed, progress=fits.game.progress)
 
 
 # How each is fitted.

@@ -110,7 +110,7 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, dict[str, Any]] = {
         "fit_imputer": {"latent": 2, "bank_size": 50},
         "fit_surrogate": {},
-        "fit_guided": {"teacher_pairs": 64, "codes": 20},
+        "fit_guided": {"teacher_pairs": 64},
     }
 
     def quick(fit: Callable[..., Any], own: dict[str, Any], *args: Any, **given: Any) -> Any:

@@ -80,11 +80,9 @@ class GuidedTask(Task):
         # Of the rows of batches; set by the training alone.
         self.schema: Schema | Codebook | None = None
 
-    def seen(
-        self, x: Tensor, mask: Tensor, expected: Tensor, hint: Tensor
-    ) -> tuple[Tensor, ...]:
-        """What the network takes of pairs, rows encoded."""
-        return encoded(x, self.schema).flatten(1), mask, expected, hint
+    def seen(self, x: Tensor, *others: Tensor) -> Sequence[Tensor]:
+        """What the network takes of pairs: rows are encoded."""
+        return encoded(x, self.schema).flatten(1), *others
 
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
@@ -177,7 +175,7 @@ def fit_guided(
     held_out, left = is_held_out.nonzero()[:, 0], (~is_held_out).nonzero()[:, 0]
     number = left[torch.randperm(len(left), generator=generator)]
     *few, target = (part[number[:_DESCRIBED]] for part in pairs)
-    task.network.standardise(*task.seen(*few), target)
+    task.network.standardise(task.seen(*few), target)
     # The guide is in double precision, which an accelerator may lack.
     guide = task.guide
     del task.guide

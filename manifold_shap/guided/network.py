@@ -48,14 +48,12 @@ class GuidedNetwork(nn.Module):
         return self.body.target_scale[: self.outputs]
 
     @torch.no_grad()
-    def standardise(
-        self, x: Tensor, mask: Tensor, expected: Tensor, hint: Tensor, target: Tensor
-    ) -> None:
-        """Take means, scales and bins from some pairs; arguments as for a call."""
+    def standardise(self, pairs: Sequence[Tensor], target: Float[Tensor, "pairs outputs"]) -> None:
+        """Take means, scales and bins from some pairs, the arguments of a call."""
         # Logarithms, of weights and of probabilities, have no unit.
         own = torch.zeros_like(target) if self.on_simplex else target
         units = torch.cat((own, target.new_zeros(len(target), 1)), dim=1)
-        self.body.standardise(self._inputs(x, mask, expected, hint), units)
+        self.body.standardise(self._inputs(*pairs), units)
 
     def forward(
         self,

@@ -151,7 +151,7 @@ class Numbers(nn.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Plain data from which `Numbers.of` makes one of the same columns, but not their numbers."""
+        """Plain data from which `Numbers.of` makes one of these columns, without their numbers."""
         most = self.order.shape[1] - 2
         return {"elements": self.elements, "owners": self.owners.tolist(), "most": most}
 

@@ -127,6 +127,7 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ["surrogate"],
         ["gaussian", "empirical"],
+        ["guided_surrogate"],
         pytest.param(list(candidates.CANDIDATES), marks=pytest.mark.slow),
     ],
 )

@@ -51,8 +51,8 @@ _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, and the most rows of it.
 _SHARE, _MOST_HELD_OUT = 0.3, 2048
 
-# Draws of the values that teach a guided surrogate, each a row of the model.
-_TEACHER_DRAWS = 8
+# Draws of the values that teach surrogates, each a row of the model, and how many values.
+_TEACHER_DRAWS, _TEACHER_PAIRS = 8, 60_000
 
 
 @dataclass(frozen=True)
@@ -290,15 +290,20 @@ def _surrogate(fits: Fits) -> ValueFunction:
         fits.x,
         schema=game.codebook,
         output=game.space,
+        teacher=_teacher(fits),
+        teacher_pairs=_TEACHER_PAIRS,
         seed=game.seed,
         progress=game.progress,
     )
 
 
 def _guided_surrogate(fits: Fits) -> ValueFunction:
-    mixture = cast(ImputedValue, fits["mixture"]).imputer
-    teacher = fits.imputed(mixture, _TEACHER_DRAWS)
-    return fit_guided(teacher, seed=fits.game.seed, progress=fits.game.progress)
+    return fit_guided(_teacher(fits), seed=fits.game.seed, progress=fits.game.progress)
+
+
+def _teacher(fits: Fits) -> ImputedValue:
+    """The mixture, with few draws, each a row of the model."""
+    return fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS)
 
 
 # How each is fitted.

@@ -109,7 +109,7 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"max_epochs": 1, "hidden": (8,), "trainer": {"limit_train_batches": 2}}
     settings: dict[str, dict[str, Any]] = {
         "fit_imputer": {"latent": 2, "bank_size": 50},
-        "fit_surrogate": {},
+        "fit_surrogate": {"teacher_pairs": 64},
         "fit_guided": {"teacher_pairs": 64},
     }
 

@@ -51,8 +51,8 @@ _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, and the most rows of it.
 _SHARE, _MOST_HELD_OUT = 0.3, 2048
 
-# Draws of the values that teach a guided surrogate, each a row of the model, and how many values.
-_TEACHER_DRAWS, _TEACHER_PAIRS = 8, 60_000
+# Draws of the values that teach surrogates, each a row of the model.
+_TEACHER_DRAWS = 8
 
 
 @dataclass(frozen=True)
@@ -290,21 +290,25 @@ def _surrogate(fits: Fits) -> ValueFunction:
         fits.x,
         schema=game.codebook,
         output=game.space,
+        teacher=_teacher(fits),
+        teacher_pairs=60_000,
+        # So much is taught at new rows that a smaller network learns as much, and none overfits.
+        teacher_share=0.875,
+        batch_size=512,
+        hidden=(256, 256),
+        patience=None,
         seed=game.seed,
         progress=game.progress,
     )
 
 
 def _guided_surrogate(fits: Fits) -> ValueFunction:
-    guide, mixture = (cast(ImputedValue, fits[name]).imputer for name in ("vae", "mixture"))
-    return fit_guided(
-        fits.imputed(mixture, _TEACHER_DRAWS),
-        guide,
-        teacher_pairs=_TEACHER_PAIRS,
-        seed=fits.game.seed,
-        progress=fits.game.progress,
-        trainer={"precision": "bf16-mixed"},
-    )
+    return fit_guided(_teacher(fits), seed=fits.game.seed, progress=fits.game.progress)
+
+
+def _teacher(fits: Fits) -> ImputedValue:
+    """The mixture, with few draws, each a row of the model."""
+    return fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS)
 
 
 # How each is fitted.

@@ -448,25 +448,24 @@ def surrogate_of_people() -> Made:
 
 
 def guided(teacher: ms.ImputedValue) -> ms.GuidedValue:
-    """A guided surrogate that next to nothing has trained, guided by the teacher's VAE."""
+    """A guided surrogate that next to nothing has trained."""
     few: Any = {"accelerator": "cpu", "limit_train_batches": 1}
-    return ms.fit_guided(
-        teacher, codes=20, teacher_pairs=64, hidden=[16, 8], max_epochs=1, trainer=few
-    )
+    return ms.fit_guided(teacher, teacher_pairs=64, hidden=[16, 8], max_epochs=1, trainer=few)
 
 
 def guided_people() -> Made:
     """A guided surrogate of a table."""
-    value, x, *_ = imputed_people(vae_of_people())
+    value, x, *_ = imputed_people(IMPUTERS["mixture of a table"]())
     assert isinstance(value, ms.ImputedValue)
     return Made(guided(value), x)
 
 
 def guided_rows(space: str = "probability") -> Made:
-    """A guided surrogate of rows of numbers."""
-    imputer = vae("bank")
+    """A guided surrogate of rows of numbers; of a regression, one whose teacher has no mixture."""
+    imputer: ms.Imputer = ms.MixtureImputer(normal(50, 4), components=2)
     model: Any = Linear(4, 3)
     if space == "identity":
+        imputer = IMPUTERS["gaussian"]()
         model = ms.as_model(model, normal(3, 4), returns="values")
     return Made(guided(ms.imputed_value(model, imputer, space, draws=5)), normal(3, 4, 1))
 

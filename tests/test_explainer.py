@@ -109,8 +109,8 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"max_epochs": 1, "hidden": (8,), "trainer": {"limit_train_batches": 2}}
     settings: dict[str, dict[str, Any]] = {
         "fit_imputer": {"latent": 2, "bank_size": 50},
-        "fit_surrogate": {},
-        "fit_guided": {"teacher_pairs": 64, "codes": 20},
+        "fit_surrogate": {"teacher_pairs": 64},
+        "fit_guided": {"teacher_pairs": 64},
     }
 
     def quick(fit: Callable[..., Any], own: dict[str, Any], *args: Any, **given: Any) -> Any:
@@ -127,6 +127,7 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ["surrogate"],
         ["gaussian", "empirical"],
+        ["guided_surrogate"],
         pytest.param(list(candidates.CANDIDATES), marks=pytest.mark.slow),
     ],
 )

@@ -1,4 +1,4 @@
-"""The guided surrogate: a network with hints from a VAE and the model as inputs."""
+"""The guided surrogate: a network with what a mixture and the model say of x_S as inputs."""
 
 from manifold_shap.guided.value import GuidedValue
 

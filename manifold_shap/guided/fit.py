@@ -1,8 +1,7 @@
-"""Trains a guided surrogate: from an imputed value function and a VAE to a `GuidedValue`."""
+"""Trains a guided surrogate: from an imputed value function to a `GuidedValue`."""
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
@@ -12,9 +11,10 @@ from torch import Tensor
 from manifold_shap._checks import check_whole
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import SizeUniform
-from manifold_shap.guided.network import Guide, GuidedNetwork
+from manifold_shap.guided.network import GuidedNetwork
 from manifold_shap.guided.value import GuidedValue
-from manifold_shap.imputers import Imputer, TableImputer
+from manifold_shap.imputers import MixtureImputer, TableImputer
+from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.models import Model
 from manifold_shap.nn import check_hidden
 from manifold_shap.spaces import as_space
@@ -33,7 +33,6 @@ from manifold_shap.training.task import (
     train,
     training_options,
 )
-from manifold_shap.vae import VAEImputer
 from manifold_shap.values import ImputedValue
 from manifold_shap.values.seen import Seen
 
@@ -56,12 +55,12 @@ _VALIDATION = 32
 class GuidedTask(Task):
     """The network of a `GuidedValue`, by squared error.
 
-    Batches are `(x, mask, completed row, hints, target)` of pairs, with both rows as the model sees
-    them. Errors are in the unit of those of a `SurrogateTask`.
+    Batches are `(x, mask, E[X | x_S], hint, target)` of pairs, with rows as the model sees them.
+    Errors are in the unit of those of a `SurrogateTask`.
 
     Settings: `event`, `index`, `elements`, `players`, `outputs`, `space`, `schema`, `hidden`,
-    `activation`, `binned` and `center` as for a `SurrogateTask`; `families`, `codes` and `temper`,
-    see `Guide`; what tells the `teacher` from others; and the options of the training.
+    `activation`, `binned` and `center` as for a `SurrogateTask`; those of the `guide`, see
+    `Mixture`; what tells the `teacher` from others; and the options of the training.
     """
 
     kind = "guided surrogate"
@@ -73,7 +72,7 @@ class GuidedTask(Task):
         own = self.settings
         (event, index), outputs = self.inputs, len(own["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
-        self.guide = Guide(own["families"], index, own["codes"], outputs, own["temper"])
+        self.guide = Mixture.of(own["guide"])
         layers = own["hidden"], own["activation"], own["binned"]
         self.network = GuidedNetwork(index, outputs, on_simplex, *layers)
         self.register_buffer("base", torch.zeros(outputs))
@@ -81,10 +80,9 @@ class GuidedTask(Task):
         # Of the rows of batches; set by the training alone.
         self.schema: Schema | Codebook | None = None
 
-    def seen(self, x: Tensor, mask: Tensor, completed: Tensor, hints: Tensor) -> Sequence[Tensor]:
-        """What the network takes of pairs, rows encoded."""
-        seen, known = (encoded(rows, self.schema).flatten(1) for rows in (x, completed))
-        return seen, mask, known, hints
+    def seen(self, x: Tensor, *others: Tensor) -> Sequence[Tensor]:
+        """What the network takes of pairs: rows are encoded."""
+        return encoded(x, self.schema).flatten(1), *others
 
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
@@ -97,11 +95,9 @@ class GuidedTask(Task):
 @torch.inference_mode(False)
 def fit_guided(
     teacher: ImputedValue,
-    vae: Imputer | None = None,
     *,
-    codes: int = 4096,
-    teacher_pairs: int = 120_000,
-    hidden: Sequence[int] = (512, 512),
+    teacher_pairs: int = 60_000,
+    hidden: Sequence[int] = (128, 128),
     activation: str = "relu",
     **options: Unpack[TrainingOptions],
 ) -> GuidedValue:
@@ -113,10 +109,9 @@ def fit_guided(
     teacher's reference rows, with their own predictions: they correct what the imputer has wrong.
 
     Args:
-        teacher: `imputed_value(model, imputer)`; 8 draws are enough. Hints are computed where it
-            is.
-        vae: whose codes are the guide; by default the teacher's imputer.
-        codes: of the guide, at most: more take more time for each value, and are a little better.
+        teacher: `imputed_value(model, imputer)`, of a table; 8 draws are enough. Its mixture is the
+            guide, where the imputer is one, and else a mixture that is fitted to its reference
+            rows. Hints are computed where it is.
         teacher_pairs: values of the teacher.
         hidden, activation: layers of the network.
         options: of the training, see `TrainingOptions`; by default 6 epochs of batches of 1,024
@@ -126,42 +121,37 @@ def fit_guided(
         A value function on the CPU; `.to(device)` moves it.
 
     Raises:
-        TypeError: `teacher` is not imputed, or the guide no VAE with a bank of codes.
-        ValueError: the VAE is of other rows, an argument that is unknown or out of range, a
-            training that diverges, a `directory` with another training.
+        TypeError: `teacher` is not imputed.
+        ValueError: an argument that is unknown or out of range, a training that diverges, a
+            `directory` with another training; what a `MixtureImputer` raises.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
 
     >>> import manifold_shap as ms
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> vae = ms.fit_imputer(x, latent=2, hidden=[8], temper=1.0, bank_size=64, **few)
-    >>> teacher = ms.imputed_value(lambda x: x[:, :2].softmax(-1), vae, draws=8)
-    >>> value = fit_guided(teacher, teacher_pairs=100, codes=32, hidden=[8], **few)
+    >>> teacher = ms.imputed_value(lambda x: x[:, :2].softmax(-1), ms.MixtureImputer(x), draws=8)
+    >>> value = fit_guided(teacher, teacher_pairs=100, hidden=[8], **few)
     >>> value(x[:1], torch.tensor([[[True, False, False]]])).shape
     torch.Size([1, 1, 2])
     """
     chosen = training_options(fit_guided, options, **_DEFAULTS)
     check_hidden(hidden)
-    check_whole("codes", codes)
     check_whole("teacher_pairs", teacher_pairs, least=_VALIDATION)
     if not isinstance(teacher, ImputedValue):
         raise TypeError(
             "Expected `teacher` to be a value function of an imputer, such as one of "
             f"`imputed_value`, but got {type(teacher).__name__}."
         )
-    inner = _guide(teacher, vae)
+    guide = _guide(teacher)
     reference, seed = teacher.imputer.reference, chosen["seed"]
     seen = encoded(reference, teacher.schema)
     rows = TrainingRows(teacher.players, reference, reference, teacher.schema)
     generator = torch.Generator().manual_seed(seed)
-    kept = torch.randperm(len(inner.bank), generator=generator)[:codes]
     settings = {
         **rows.settings,
         "outputs": teacher.outputs,
         "space": teacher.space.settings,
-        "families": inner.network.likelihood.plain,
-        "codes": len(kept),
-        "temper": inner.temper,
+        "guide": guide.settings,
         "hidden": hidden,
         "activation": activation,
         "binned": elements_to_bin(seen),
@@ -171,15 +161,10 @@ def fit_guided(
     with seeded(seed):
         task = GuidedTask({**settings, **chosen}).to(teacher.device)
     task.base.copy_(centred(teacher.expectation, task.center))
+    task.guide.load_state_dict(guide.state_dict())
     value = guided_value(task, teacher.model, teacher.schema)
     if (known := Seen.of(seen)) is not None:
         task.extent.copy_(torch.stack(known))
-    task.guide.describe(
-        inner.network.likelihood,
-        inner.bank[kept].eta,
-        partial(_of_elements, value, teacher),
-        generator,
-    )
     start = time.perf_counter()
     row, *pairs = _pairs(value, teacher, teacher_pairs, seed, chosen["progress"])
     seconds = time.perf_counter() - start
@@ -190,11 +175,14 @@ def fit_guided(
     held_out, left = is_held_out.nonzero()[:, 0], (~is_held_out).nonzero()[:, 0]
     number = left[torch.randperm(len(left), generator=generator)]
     *few, target = (part[number[:_DESCRIBED]] for part in pairs)
-    x, _, completed, hints = task.seen(*few)
-    task.network.standardise(x, completed, hints, target)
+    task.network.standardise(task.seen(*few), target)
+    # The guide is in double precision, which an accelerator may lack.
+    guide = task.guide
+    del task.guide
     task.train()
     parts, validation = (tuple(part[some] for part in pairs) for some in (left, held_out))
     record = train(task, parts, validation, chosen)
+    task.guide = guide
     value = guided_value(task, teacher.model, teacher.schema)
     value.training_record = {**record, "teacher_seconds": seconds}
     return value
@@ -217,40 +205,15 @@ def guided_value(task: GuidedTask, model: Model, schema: "Schema | Codebook | No
     return value
 
 
-def _guide(teacher: ImputedValue, imputer: Imputer | None) -> VAEImputer:
-    """The VAE behind an imputer.
-
-    Raises:
-        TypeError: there is none, or it has no bank.
-        ValueError: it is of other players than the teacher's.
-    """
-    imputer = teacher.imputer if imputer is None else imputer
+def _guide(teacher: ImputedValue) -> Mixture:
+    """The mixture of the teacher, or one of its reference rows."""
+    imputer = teacher.imputer
     inner = imputer.inner if isinstance(imputer, TableImputer) else imputer
-    if not isinstance(inner, VAEImputer) or inner.posterior != "bank":
-        raise TypeError(
-            "Expected a `vae` by `fit_imputer` with posterior='bank', or such a `teacher`, but got "
-            f"{type(inner).__name__} ({inner.provenance}); the codes of a VAE guide the network."
-        )
-    theirs, mine = imputer.players, teacher.players
-    same = theirs.names == mine.names and torch.equal(theirs.index, mine.index)
-    if not same or imputer.codebook is not codebook_of(teacher.schema):
-        raise ValueError(
-            f"Expected a `vae` of the teacher's {len(mine)} players {mine.names[:5]}, and of its "
-            f"codebook, but it has {len(theirs)}, {theirs.names[:5]}, or other cells; fit it to "
-            "the same rows."
-        )
-    return inner
-
-
-def _of_elements(
-    value: GuidedValue, teacher: ImputedValue, elements: Float[Tensor, "rows elements"]
-) -> Tensor:
-    """Predictions for rows that a VAE has drawn, around the center."""
-    codebook = codebook_of(teacher.schema)
-    if codebook is not None:
-        halves = elements.new_full((len(elements), *teacher.players.event), 0.5)
-        elements = codebook.nearest(elements, halves)
-    return centred(teacher.prediction(elements.unflatten(-1, teacher.players.event)), value.center)
+    if not isinstance(inner, MixtureImputer):
+        codebook = codebook_of(teacher.schema)
+        players = teacher.players if codebook is None else codebook.elements
+        inner = MixtureImputer(encoded(imputer.reference, teacher.schema), players)
+    return inner.mixture
 
 
 def _pairs(
@@ -279,13 +242,13 @@ def _pairs(
     outputs = [centred(value.prediction(some), center).cpu() for some in parts]
     mask = torch.cat((known.mask, *masks))
     target = torch.cat((known.target, torch.cat(outputs)[:, None].expand(-1, 2, -1)))
-    completed, hints = [], []
+    expected, hints = [], []
     with progress_bar(progress, 2 * len(row), "hints", "value") as bar:
         for some in torch.arange(len(row)).split(_PAIRS_PER_CALL // 2):
-            known_by = value.hints(x[row[some]].to(value.device), mask[some].to(value.device))
-            completed.append(known_by[0].flatten(0, 1).cpu())
-            hints.append(known_by[1].flatten(0, 1).cpu())
+            mean, _, hint = value.hints(x[row[some]].to(value.device), mask[some].to(value.device))
+            expected.append(mean.flatten(0, 1).cpu())
+            hints.append(hint.flatten(0, 1).cpu())
             bar.update(2 * len(some))
     row = row.repeat_interleave(2)
-    inputs = x[row], mask.flatten(0, 1), torch.cat(completed), torch.cat(hints)
+    inputs = x[row], mask.flatten(0, 1), torch.cat(expected), torch.cat(hints)
     return [row, *inputs, target.flatten(0, 1)]

@@ -1,4 +1,4 @@
-"""A value function that a network regresses from one model call and what a VAE makes of x_S."""
+"""A value function that a network regresses from one model call and what a mixture makes of x_S."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from manifold_shap.guided.network import Guide, GuidedNetwork
+from manifold_shap.guided.network import GuidedNetwork
+from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.models import Model
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
@@ -20,26 +21,26 @@ if TYPE_CHECKING:
 
 
 class GuidedValue(ModelValue):
-    """v(S) = w_1 E_z[T(f(X')) | x_S] + w_2 T(f(x_S, E_z[X' | x_S])) + w_0 g, one model row a value.
+    """v(S) = w T(f(x_S, x̂_{S̄})) + (1 - w) g, one model row a value.
 
-    The codes z of a VAE predict well where few players are known. Where most are, the model at the
-    row that they complete is right, trees and all, which a network would have to learn. A network
-    chooses the weights by x_S, the completed row and both hints, and adds an output of its own.
+    The guide, a finite mixture, gives E[X | x_S] in closed form, and x̂ as the nearest row that
+    there may be. The model at the row that x̂ completes is right where most players are known, trees
+    and all, which a network would have to learn. A network chooses w by x_S, E[X | x_S] and that
+    answer, and adds an output g.
 
     `fit_guided` makes one.
 
     >>> import manifold_shap as ms
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> vae = ms.fit_imputer(x, latent=2, hidden=[8], temper=1.0, bank_size=64, **few)
-    >>> teacher = ms.imputed_value(lambda x: x[:, :2].softmax(-1), vae, draws=8)
-    >>> value = ms.fit_guided(teacher, teacher_pairs=100, codes=32, hidden=[8], **few)
+    >>> teacher = ms.imputed_value(lambda x: x[:, :2].softmax(-1), ms.MixtureImputer(x), draws=8)
+    >>> value = ms.fit_guided(teacher, teacher_pairs=100, hidden=[8], **few)
     >>> value.name, value.draws
     ('guided_surrogate', 1)
 
     Attributes:
-        guide: the codes.
-        network: gives the weights, and g.
+        guide: the mixture.
+        network: gives w and g.
         schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
             rows are its codes.
         checkpoint: of the training: tensors and plain data, without the training rows.
@@ -53,7 +54,7 @@ class GuidedValue(ModelValue):
 
     def __init__(
         self,
-        guide: Guide,
+        guide: Mixture,
         network: GuidedNetwork,
         model: Model,
         players: Players,
@@ -71,7 +72,7 @@ class GuidedValue(ModelValue):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {**super().provenance, "codes": len(self.guide.rows), "temper": self.guide.temper}
+        return {**super().provenance, "components": len(self.guide)}
 
     def to(self, device: torch.device | str) -> "GuidedValue":
         super().to(device)
@@ -80,26 +81,29 @@ class GuidedValue(ModelValue):
         return self
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        completed, hints = self.hints(x, mask)
+        expected, _, hint = self.hints(x, mask)
         seen = encoded(x, self.schema).flatten(1).repeat_interleave(mask.shape[1], 0)
-        known = encoded(completed.flatten(0, 1), self.schema).flatten(1)
-        found = self.network(seen, mask.flatten(0, 1), known, hints.flatten(0, 1))
-        return self.placed(found.unflatten(0, mask.shape[:2]))
+        parts = (part.flatten(0, 1) for part in (mask, expected, hint))
+        return self.placed(self.network(seen, *parts).unflatten(0, mask.shape[:2]))
 
     @torch.no_grad()
     def hints(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
-    ) -> tuple[Float[Tensor, "batch m *event"], Float[Tensor, "batch m hints outputs"]]:
-        """Rows completed by what the codes expect, and what codes and model predict.
+    ) -> tuple[
+        Float[Tensor, "batch m elements"],
+        Float[Tensor, "batch m *event"],
+        Float[Tensor, "batch m outputs"],
+    ]:
+        """E[X | x_S] of the elements, of which the absent ones count; a completed row; its T(f(x)).
 
         These predictions are differences from `center`. One call of the model, for all rows.
         """
-        mean, expected = self.guide(encoded(x, self.schema).flatten(1), mask)
+        expected, typical = self.guide.expected(encoded(x, self.schema).flatten(1), mask)
         codebook = codebook_of(self.schema)
         if codebook is not None:
-            halves = expected.new_full((*mask.shape[:2], *self.players.event), 0.5)
-            expected = codebook.nearest(expected, halves)
-        drawn = expected.unflatten(-1, self.players.event)
+            halves = typical.new_full((*mask.shape[:2], *self.players.event), 0.5)
+            typical = codebook.nearest(typical, halves)
+        drawn = typical.unflatten(-1, self.players.event)
         completed = torch.where(self.players.expand(mask), x[:, None], drawn)
         predicted = centred(self.prediction(completed.flatten(0, 1)), self.center)
-        return completed, torch.stack((mean, predicted.unflatten(0, mask.shape[:2])), dim=2)
+        return expected, completed, predicted.unflatten(0, mask.shape[:2])

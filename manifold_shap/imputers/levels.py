@@ -7,7 +7,8 @@ one, whose levels are the combinations that occur: components, in which categori
 would have to be as many as the combinations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
@@ -55,6 +56,20 @@ class Category(nn.Module):
             self.register_buffer(f"values_{number}", own, persistent=False)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """Plain data from which `Category.of` makes the same one."""
+        values = [own.tolist() for own in self.values]
+        owners, labels = self.owners.tolist(), self.labels.tolist()
+        return {"elements": self.elements, "owners": owners, "values": values, "labels": labels}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Category":
+        """One of these settings."""
+        values = [torch.tensor(own) for own in settings["values"]]
+        labels = torch.tensor(settings["labels"])
+        return cls(settings["elements"], settings["owners"], values, labels)
+
+    @property
     def values(self) -> list[Tensor]:
         return [getattr(self, f"values_{number}") for number in range(len(self.elements))]
 
@@ -87,6 +102,16 @@ class Category(nn.Module):
         for number, (own, values) in enumerate(zip(self.elements, self.values, strict=True)):
             label = labels[..., number, None]
             rows[..., own] = torch.where(label < 0, rows[..., own], values[label[..., 0].clamp(0)])
+
+    def write_mean(
+        self, share: Float[Tensor, "*shape levels"], rows: Float[Tensor, "*shape elements"]
+    ) -> None:
+        """Write the means of values whose levels have these shares; rows hold the numbers."""
+        for number, (own, values) in enumerate(zip(self.elements, self.values, strict=True)):
+            label = self.labels[:, number]
+            of_number = share[..., label < 0].sum(-1, keepdim=True) * rows[..., own]
+            rows[..., own] = share @ values[label.clamp(0)].masked_fill(label[:, None] < 0, 0)
+            rows[..., own] += of_number
 
 
 class Numbers(nn.Module):
@@ -122,7 +147,19 @@ class Numbers(nn.Module):
             "smooth": torch.tensor(smooth, dtype=torch.bool),
         }
         for name, tensor in buffers.items():
-            self.register_buffer(name, tensor, persistent=False)
+            self.register_buffer(name, tensor)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Plain data from which `Numbers.of` makes one of these columns, without their numbers."""
+        most = self.order.shape[1] - 2
+        return {"elements": self.elements, "owners": self.owners.tolist(), "most": most}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Numbers":
+        """One of these settings, whose tensors are to be loaded."""
+        columns = [torch.zeros(settings["most"])] * len(settings["elements"])
+        return cls(settings["elements"], settings["owners"], columns)
 
     def __len__(self) -> int:
         return len(self.elements)

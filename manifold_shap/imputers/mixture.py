@@ -7,7 +7,7 @@ a component z_{S̄} is normal given z_S, and l_{S̄} independent of x_S.
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -19,7 +19,7 @@ from manifold_shap._checks import check_rows, check_seed, check_whole
 from manifold_shap._messages import UnfitError
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
-from manifold_shap.imputers.levels import Category, split
+from manifold_shap.imputers.levels import Category, Numbers, split
 from manifold_shap.players import Players
 
 # Numbers of components that are tried, as long as each has so many rows.
@@ -116,7 +116,7 @@ class _Law(nn.Module):
             "variance_alone": torch.ones(components, alone),
         }
         for name, tensor in shape.items():
-            self.register_buffer(name, tensor.double(), persistent=False)
+            self.register_buffer(name, tensor.double())
 
     def __len__(self) -> int:
         return len(self.log_weights)
@@ -296,6 +296,9 @@ class MixtureImputer(Imputer):
         TypeError, ValueError: `reference` is no tensor or array of at least two finite rows of the
             shape that `players` own; `components` is no whole number from 1 to that of the rows.
 
+    Attributes:
+        mixture: the law, without the rows.
+
     >>> imputer = MixtureImputer(torch.randn(100, 3, generator=torch.Generator().manual_seed(0)))
     >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
     >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows.shape
@@ -305,8 +308,6 @@ class MixtureImputer(Imputer):
     """
 
     name = "mixture"
-    joint: Tensor
-    law: _Law
 
     def __init__(
         self,
@@ -325,24 +326,11 @@ class MixtureImputer(Imputer):
         if components is not None:
             check_whole("components", components, most=len(rows))
         check_seed(seed)
-        categories, self.numbers = split(rows, self.players)
-        self._categories = nn.ModuleList(categories)
-        self._levels = [len(each) for each in categories]
-        self._set_joint(rows)
-        data = self._split(rows)
-        if components is None:
-            self.law = _chosen(data, self._levels, _COMPONENTS, seed)
-        else:
-            self.law = _fitted(data, self._levels, components, seed)
+        self.mixture = Mixture.fit(rows, self.players, components, seed)
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {"components": len(self.law)}
-
-    @property
-    def categories(self) -> list[Category]:
-        """How columns of few values, and values that many rows share, are drawn."""
-        return cast(list[Category], list(self._categories))
+        return {"components": len(self.mixture)}
 
     def log_prob(self, x: Rows, mask: Mask | None = None) -> Float[Tensor, "batch m"]:
         """The log-density of x_S: of normal scores, and of levels.
@@ -367,23 +355,136 @@ class MixtureImputer(Imputer):
 
         Coalitions of one key share the numbers by which components, scores and levels are drawn.
         """
-        rows = self._split(x.flatten(1))
+        law = self.mixture
+        rows = law.split(x.flatten(1))
         completed = x.new_zeros(keys.numel(), len(draws), x[0].numel())
-        for part in self._parts(rows, mask, len(draws)):
+        for part in law.parts(rows, mask, len(draws)):
             key = keys.flatten()[part.pair]
             u = _random.uniform(_random.fold(key, _COMPONENT), (), draws).double()
             upper = part.log_joint.softmax(-1).cumsum(-1)
-            component = torch.searchsorted(upper, u * upper[:, -1:]).clamp(max=len(self.law) - 1)
+            component = torch.searchsorted(upper, u * upper[:, -1:]).clamp(max=len(law) - 1)
             found = completed[part.pair]
-            normal = _random.normal(key, (len(self.numbers),), draws)
-            scores = self._scores(part, rows.joint[part.row], component, normal)
-            found[..., self.numbers.elements] = self.numbers.quantiles(scores).to(found.dtype)
-            u = _random.uniform(_random.fold(key, _LEVEL), (len(self.categories),), draws)
-            for number, category in enumerate(self.categories):
-                category.write(self._level(number, part, component, u[..., number]), found)
+            normal = _random.normal(key, (len(law.numbers),), draws)
+            scores = law.scores(part, rows.joint[part.row], component, normal)
+            found[..., law.numbers.elements] = law.numbers.quantiles(scores).to(found.dtype)
+            u = _random.uniform(_random.fold(key, _LEVEL), (len(law.categories),), draws)
+            for number, category in enumerate(law.categories):
+                category.write(law.level(number, part, component, u[..., number]), found)
             completed[part.pair] = found
         drawn = completed.unflatten(0, mask.shape[:2]).unflatten(-1, self.players.event)
         return Completions(self.splice(x, mask, drawn))
+
+    def _log_joint(self, x: Rows, mask: Mask | None) -> Float64[Tensor, "batch m components"]:
+        x = check_rows(x, self.players)
+        if mask is None:
+            mask = torch.ones(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
+        return self.mixture.log_joint(x.flatten(1), mask)
+
+
+class Mixture(nn.Module):
+    """The law of a `MixtureImputer`, without its rows.
+
+    Args:
+        categories: columns of few values, and values that many rows share.
+        numbers: columns of numbers.
+        components: their number.
+        joint: how many of the numbers are normal together.
+
+    Attributes:
+        law: the parameters.
+        joint: which numbers are normal together.
+    """
+
+    joint: Tensor
+
+    def __init__(
+        self, categories: Sequence[Category], numbers: Numbers, components: int, joint: int
+    ) -> None:
+        super().__init__()
+        self._categories, self.numbers = nn.ModuleList(categories), numbers
+        self._levels = [len(each) for each in categories]
+        self.law = _Law(components, self._levels, joint, len(numbers) - joint)
+        self.register_buffer("joint", torch.arange(len(numbers)) < joint)
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Float[Tensor, "rows elements"],
+        players: Players,
+        components: int | None,
+        seed: int,
+    ) -> "Mixture":
+        """A mixture of so many components, or of as many as make held-out rows most likely."""
+        made = cls(*split(rows, players), 1, 0).to(rows.device)
+        made._set_joint(rows)
+        data = made.split(rows)
+        if components is None:
+            made.law = _chosen(data, made._levels, _COMPONENTS, seed)
+        else:
+            made.law = _fitted(data, made._levels, components, seed)
+        return made
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Mixture":
+        """One of these settings, whose tensors are to be loaded."""
+        categories = [Category.of(each) for each in settings["categories"]]
+        numbers = Numbers.of(settings["numbers"])
+        return cls(categories, numbers, settings["components"], settings["joint"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Plain data from which `Mixture.of` makes one of these shapes."""
+        return {
+            "categories": [each.settings for each in self.categories],
+            "numbers": self.numbers.settings,
+            "components": len(self),
+            "joint": int(self.joint.sum()),
+        }
+
+    def __len__(self) -> int:
+        return len(self.law)
+
+    @property
+    def categories(self) -> list[Category]:
+        return cast(list[Category], list(self._categories))
+
+    def log_joint(
+        self, x: Float[Tensor, "batch elements"], mask: Mask
+    ) -> Float64[Tensor, "batch m components"]:
+        """log w_k p_k(x_S)."""
+        found = torch.empty(mask[..., 0].numel(), len(self), dtype=torch.float64, device=x.device)
+        for part in self.parts(self.split(x), mask, 1):
+            found[part.pair] = part.log_joint
+        return found.unflatten(0, mask.shape[:2])
+
+    def expected(
+        self, x: Float[Tensor, "batch elements"], mask: Mask
+    ) -> tuple[Float[Tensor, "batch m elements"], Float[Tensor, "batch m elements"]]:
+        """E[X | x_S] of every element, and a typical row, whose categories are the likeliest.
+
+        Numbers are those of the expected normal scores. Absent elements count; others are not those
+        of x.
+        """
+        rows, law = self.split(x), self.law
+        means, typical = x.new_zeros(2, mask[..., 0].numel(), x.shape[1])
+        for part in self.parts(rows, mask, 1):
+            posterior = part.log_joint.softmax(-1)
+            deviation = (rows.joint[part.row, None] - law.mean) * part.given[:, None]
+            weighted = (part.precision[part.place] @ deviation[..., None])[..., 0]
+            conditional = law.mean + (weighted.movedim(1, 0) @ law.covariance).movedim(0, 1)
+            scores = posterior.new_empty(len(posterior), len(self.numbers))
+            scores[:, self.joint] = (posterior[..., None] * conditional).sum(1)
+            scores[:, ~self.joint] = posterior @ law.mean_alone
+            mean = means[part.pair]
+            mean[:, self.numbers.elements] = self.numbers.quantiles(scores).to(mean.dtype)
+            whole = mean.clone()
+            for number, category in enumerate(self.categories):
+                shares, matching = self._shares(number), part.matching[number].double()
+                level = matching * ((posterior / (matching @ shares.mT)) @ shares)
+                category.write(level.argmax(-1), whole)
+                category.write_mean(level.to(mean.dtype), mean)
+            means[part.pair], typical[part.pair] = mean, whole
+        return means.unflatten(0, mask.shape[:2]), typical.unflatten(0, mask.shape[:2])
 
     def _set_joint(self, rows: Float[Tensor, "rows elements"]) -> None:
         """Decide which numbers are normal together: those that many rows have, in few patterns."""
@@ -392,20 +493,20 @@ class MixtureImputer(Imputer):
         joint = share > _LEAST_SHARE
         while len(distinct_coalitions(has[:, joint])[0]) > _MOST_PATTERNS:
             joint &= share > share[joint].min()
-        self.register_buffer("joint", joint, persistent=False)
+        self.joint = joint
 
     def _labels(self, x: Float[Tensor, "batch elements"]) -> list[Tensor]:
         return [category.label(x) for category in self.categories]
 
     def _have(self, labels: list[Tensor], count: int) -> Bool[Tensor, "batch numbers"]:
         """Which rows have a number in each column of numbers."""
-        has = torch.ones(count, len(self.numbers), dtype=torch.bool, device=self.device)
+        has = torch.ones(count, len(self.numbers), dtype=torch.bool, device=self.joint.device)
         for category, label in zip(self.categories, labels, strict=True):
             if category.has_numbers:
                 has[:, self.numbers.elements.index(category.elements[0][0])] = label[:, 0] < 0
         return has
 
-    def _split(self, x: Float[Tensor, "batch elements"]) -> _Split:
+    def split(self, x: Float[Tensor, "batch elements"]) -> _Split:
         labels = self._labels(x)
         has = self._have(labels, len(x))
         scores = torch.where(has, self.numbers.scores(x), 0)
@@ -423,7 +524,7 @@ class MixtureImputer(Imputer):
         first = sum(self._levels[:number])
         return self.law.log_shares[:, first : first + self._levels[number]].exp()
 
-    def _parts(self, rows: _Split, mask: Mask, draws: int) -> Iterator[_Part]:
+    def parts(self, rows: _Split, mask: Mask, draws: int) -> Iterator[_Part]:
         """log w_k p_k(x_S) of pairs of a row and a coalition, those of equal patterns together."""
         batch, m, _ = mask.shape
         alone, joint = self.numbers.owners[~self.joint], self.numbers.owners[self.joint]
@@ -457,18 +558,7 @@ class MixtureImputer(Imputer):
                 place,
             )
 
-    def _log_joint(self, x: Rows, mask: Mask | None) -> Float64[Tensor, "batch m components"]:
-        x = check_rows(x, self.players)
-        if mask is None:
-            mask = torch.ones(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
-        found = torch.empty(
-            mask[..., 0].numel(), len(self.law), dtype=torch.float64, device=x.device
-        )
-        for part in self._parts(self._split(x.flatten(1)), mask, 1):
-            found[part.pair] = part.log_joint
-        return found.unflatten(0, mask.shape[:2])
-
-    def _scores(
+    def scores(
         self,
         part: _Part,
         known: Float64[Tensor, "pairs joint"],
@@ -489,7 +579,7 @@ class MixtureImputer(Imputer):
         scores[..., ~joint] = alone
         return scores
 
-    def _level(
+    def level(
         self,
         number: int,
         part: _Part,

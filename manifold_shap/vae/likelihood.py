@@ -90,10 +90,6 @@ class Family(nn.Module, ABC):
     def mean(self, eta: Float[Tensor, "*batch f"]) -> Float[Tensor, "*batch own"]:
         """Expected values of these elements."""
 
-    def typical(self, mean: Float[Tensor, "*batch own"]) -> Float[Tensor, "*batch own"]:
-        """Values that a row may have, closest to expected ones: such as a single category."""
-        return mean
-
 
 class Normal(Family):
     """Continuous elements, with a mean and a scale each.
@@ -174,9 +170,6 @@ class Bernoulli(Family):
     def mean(self, eta: Tensor) -> Tensor:
         return eta.chunk(2, dim=-1)[0].sigmoid()
 
-    def typical(self, mean: Tensor) -> Tensor:
-        return (mean >= 0.5).to(mean.dtype)
-
 
 class Categorical(Family):
     """A one-hot block."""
@@ -196,9 +189,6 @@ class Categorical(Family):
 
     def mean(self, eta: Tensor) -> Tensor:
         return eta.exp()
-
-    def typical(self, mean: Tensor) -> Tensor:
-        return F.one_hot(mean.argmax(-1), mean.shape[-1]).to(mean.dtype)
 
 
 class Quantile(Categorical):
@@ -260,9 +250,6 @@ class Quantile(Categorical):
     def mean(self, eta: Tensor) -> Tensor:
         return (eta.exp() @ self.values.mean(1))[..., None]
 
-    def typical(self, mean: Tensor) -> Tensor:
-        return mean
-
 
 class MaybeMissing(Family):
     """A continuous element that may be missing, and its indicator: another element, 1 where it is.
@@ -314,11 +301,6 @@ class MaybeMissing(Family):
         share = self.missing.mean(missing)
         return torch.cat((self.value.mean(own) * (1 - share), share), dim=-1)
 
-    def typical(self, mean: Tensor) -> Tensor:
-        own, share = mean.chunk(2, dim=-1)
-        there = 1 - self.missing.typical(share)
-        return torch.cat((own / (1 - share).clamp(min=0.5) * there, 1 - there), dim=-1)
-
     def _joint(self, own: Tensor, missing: Tensor, x: Tensor) -> Tensor:
         return torch.cat((own * (1 - self.missing.own(x)), missing), dim=-1)
 
@@ -356,9 +338,6 @@ class Likelihood(nn.Module):
     Args:
         families: name and arguments of each family, e.g. `[["Bernoulli", [0, 1, 2]]]`; see
             `choose_families`.
-
-    Attributes:
-        plain: these names and arguments, from which the same families come.
     """
 
     parameter_of: Tensor
@@ -367,7 +346,6 @@ class Likelihood(nn.Module):
 
     def __init__(self, families: Sequence[Sequence[Any]]) -> None:
         super().__init__()
-        self.plain = families
         made = [family_of(family) for family in families]
         self.families: Any = nn.ModuleList(made)
         owners = {
@@ -400,13 +378,6 @@ class Likelihood(nn.Module):
         pairs = zip(self.families, parts, strict=True)
         eta = torch.cat([family.coefficients(part) for family, part in pairs], dim=-1)
         return Product(self, eta)
-
-    def typical(self, mean: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch elements"]:
-        """Rows that there may be, closest to expected ones: whole categories, not shares."""
-        rows = torch.empty_like(mean)
-        for family in self.families:
-            family.put(family.typical(family.own(mean)), rows)
-        return rows
 
     def _by_element(
         self, eta: Tensor, of: Callable[[Family, Tensor], Tensor], batch: Sequence[int]

@@ -482,10 +482,10 @@ FAULTS: dict[str, Fault] = {
     "guided-values-of-one-class-too-large": Fault(
         "guided", "manifold_shap:GuidedValue.values", result(of_values(last_raised))
     ),
-    "hints-exchanged": Fault(
+    "hints-of-one-class-too-large": Fault(
         "guided",
         "manifold_shap:GuidedValue.hints",
-        result(lambda found, call: (found[0], found[1].flip(2))),
+        result(lambda found, call: (*found[:2], last_raised(found[2]))),
     ),
     # Imputers.
     "gaussian-draws-too-narrow": Fault(

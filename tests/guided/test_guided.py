@@ -1,6 +1,5 @@
-"""Guided surrogates: what the codes say, how hints are weighed, and how close values come."""
+"""Guided surrogates: what hints are, how they are weighed, and how close values come."""
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,13 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.guided.fit import fit_guided
-from manifold_shap.guided.network import Guide, GuidedNetwork
-from manifold_shap.vae.families import choose_families
-from manifold_shap.vae.likelihood import Likelihood, Product
+from manifold_shap.guided.network import GuidedNetwork
 from tests import examples
 from tests.contracts import devices
 from tests.learned import interrupted
 
-NORMAL = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
 MASKS = all_coalitions(4)[1:-1]
-FEW: dict[str, Any] = {"codes": 30, "teacher_pairs": 400, "hidden": [16], "batch_size": 32}
+FEW: dict[str, Any] = {"teacher_pairs": 400, "hidden": [16], "batch_size": 32}
 FEW |= {"max_epochs": 2, "trainer": {"accelerator": "cpu", "limit_train_batches": 10}}
 
 
@@ -28,74 +24,39 @@ def classifier(x: Tensor) -> Tensor:
     return x[:, :2].softmax(-1)
 
 
-def guide_of(vae: ms.VAEImputer) -> Guide:
-    """All codes of the bank, of a model that returns the first two elements."""
-    plain, index = vae.network.likelihood.plain, vae.players.index.tolist()
-    guide = Guide(plain, index, len(vae.bank), 2, vae.temper)
-    generator = torch.Generator().manual_seed(0)
-    guide.describe(vae.network.likelihood, vae.bank.table, lambda x: x[:, :2], generator)
-    return guide
-
-
-def test_a_guide_weighs_codes_as_the_bank_does() -> None:
-    vae, x = examples.vae("bank"), examples.normal(3, 4, 1)
-    vae.temper = 0.5
-    guide = guide_of(vae)
-    mask = MASKS.expand(3, -1, -1)
-    outputs, rows = guide(x, mask)
-    every = x.repeat_interleave(len(MASKS), 0), mask.flatten(0, 1)
-    weights = vae.bank_log_prob(*every).softmax(-1)
-    mean = weights @ Product(vae.network.likelihood, vae.bank.table).mean
-    torch.testing.assert_close(rows, mean.unflatten(0, (3, -1)), rtol=1e-4, atol=1e-5)
-    # Eight rows of each code are drawn, and there are thousands of codes.
-    torch.testing.assert_close(outputs.flatten(0, 1), mean[:, :2], rtol=0, atol=0.1)
-
-
-def test_a_typical_row_has_whole_categories() -> None:
-    columns = (
-        ms.Column("age", "continuous"),
-        ms.Column("smokes", "binary", ("no", "yes")),
-        ms.Column("town", "categorical", ("a", "b", "c")),
-        ms.Column("income", "continuous", missing=True),
-    )
-    x = torch.tensor([[1.0, 0, 1, 0, 0, 4, 0], [2, 1, 0, 1, 0, 5, 0], [3, 0, 0, 0, 1, 0, 1]])
-    for continuous in ("normal", "quantile"):
-        likelihood = Likelihood(choose_families(x, ms.Schema(columns), continuous))
-        mean = torch.tensor([[1.5, 0.6, 0.2, 0.5, 0.3, 3.0, 0.25], [2.5, 0.4, 1, 0, 0, 0.2, 0.8]])
-        typical = torch.tensor([[1.5, 1, 0, 1, 0, 4.0, 0], [2.5, 0, 1, 0, 0, 0, 1]])
-        torch.testing.assert_close(likelihood.typical(mean), typical)
-        torch.testing.assert_close(likelihood.typical(x), x)
+def imputer() -> ms.MixtureImputer:
+    return ms.MixtureImputer(examples.normal(50, 4), components=2)
 
 
 @pytest.mark.parametrize("on_simplex", [True, False])
-def test_a_network_weighs_hints_and_an_output_of_its_own(on_simplex: bool) -> None:
+def test_a_network_weighs_the_hint_and_an_output_of_its_own(on_simplex: bool) -> None:
     torch.manual_seed(0)
     network = GuidedNetwork([0, 1, 1], 3, on_simplex, hidden=[8])
-    x, completed = torch.randn(2, 5, 3).unbind()
-    mask, hints = torch.rand(5, 2) < 0.5, torch.rand(5, 2, 3).softmax(-1)
-    weights = network.body.behind[-1].bias.data[3:]
-    for hint in range(2):
-        weights.copy_(100 * torch.eye(3)[hint])
-        torch.testing.assert_close(network(x, mask, completed, hints), hints[:, hint])
-    weights.copy_(torch.tensor([0.0, 0.0, 100.0]))
-    own = network(x, mask, completed, hints)
+    x, expected = torch.randn(2, 5, 3).unbind()
+    mask, hint = torch.rand(5, 2) < 0.5, torch.rand(5, 3).softmax(-1)
+    log_odds = network.body.behind[-1].bias.data[3:]
+    log_odds.fill_(100)
+    torch.testing.assert_close(network(x, mask, expected, hint), hint)
+    log_odds.fill_(-100)
+    own = network(x, mask, expected, hint)
     if on_simplex:
         torch.testing.assert_close(own.sum(-1), torch.ones(5))
-    # Absent elements of x are never read, those of the completed row are.
-    changed = torch.where(mask[:, [0, 1, 1]], x, 9.0)
-    assert torch.equal(network(changed, mask, completed, hints), own)
-    assert not torch.equal(network(x, mask, completed + 1, hints), own)
+    # Of x the present elements are read, and the absent ones of the expected row.
+    present = mask[:, [0, 1, 1]]
+    assert torch.equal(network(torch.where(present, x, 9.0), mask, expected, hint), own)
+    assert torch.equal(network(x, mask, torch.where(present, 9.0, expected), hint), own)
+    assert not torch.equal(network(x, mask, expected + 1, hint), own)
 
 
 def test_hints_are_the_model_s_predictions_for_rows_that_keep_their_known_elements() -> None:
     value, x, *_ = examples.guided_rows()
     assert isinstance(value, ms.GuidedValue)
-    completed, hints = value.hints(x, MASKS.expand(3, -1, -1))
+    _, completed, hint = value.hints(x, MASKS.expand(3, -1, -1))
     present = value.players.expand(MASKS)
     assert torch.equal(completed[0][present], x[0].expand(len(MASKS), -1)[present])
     predicted = value.prediction(completed.flatten(0, 1)).unflatten(0, (3, -1))
-    assert torch.equal(hints[:, :, 1], predicted)
-    completed, hints = value.hints(x, torch.ones(3, 1, 4, dtype=torch.bool))
+    assert torch.equal(hint, predicted)
+    _, completed, _ = value.hints(x, torch.ones(3, 1, 4, dtype=torch.bool))
     assert torch.equal(completed[:, 0], x)
 
 
@@ -104,7 +65,7 @@ def test_completed_rows_of_a_table_are_cells_of_the_frame() -> None:
     assert isinstance(value, ms.GuidedValue)
     assert isinstance(value.schema, ms.Codebook)
     mask = all_coalitions(len(value.players)).expand(3, -1, -1)
-    completed, _ = value.hints(x, mask)
+    _, completed, _ = value.hints(x, mask)
     value.schema.check(completed.flatten(0, 1))
     assert torch.equal(completed[mask], x[:, None].expand_as(completed)[mask])
 
@@ -145,10 +106,9 @@ def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
     """An oracle: the value function of a step function of rows with a known law."""
     x, held_out = Steps.rows(600, 0), Steps.rows(200, 1)
     brief = {"accelerator": "cpu", "limit_train_batches": 40}
-    vae = ms.fit_imputer(x, hidden=[64], latent=4, temper=1.0, bank_size=3000, max_epochs=4)
-    teacher = ms.imputed_value(Steps.model, vae, draws=8)
+    teacher = ms.imputed_value(Steps.model, ms.MixtureImputer(x), draws=8)
     steps = {"hidden": [64], "max_epochs": 4, "learning_rate": 0.01, "trainer": brief}
-    value = fit_guided(teacher, codes=1000, teacher_pairs=4000, batch_size=256, **steps)
+    value = fit_guided(teacher, teacher_pairs=4000, batch_size=256, **steps)
     alone = ms.fit_surrogate(Steps.model, x, teacher=teacher, teacher_pairs=4000, **steps)
     mask = all_coalitions(3)[1:-1].expand(200, -1, -1)
     truth = Steps.values(held_out, mask)
@@ -161,11 +121,11 @@ def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
 
 
 def test_a_regression_is_learned_alike_in_any_unit() -> None:
-    vae, x = examples.vae("bank"), examples.normal(5, 4, 2)
+    x = examples.normal(5, 4, 2)
 
     def of(unit: float) -> Tensor:
         model = ms.as_model(lambda x: unit * x[:, :2].sin(), x, returns="values")
-        teacher = ms.imputed_value(model, vae, "identity", draws=4)
+        teacher = ms.imputed_value(model, imputer(), "identity", draws=4)
         return fit_guided(teacher, **{**FEW, "max_epochs": 8})(x, MASKS.expand(5, -1, -1)) / unit
 
     expected = of(1.0)
@@ -173,15 +133,14 @@ def test_a_regression_is_learned_alike_in_any_unit() -> None:
 
 
 def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c(tmp_path: Path) -> None:
-    vae = examples.vae("bank")
-    teacher = ms.imputed_value(lambda x: x[:, :3].softmax(-1), vae, draws=4)
+    teacher = ms.imputed_value(lambda x: x[:, :3].softmax(-1), imputer(), draws=4)
     whole = fit_guided(teacher, **FEW)
     with pytest.raises(KeyboardInterrupt):
         fit_guided(teacher, **{**FEW, "trainer": interrupted(13)}, directory=tmp_path)
     again = fit_guided(teacher, **FEW, directory=tmp_path)
     x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
     assert torch.equal(again(x, mask), whole(x, mask))
-    other = ms.imputed_value(lambda x: (2 * x[:, :3]).softmax(-1), vae, draws=4)
+    other = ms.imputed_value(lambda x: (2 * x[:, :3]).softmax(-1), imputer(), draws=4)
     with pytest.raises(ValueError, match="the model's outputs on them"):
         fit_guided(other, **FEW, directory=tmp_path)
 
@@ -192,8 +151,8 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
     weight = torch.eye(4)[:, :2]
 
     def made(on: str) -> ms.GuidedValue:
-        vae, own = copy.deepcopy(examples.vae("bank")).to(on), weight.to(on)
-        return fit_guided(ms.imputed_value(lambda x: (x @ own).softmax(-1), vae, draws=4), **FEW)
+        own, guide = weight.to(on), imputer().to(on)
+        return fit_guided(ms.imputed_value(lambda x: (x @ own).softmax(-1), guide, draws=4), **FEW)
 
     expected, moved = made("cpu")(x, mask), made(device).to(device)
     buffers = [*moved.guide.buffers(), *moved.network.state_dict().values(), moved(x, mask)]
@@ -206,11 +165,7 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
     ("settings", "error", "message"),
     [
         ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 32"),
-        ({"codes": 0}, ValueError, "`codes` to be a whole number"),
         ({"hidden": []}, ValueError, "`hidden` to list layer widths"),
-        ({"vae": examples.vae("encoder")}, TypeError, "posterior='bank'.* but got .*'encoder'"),
-        ({"vae": examples.vae("bank", 5)}, ValueError, "of the teacher's 4 players"),
-        ({"vae": ms.GaussianImputer(NORMAL)}, TypeError, "Expected a `vae` by `fit_imputer`"),
         (
             {"teacher": examples.surrogate().value},
             TypeError,
@@ -220,6 +175,6 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
 )
 @pytest.mark.usefixtures("any_type")
 def test_bad_input(settings: dict[str, Any], error: type[Exception], message: str) -> None:
-    teacher = ms.imputed_value(classifier, examples.vae("bank"), draws=4)
+    teacher = ms.imputed_value(classifier, imputer(), draws=4)
     with pytest.raises(error, match=message):
         fit_guided(**{"teacher": teacher, **FEW, **settings})

@@ -55,6 +55,36 @@ def test_draws_are_as_frequent_as_their_densities_say() -> None:
         torch.testing.assert_close(share, expected, atol=0.015, rtol=0)
 
 
+def test_expected_rows_are_means_and_likeliest_values() -> None:
+    imputer, rows = ms.MixtureImputer(categories(), components=4), every_row()
+    masks, x = all_coalitions(3)[:-1], rows[7:8]
+    means, typical = imputer.mixture.expected(x, masks[None])
+    whole = imputer.log_prob(rows)[:, 0]
+    for mask, mean, row in zip(masks, means[0], typical[0], strict=True):
+        alike = (rows[:, mask] == x[:, mask]).all(-1)
+        weight = whole.masked_fill(~alike, -math.inf).softmax(0)
+        torch.testing.assert_close(mean[~mask], (weight @ rows)[~mask], atol=1e-4, rtol=0)
+        for column in (~mask).nonzero()[:, 0].tolist():
+            share = weight @ torch.nn.functional.one_hot(rows[:, column].long()).float()
+            assert row[column] == share.argmax()
+
+
+def test_expected_numbers_are_those_of_the_mean_scores() -> None:
+    rows = mixed(600)[:, :3]
+    rows[:, 1] += rows[:, 0]
+    imputer = ms.MixtureImputer(rows, components=1)
+    x, mask = rows[:4], torch.tensor([[[True, False, False]]]).expand(4, -1, -1)
+    means, typical = (part[:, 0] for part in imputer.mixture.expected(x, mask))
+    drawn = complete(imputer, x, mask, 4001)[:, 0]
+    # Quantiles keep the order: the mean of normal scores is their median.
+    torch.testing.assert_close(means[:, 1], drawn[..., 1].median(1).values, atol=0.1, rtol=0)
+    assert torch.equal(typical[:, 1], means[:, 1])
+    # Half of the last column are 0.
+    numbers = drawn[..., 2].masked_fill(drawn[..., 2] == 0, torch.nan)
+    expected = (drawn[..., 2] > 0).float().mean(1) * numbers.nanmedian(1).values
+    torch.testing.assert_close(means[:, 2], expected, atol=0.05, rtol=0)
+
+
 def test_one_component_of_numbers_is_the_copula() -> None:
     generator = torch.Generator().manual_seed(0)
     root = torch.tensor([[1.0, 0, 0], [0.8, 0.6, 0], [-0.5, 0.3, 0.8]])
@@ -73,13 +103,13 @@ def test_components_that_lie_apart_are_found() -> None:
     kind = torch.randint(3, (900,), generator=generator)
     rows = torch.randn(900, 2, generator=generator) + 12.0 * torch.stack([kind, (kind - 1) ** 2], 1)
     imputer = ms.MixtureImputer(rows)
-    assert len(imputer.law) >= 3
+    assert len(imputer.mixture) >= 3
     mask = torch.tensor([[[True, False]]]).expand(3, -1, -1)
     x = torch.tensor([[0.0, 0], [12, 0], [24, 0]])
     drawn = complete(imputer, x, mask, 500)[:, 0, :, 1]
     torch.testing.assert_close(drawn.mean(1), torch.tensor([12.0, 0, 12]), atol=0.8, rtol=0)
     one = imputer.posterior(x, mask)
-    assert one.shape == (3, 1, len(imputer.law))
+    assert one.shape == (3, 1, len(imputer.mixture))
     torch.testing.assert_close(one.sum(-1), torch.ones(3, 1))
 
 

@@ -21,7 +21,7 @@ RIDGE = 0.05
 # The attributes of learned things that hold their networks.
 NETWORKS: Mapping[type, Sequence[str]] = {
     ms.SurrogateValue: ("surrogate",),
-    ms.GuidedValue: ("guide", "network"),
+    ms.GuidedValue: ("network",),
     ms.VAEImputer: ("network",),
     ms.AmortizedExplainer: ("network",),
 }

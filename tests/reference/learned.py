@@ -276,8 +276,9 @@ def by_bank(other: Callable[[str], Any]) -> ms.VAEImputer:
 @builds("mixed guided")
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
-    teacher = ms.imputed_value(network(mixed["model"]), by_bank(other), draws=4, seed=2)
-    return ms.fit_guided(teacher, codes=10, teacher_pairs=300, hidden=[24, 24], **steps)
+    mixture = ms.MixtureImputer(mixed["reference"], players_of(mixed), components=3)
+    teacher = ms.imputed_value(network(mixed["model"]), mixture, draws=4, seed=2)
+    return ms.fit_guided(teacher, teacher_pairs=300, hidden=[24, 24], **steps)
 
 
 @builds("mixed guided, of numbers")
@@ -286,8 +287,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     model = regression(mixed["model"], mixed["reference"])
     gaussian = ms.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE)
     teacher = ms.imputed_value(model, gaussian, "identity", draws=4, seed=2)
-    settings = {"codes": 10, "teacher_pairs": 300, "hidden": [16], **steps}
-    return ms.fit_guided(teacher, by_bank(other), **settings)
+    return ms.fit_guided(teacher, teacher_pairs=300, hidden=[16], **steps)
 
 
 @builds("mixed amortised")

@@ -182,7 +182,7 @@ def fitted(inputs: Inputs) -> Results:
         value = ms.imputed_value(probabilities, imputer, draws=8, seed=2)
         found = ms.permutation_shapley(value, few, permutations=4)
         yield from explained(f"people, {continuous} vae {AFTER}, permutation", found)
-    guided = ms.fit_guided(value, codes=30, teacher_pairs=200, **settings)
+    guided = ms.fit_guided(value, teacher_pairs=200, **settings)
     yield from explained(f"people, guided {AFTER}, exact", ms.exact_shapley(guided, few))
 
 

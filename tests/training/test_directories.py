@@ -42,8 +42,8 @@ def of_surrogate(x: Tensor, **own: Any) -> Tensor:
 
 
 def of_guided(x: Tensor, **own: Any) -> Tensor:
-    teacher = ms.imputed_value(model, vae(x), draws=2)
-    return ms.fit_guided(teacher, codes=20, teacher_pairs=100, **{**FEW, **own})(X[:4], MASK)
+    teacher = ms.imputed_value(model, ms.MixtureImputer(x, components=2), draws=2)
+    return ms.fit_guided(teacher, teacher_pairs=100, **{**FEW, **own})(X[:4], MASK)
 
 
 def of_amortized(x: Tensor, **own: Any) -> Tensor:

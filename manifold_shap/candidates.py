@@ -104,6 +104,13 @@ class Fits(Mapping):
     def __len__(self) -> int:
         return len(self.names)
 
+    def half(self, number: int) -> "Fits":
+        """Fits to a random half of the rows: 2k and 2k + 1 are the halves of one division."""
+        division, side = divmod(number, 2)
+        generator = torch.Generator().manual_seed(self.game.seed + division)
+        rows = torch.randperm(len(self.x), generator=generator).tensor_split(2)[side]
+        return Fits(self.game, self.names, self.x[rows], self.draws)
+
     def imputed(self, imputer: Imputer, draws: int | None = None) -> ImputedValue:
         """The value function of an imputer."""
         game = self.game

@@ -24,7 +24,7 @@ Shapley values are linear in the game, so the mean over rows of those of w are t
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 

@@ -18,9 +18,9 @@ from manifold_shap._checks import check_number
 if TYPE_CHECKING:
     from manifold_shap.explanation import Explanation
 
-# Degrees of freedom of a `model_error` by eight halves. The variance of a player by the distances of
-# halves has about four, one for each division, and the mean over eight players 32; by
-# Satterthwaite's formula the mean of both has 12.
+# Degrees of freedom of a `model_error` by eight halves. A player's variance has about four, one for
+# each division of the rows, and the mean of eight players 32; by Satterthwaite's formula the mean
+# of both has 12.
 FREEDOM = 12.0
 
 

@@ -24,7 +24,7 @@ from manifold_shap.imputers import (
 )
 from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.models import Model
-from manifold_shap.quality import OFF_MANIFOLD, Quality, report
+from manifold_shap.quality import OFF_MANIFOLD, Errors, Quality, best, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.codebook import Codebook
@@ -79,10 +79,19 @@ class Fits(Mapping):
         names: of the candidates.
         x: the rows, which are the background data, too.
         draws: of an imputer.
+        errors: by which they were compared, of rows that they were not fitted to.
     """
 
-    def __init__(self, game: Game, names: Collection[str], x: Tensor, draws: int = _DRAWS) -> None:
+    def __init__(
+        self,
+        game: Game,
+        names: Collection[str],
+        x: Tensor,
+        draws: int = _DRAWS,
+        errors: Errors | None = None,
+    ) -> None:
         self.game, self.names, self.x, self.draws = game, tuple(names), x, draws
+        self.errors = errors or {}
         self._fitted = dict[str, ValueFunction]()
 
     def __getitem__(self, name: str) -> ValueFunction:
@@ -104,12 +113,19 @@ class Fits(Mapping):
     def __len__(self) -> int:
         return len(self.names)
 
-    def half(self, number: int) -> "Fits":
-        """Fits to a random half of the rows: 2k and 2k + 1 are the halves of one division."""
+    def half(self, number: int) -> ValueFunction:
+        """Chosen by a random half of the errors, and learned from a random half of the rows.
+
+        Numbers 2k and 2k + 1 are the halves of one division.
+        """
+        some = {name: own[self._half(len(own), number)] for name, own in self.errors.items()}
+        rows = self.x[self._half(len(self.x), number)]
+        return Fits(self.game, self.names, rows, self.draws)[best(some, SLOW)]
+
+    def _half(self, count: int, number: int) -> Tensor:
         division, side = divmod(number, 2)
         generator = torch.Generator().manual_seed(self.game.seed + division)
-        rows = torch.randperm(len(self.x), generator=generator).tensor_split(2)[side]
-        return Fits(self.game, self.names, self.x[rows], self.draws)
+        return torch.randperm(count, generator=generator).tensor_split(2)[side]
 
     def imputed(self, imputer: Imputer, draws: int | None = None) -> ImputedValue:
         """The value function of an imputer."""
@@ -172,7 +188,8 @@ def choose(
         seconds=seconds,
         skipped=skipped,
     )
-    return Fits(game, list(errors[0]), game.x), quality
+    all_errors = {name: torch.cat([part[name] for part in errors]) for name in errors[0]}
+    return Fits(game, list(errors[0]), game.x, errors=all_errors), quality
 
 
 def _folds(rows: int, seed: int) -> list[tuple[Tensor, list[Tensor]]]:

@@ -170,10 +170,10 @@ class Explainer:
 
         Args:
             frame: rows with the same columns as the frame of training.
-            halves: how many times the value function is learned again, from random halves of the
-                frame of training, which also explain these rows: `model_error` and `interval` then
-                tell the error of learning, see `with_learning_error`. Each takes the time of a fit,
-                the first time, and of an explanation.
+            halves: how many times a value function is chosen and learned again, from random halves
+                of the frame of training, and explains these rows as well: `model_error` and
+                `interval` then hold the error of learning, see `with_learning_error`. Each takes
+                the time of a fit, once, and of an explanation.
             estimator: see `auto_shapley`.
             seed: of the coalitions.
             progress: whether to show a progress bar; by default where a person looks.
@@ -293,7 +293,7 @@ class Explainer:
         return self
 
     def _learned_again(self, halves: int) -> list[ValueFunction]:
-        """The chosen value function, learned from halves of the rows."""
+        """Value functions that are chosen by and learned from halves of the rows."""
         if halves and not isinstance(self.candidates, Fits):
             raise ValueError(
                 f"Expected halves=0 of an explainer that was loaded but got {halves}: it has no "
@@ -301,7 +301,7 @@ class Explainer:
             )
         fits: Any = self.candidates
         for number in range(len(self._halves), halves):
-            self._halves.append(fits.half(number)[self.quality.chosen])
+            self._halves.append(fits.half(number))
         return self._halves[:halves]
 
     def _checked_model(self, path: str | Path) -> bytes:

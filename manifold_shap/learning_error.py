@@ -40,8 +40,8 @@ def with_learning_error(
     """The explanation with the error of learning its value function, as `model_error`.
 
     Learn the value function again, each time from a random half of the rows and in the same way,
-    and explain the same rows by each of them, with the same estimator and seed: what differs is
-    learning. `Explainer` does all of it: `explainer(rows, halves=8)`.
+    the choice of its kind included, and explain the same rows by each of them, with the same
+    estimator and seed: what differs is learning. `Explainer` does it: `explainer(rows, halves=8)`.
 
     Given all rows, a mean over half of them, drawn at random, varies around the mean over all by
     just as much as that varies around the truth: this is the jackknife that leaves out half (Shao

@@ -188,9 +188,11 @@ class Explainer:
                 training is not saved.
         """
         x = self.codebook.rows(frame)
-        settings |= {"seed": seed, "progress": progress}
         values = [self.value, *self._learned_again(check_whole("halves", halves, 0))]
-        found, *others = [estimator(value, x, **settings) for value in values]
+        found, *others = [
+            estimator(value, x, seed=seed + k, progress=progress, **settings)
+            for k, value in enumerate(values)
+        ]
         if others:
             found = with_learning_error(found, others)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}

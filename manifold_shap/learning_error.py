@@ -40,8 +40,8 @@ def with_learning_error(
     """The explanation with the error of learning its value function, as `model_error`.
 
     Learn the value function again, each time from a random half of the rows and in the same way,
-    the choice of its kind included, and explain the same rows by each of them, with the same
-    estimator and seed: what differs is learning. `Explainer` does it: `explainer(rows, halves=8)`.
+    the choice of its kind included, and explain the same rows by each of them, with another seed.
+    `Explainer` does all of it: `explainer(rows, halves=8)`.
 
     Given all rows, a mean over half of them, drawn at random, varies around the mean over all by
     just as much as that varies around the truth: this is the jackknife that leaves out half (Shao
@@ -55,11 +55,12 @@ def with_learning_error(
         >>> import manifold_shap as ms
         >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
         >>> x[:, 1] += x[:, 0]
-        >>> def explained(rows):
+        >>> def explained(rows, seed):
         ...     imputer = ms.GaussianImputer(rows)
         ...     value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:], imputer, "identity")
-        ...     return ms.auto_shapley(value, x[:3])
-        >>> whole = with_learning_error(explained(x), [explained(x[::2]), explained(x[1::2])])
+        ...     return ms.auto_shapley(value, x[:3], seed=seed)
+        >>> halves = [explained(half, k) for k, half in enumerate((x[::2], x[1::2]))]
+        >>> whole = with_learning_error(explained(x, 2), halves)
         >>> low, high = whole.interval(0.95)
         >>> whole.model_error.shape, bool((low < high).all())
         (torch.Size([3, 2, 1]), True)
@@ -67,17 +68,18 @@ def with_learning_error(
     Args:
         explanation: by the value function that was learned from all rows.
         halves: two or more of the same rows, players and outputs, by value functions that were
-            learned from halves of them; best in pairs, of both halves of a division. Another seed,
-            or few draws, adds errors of sampling to `model_error`.
+            learned from halves of them; best in pairs, of both halves of a division.
 
     Raises:
-        ValueError: fewer than two, or explanations of other rows, players or outputs, or in another
-            output space.
+        ValueError: fewer than two, or explanations of other rows, players or outputs, in another
+            output space, or sampled by the same seed.
     """
     halves = _checked(explanation, halves)
     distances = torch.stack([half.phi for half in halves]).double() - explanation.phi
-    variance = distances.square().mean(0)
-    pooled = (variance + variance.nanmean(1, keepdim=True)) / 2
+    errors = torch.stack([half.standard_error for half in halves]).double()
+    sampling = errors.square().mean(0) + explanation.standard_error.double().square()
+    variance = distances.square().mean(0) - sampling.nan_to_num(0)
+    pooled = ((variance + variance.nanmean(1, keepdim=True)) / 2).clamp(min=0)
     return replace(
         explanation,
         model_error=pooled.sqrt().to(explanation.phi.dtype),
@@ -149,4 +151,16 @@ def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> lis
             "Expected explanations of the same rows but their `x` differ; explain the same rows by "
             "each value function."
         )
+    seeds = [each.made_by["seed"] for each in (explanation, *halves) if _sampled(each)]
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(
+            f"Expected explanations with another `seed` each but got {seeds}: the coalitions and "
+            "draws that two share make them agree, and `model_error` too small."
+        )
     return ordered
+
+
+def _sampled(explanation: "Explanation") -> bool:
+    """Whether its values have errors of sampling, known or not, that come from a known seed."""
+    exact = explanation.standard_error[explanation.present] == 0
+    return "seed" in explanation.made_by and not bool(exact.all())

@@ -62,9 +62,24 @@ def test_intervals_hold_errors_of_learning(level: float) -> None:
     assert ((low <= 0) & (high >= 0)).double().mean() == pytest.approx(level, abs=0.015)
 
 
+def test_sampling_is_no_error_of_learning() -> None:
+    """What sampling alone would scatter is taken off."""
+    generator = torch.Generator().manual_seed(0)
+    exact = torch.randn(2000, 3, generator=generator)
+    whole, *halves = [
+        explained(exact + 0.1 * torch.randn(exact.shape, generator=generator), 0.1)
+        for _ in range(9)
+    ]
+    found = ms.with_learning_error(whole, halves)
+    assert found.model_error is not None
+    # Variances below zero are cut off: of the two that are taken off, a quarter is left.
+    assert found.model_error.square().mean() < 2 * 0.1**2 / 4
+    assert torch.equal(found.standard_error, whole.standard_error)
+
+
 def test_intervals_hold_both_errors(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(0)
-    each = [explained(torch.randn(5, 4, generator=generator), 0.5) for _ in range(3)]
+    each = [explained(4 * torch.randn(5, 4, generator=generator), 0.5) for _ in range(3)]
     whole = ms.with_learning_error(each[0], each[1:])
     widths = [high - low for low, high in (whole.interval(0.5), whole.interval(0.95))]
     assert (widths[0] < widths[1]).all()
@@ -76,6 +91,25 @@ def test_intervals_hold_both_errors(tmp_path: Path) -> None:
     assert whole.model_error is not None
     assert torch.equal(again.model_error, whole.model_error)
     assert torch.equal(again[2].interval()[0], whole[2].interval()[0])
+
+
+@pytest.mark.parametrize("permutations", [2, 4])
+def test_a_seed_that_occurs_twice_is_refused(permutations: int) -> None:
+    """Of one value function with one seed, nothing would scatter; errors of two orders are NaN."""
+    x = torch.randn(200, 7, generator=torch.Generator().manual_seed(0)).cumsum(1)
+
+    def of(rows: Tensor, seed: int) -> ms.Explanation:
+        imputer = ms.GaussianImputer(rows)
+        value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:2], imputer, "identity")
+        return ms.permutation_shapley(value, x[:3], permutations=permutations, seed=seed)
+
+    whole, *halves = of(x, 0), of(x[::2], 1), of(x[1::2], 2)
+    found = ms.with_learning_error(whole, halves).model_error
+    assert found is not None
+    assert (found > 0).any()
+    for twice in ([halves[0], of(x[1::2], 1)], [of(x[::2], 0), halves[1]]):
+        with pytest.raises(ValueError, match="another `seed`"):
+            ms.with_learning_error(whole, twice)
 
 
 def test_rows_of_tables_are_compared_in_their_own_units() -> None:

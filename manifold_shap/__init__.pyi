@@ -90,6 +90,7 @@ from .values import GroupedValue as GroupedValue
 from .values import ImputedValue as ImputedValue
 from .values import LogRatioOfMean as LogRatioOfMean
 from .values import RetrainedValue as RetrainedValue
+from .values import StackedValue as StackedValue
 from .values import ValueFunction as ValueFunction
 from .values import as_value_function as as_value_function
 from .values import imputed_value as imputed_value

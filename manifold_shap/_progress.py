@@ -23,19 +23,19 @@ def progress_bar(
     *,
     initial: int = 0,
     over: Iterable[Any] | None = None,
-    lines: bool = False,
 ) -> tqdm:
     """A bar on work of more than two seconds, in a notebook as a notebook draws it.
 
+    Where nobody looks, as in a file of what a batch job says, a line a minute.
+
     Args:
-        progress: whether to show it; None where a person looks: on a terminal or in a notebook, but
-            not in tests, in files and pipes that errors are written to, or in worker processes.
+        progress: whether to show a bar; None where a person looks, on a terminal or in a notebook,
+            and lines elsewhere, but nothing in tests and in worker processes.
         total: steps in all.
         name: what stands before it.
         unit: what a step is called.
         initial: steps that were done earlier.
         over: what to iterate over, where the bar is to count that.
-        lines: where nobody looks, as in a file of what a batch job says, write a line a minute.
 
     Raises:
         TypeError: `progress` is none of True, False and None.
@@ -45,12 +45,18 @@ def progress_bar(
     """
     shown = _watched() if progress is None else check_flag("progress", progress)
     if not shown:
-        quiet = progress is False or not lines or _in_test_or_worker()
+        quiet = progress is False or _in_test_or_worker()
         return _Lines(over, name, total, unit=unit, initial=initial, disable=quiet)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Of a notebook without widgets: a bar of text does.
         from tqdm.auto import tqdm as drawn
     return drawn(over, name, total, unit=unit, initial=initial, delay=_DELAY)
+
+
+def announce(progress: bool | None, line: str) -> None:
+    """Write a line before long work, where `progress_bar` would write."""
+    if progress or (progress is None and not _in_test_or_worker()):
+        tqdm.write(line, sys.stderr)
 
 
 class _Lines(tqdm):

@@ -2,16 +2,18 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap import _random
 from manifold_shap._messages import UnfitError
-from manifold_shap._progress import progress_bar
+from manifold_shap._progress import announce, progress_bar
 from manifold_shap.guided.fit import fit_guided
 from manifold_shap.imputers import (
     CopulaImputer,
@@ -22,14 +24,14 @@ from manifold_shap.imputers import (
     MixtureImputer,
     table_imputer,
 )
-from manifold_shap.metrics import mean_squared_error, shapley_pairs
+from manifold_shap.metrics import shapley_pairs
 from manifold_shap.models import Model
-from manifold_shap.quality import OFF_MANIFOLD, Errors, Quality, best, report
+from manifold_shap.quality import OFF_MANIFOLD, STACKED, Quality, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.vae.fit import fit_imputer
-from manifold_shap.values import ImputedValue, ValueFunction, imputed_value
+from manifold_shap.values import ImputedValue, StackedValue, ValueFunction, imputed_value
 
 # Those that fit in seconds, and those that are trained for minutes.
 FAST = ("gaussian", "copula", "empirical", "mixture")
@@ -40,9 +42,13 @@ CANDIDATES = (*FAST, *SLOW)
 _DRAWS, _COMPARED_DRAWS = 32, 16
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
+# Seconds of the comparison from which it is announced, and rows whose prediction is timed.
+_LONG, _TIMED_ROWS = 10.0, 256
+# Values that are computed at a time.
+_VALUES = 1024
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5
-# Of more rows, the share that is held out, in two parts, and the most rows of both.
+# Of more rows, the share that is held out, and the most rows of it.
 _SHARE, _MOST_HELD_OUT = 0.3, 2048
 
 # Draws of the values that teach a guided surrogate, each a row of the model, and how many values.
@@ -79,7 +85,8 @@ class Fits(Mapping):
         names: of the candidates.
         x: the rows, which are the background data, too.
         draws: of an imputer.
-        errors: by which they were compared, of rows that they were not fitted to.
+        weights: of candidates in a mean of several.
+        products: of the errors by which they were compared; see `report`.
     """
 
     def __init__(
@@ -88,10 +95,11 @@ class Fits(Mapping):
         names: Collection[str],
         x: Tensor,
         draws: int = _DRAWS,
-        errors: Errors | None = None,
+        weights: Mapping[str, float] | None = None,
+        products: Float[Tensor, "rows candidates candidates"] | None = None,
     ) -> None:
         self.game, self.names, self.x, self.draws = game, tuple(names), x, draws
-        self.errors = errors or {}
+        self.weights, self.products = weights or {}, products
         self._fitted = dict[str, ValueFunction]()
 
     def __getitem__(self, name: str) -> ValueFunction:
@@ -118,9 +126,11 @@ class Fits(Mapping):
 
         Numbers 2k and 2k + 1 are the halves of one division.
         """
-        some = {name: own[self._half(len(own), number)] for name, own in self.errors.items()}
+        assert self.products is not None
+        names = [name for name in self.names if name != STACKED]
+        quality = report(names, self.products[self._half(len(self.products), number)], SLOW)
         rows = self.x[self._half(len(self.x), number)]
-        return Fits(self.game, self.names, rows, self.draws)[best(some, SLOW)]
+        return Fits(self.game, quality.mse, rows, self.draws, quality.weights)[quality.chosen]
 
     def _half(self, count: int, number: int) -> Tensor:
         division, side = divmod(number, 2)
@@ -156,13 +166,14 @@ def choose(
     wanted = [OFF_MANIFOLD, *(name for name in CANDIDATES if name in names)]
     folds = _folds(len(game.x), game.seed)
     fits = [Fits(game, wanted, game.x[train], _COMPARED_DRAWS) for train, _ in folds]
-    errors: list[dict[str, Tensor]] = [{} for _, parts in folds for _ in parts]
-    seconds, skipped, begun = dict[str, float](), dict[str, str](), time.perf_counter()
-    with progress_bar(game.progress, name="value functions", over=wanted, lines=True) as bar:
+    errors, seconds, skipped = dict[str, list[_Errors]](), dict[str, float](), dict[str, str]()
+    begun = time.perf_counter()
+    _announce(game, wanted, len(folds))
+    with progress_bar(game.progress, name="value functions", over=wanted) as bar:
         for name in bar:
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
             start = time.perf_counter()
-            if fit_seconds is not None and start - begun > fit_seconds and len(errors[0]) > 1:
+            if fit_seconds is not None and start - begun > fit_seconds and len(errors) > 1:
                 skipped[name] = f"fit_seconds={fit_seconds:g} had passed"
                 continue
             try:
@@ -171,53 +182,113 @@ def choose(
                 skipped[name] = str(error).splitlines()[0]
                 continue
             seconds[name] = time.perf_counter() - start
-            held_out = zip(values, (parts for _, parts in folds), strict=True)
-            pairs = [(value, part) for value, parts in held_out for part in parts]
-            for found, pair in zip(errors, pairs, strict=True):
-                found[name] = _errors(game, *pair, len(errors))
-    if len(errors[0]) == 1:
+            errors[name] = [
+                _errors(game, value, held_out, wanted.index(name), fold, len(folds))
+                for fold, (value, (_, held_out)) in enumerate(zip(values, folds, strict=True))
+            ]
+    if len(errors) == 1:
         raise ValueError(
             f"Expected at least one of `candidates` to be fitted but of {wanted[1:]} none was: "
             f"{skipped}; name others, such as 'empirical'."
         )
+    products = torch.cat([_products(of_fold) for of_fold in zip(*errors.values(), strict=True)])
     few = "a fit" if len(folds) == 1 else f"{len(folds)} fits"
     quality = report(
-        errors,
+        list(errors),
+        products,
         SLOW,
         fits=f"{few} to {len(folds[0][0])} of {len(game.x)} rows",
         seconds=seconds,
         skipped=skipped,
     )
-    all_errors = {name: torch.cat([part[name] for part in errors]) for name in errors[0]}
-    return Fits(game, list(errors[0]), game.x, errors=all_errors), quality
+    return Fits(game, [*quality.mse], game.x, weights=quality.weights, products=products), quality
 
 
-def _folds(rows: int, seed: int) -> list[tuple[Tensor, list[Tensor]]]:
-    """Numbers of rows to fit to, and the parts of the others."""
+def _announce(game: Game, wanted: Sequence[str], folds: int) -> None:
+    """Say what the comparison will take, where that is long."""
+    start, few = time.perf_counter(), game.x[:_TIMED_ROWS]
+    game.model(few, scale=game.space.takes)
+    asked = len(wanted) * _PAIRS * _COMPARED_DRAWS
+    seconds = asked * (time.perf_counter() - start) / len(few)
+    trained = [name for name in wanted if name in SLOW]
+    if not trained and seconds < _LONG:
+        return
+    trainings = f", after training {', '.join(trained)}, of minutes each" if trained else ""
+    times = f", {folds} times" if trained and folds > 1 else ""
+    announce(
+        game.progress,
+        f"Comparing {len(wanted)} value functions: about {asked:,} rows of the model, "
+        f"{seconds:.0f} s{trainings}{times}.",
+    )
+
+
+def _folds(rows: int, seed: int) -> list[tuple[Tensor, Tensor]]:
+    """Numbers of rows to fit to, and of those that are held out."""
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     if rows <= _FEW_ROWS:
         parts = order.chunk(_FOLDS)
-        return [(torch.cat([*parts[:k], *parts[k + 1 :]]), [parts[k]]) for k in range(len(parts))]
+        return [(torch.cat([*parts[:k], *parts[k + 1 :]]), parts[k]) for k in range(len(parts))]
     held_out = min(_MOST_HELD_OUT, round(_SHARE * rows))
-    return [(order[held_out:], list(order[:held_out].chunk(2)))]
+    return [(order[held_out:], order[:held_out])]
 
 
-def _errors(game: Game, value: ValueFunction, part: Tensor, parts: int) -> Tensor:
-    """The error of a value function on each of these rows; the same coalitions for every one.
+class _Errors(NamedTuple):
+    """Of a value function, on coalitions of some rows.
+
+    Attributes:
+        deviation: from the model, `[rows, m * outputs]`.
+        variance: of the draws in it, a mean by row, `[rows]`.
+    """
+
+    deviation: Tensor
+    variance: Tensor
+
+
+def _errors(
+    game: Game, value: ValueFunction, rows: Tensor, number: int, fold: int, folds: int
+) -> _Errors:
+    """The errors of a value function; on the same coalitions for every one, by draws of its own.
 
     Raises:
         ValueError: squares of the model's outputs are too large for a number.
     """
-    pairs = shapley_pairs(len(part), len(game.codebook.players), _PAIRS // parts, game.seed)
-    score = mean_squared_error(value, game.x[part], pairs, progress=False)
-    if not math.isfinite(score.mse):
-        largest = value.prediction(game.x[part]).abs().max().item()
+    x, players = game.x[rows], len(game.codebook.players)
+    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, game.seed + fold)
+    keys = torch.arange(pairs.shape[0] * pairs.shape[1]).reshape(pairs.shape[:2])
+    keys = _random.fold(keys, number)
+    step = max(1, _VALUES // pairs.shape[1])
+    parts = [
+        value.estimate(*some)
+        for some in zip(x.split(step), pairs.split(step), keys.split(step), strict=True)
+    ]
+    values, variance = (torch.cat([part[k] for part in parts]).double() for k in range(2))
+    predictions = value.prediction(x).double()
+    deviation = (values - predictions[:, None]).flatten(1)
+    if not math.isfinite(deviation.float().square().sum()):
         raise ValueError(
             "Expected predictions whose squares are finite, to compare value functions by their "
-            f"squared errors, but got some as large as {largest:.3g}; have the model return them "
-            "in a larger unit."
+            f"squared errors, but got some as large as {predictions.abs().max().item():.3g}; have "
+            "the model return them in a larger unit."
         )
-    return score.by_row
+    return _Errors(deviation, variance.mean((1, 2)))
+
+
+def _products(errors: Sequence[_Errors]) -> Float[Tensor, "rows candidates candidates"]:
+    """Mean products of the errors of each two candidates, by row, without the variance of draws."""
+    deviations = torch.stack([each.deviation for each in errors], 1)
+    products = deviations @ deviations.mT / deviations.shape[2]
+    return products - torch.stack([each.variance for each in errors], 1).diag_embed()
+
+
+def _stacked(fits: Fits) -> ValueFunction:
+    """The mean of candidates by their weights, with as many draws in all as one of them has."""
+    parts = [fits[name] for name in fits.weights]
+    for k, (part, weight) in enumerate(zip(parts, fits.weights.values(), strict=True)):
+        if isinstance(part, ImputedValue):
+            own = part.imputer, part.model, part.space, part.expectation
+            draws = max(2, round(weight * part.requested))
+            parts[k] = ImputedValue(*own, draws, part.seed, part.name)
+    return StackedValue(parts, [*fits.weights.values()])
 
 
 def _of_table(kind: type[Imputer], fits: Fits) -> ValueFunction:
@@ -257,6 +328,7 @@ def _guided_surrogate(fits: Fits) -> ValueFunction:
 # How each is fitted.
 FITS: Mapping[str, Callable[[Fits], ValueFunction]] = {
     OFF_MANIFOLD: partial(_of_table, MarginalImputer),
+    STACKED: _stacked,
     "gaussian": partial(_of_table, GaussianImputer),
     "copula": partial(_of_table, CopulaImputer),
     "empirical": partial(_of_table, EmpiricalImputer),

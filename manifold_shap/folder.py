@@ -37,8 +37,7 @@ from manifold_shap.surrogate.fit import SurrogateTask, surrogate_value
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.vae import VAEImputer
 from manifold_shap.vae.fit import VAETask
-from manifold_shap.values import ImputedValue
-from manifold_shap.values.model import ModelValue
+from manifold_shap.values import ImputedValue, StackedValue, ValueFunction
 
 _FORMAT = "manifold_shap explainer"
 _CONFIGURATION, _TENSORS = "explainer.json", "tensors.safetensors"
@@ -59,7 +58,7 @@ _CLASSICAL = {
 
 def save(
     folder: str | Path,
-    value: ModelValue,
+    value: ValueFunction,
     probe: Tensor,
     about: Mapping[str, Any],
     files: Mapping[str, bytes],
@@ -69,7 +68,7 @@ def save(
     Args:
         folder: to be made; one that `save` wrote is replaced, unless other files lie there now. A
             link to a folder stays, and the folder is replaced.
-        value: by a surrogate or an imputer, with a codebook.
+        value: by a surrogate or an imputer, or a mean of such, with a codebook.
         probe: codes of rows to recognise the model by.
         about: plain data to be kept beside it.
         files: further ones, by name.
@@ -167,14 +166,13 @@ def read_model(folder: str | Path, described: Mapping[str, str] | None) -> Any:
 
 def value_from(
     plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, codebook: Codebook
-) -> ModelValue:
+) -> ValueFunction:
     """The value function that a folder holds, of the model that it was made for.
 
     Raises:
         ValueError: the folder was made for another model.
     """
-    make = _imputed if plain["value"]["kind"] == "imputed" else _trained
-    value = make(plain, tensors, model, codebook)
+    value = _value(plain["value"], plain["space"], tensors, model, codebook)
     if gap := disagreement(value.prediction(tensors["probe"]), tensors["probe_outputs"]):
         raise ValueError(
             "Expected the model for which the explainer was made, but this one predicts otherwise "
@@ -207,13 +205,24 @@ def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
     return digest(json.dumps(plain), *sorted(tensors), *(tensors[name] for name in sorted(tensors)))
 
 
-def _described(value: ModelValue) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _described(value: ValueFunction) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a value function is, as plain data and tensors."""
     if isinstance(value, SurrogateValue | GuidedValue):
         kind = value.checkpoint["kind"]
         settings = {**value.checkpoint["hyper_parameters"], "schema": None}
         state = {f"network.{name}": own for name, own in value.checkpoint["state_dict"].items()}
         return {"kind": kind, "name": value.name, "settings": settings}, state
+    if isinstance(value, StackedValue):
+        parts = [_described(part) for part in value.parts]
+        tensors = {
+            f"{number}/{name}": tensor.clone()  # The parts may share some.
+            for number, (_, own) in enumerate(parts)
+            for name, tensor in own.items()
+        }
+        of_parts = [
+            {**plain, "weight": w} for (plain, _), w in zip(parts, value.weights, strict=True)
+        ]
+        return {"kind": "stacked", "parts": of_parts}, tensors
     if not isinstance(value, ImputedValue):
         raise TypeError(
             "Expected a value function by a surrogate or an imputer but got "
@@ -231,26 +240,31 @@ def _described(value: ModelValue) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return plain, tensors
 
 
-def _trained(
-    plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, codebook: Codebook
-) -> ModelValue:
-    described = plain["value"]
+def _value(
+    described: Mapping[str, Any],
+    space: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    model: Model,
+    codebook: Codebook,
+) -> ValueFunction:
+    """What `_described` described."""
+    if described["kind"] == "stacked":
+        parts = [
+            _value(part, space, _below(tensors, f"{number}/"), model, codebook)
+            for number, part in enumerate(described["parts"])
+        ]
+        return StackedValue(parts, [part["weight"] for part in described["parts"]])
+    if described["kind"] == "imputed":
+        imputer = _imputer(described, tensors, codebook)
+        draws, seed, name = (described[word] for word in ("draws", "seed", "name"))
+        base = tensors["base"]
+        return ImputedValue(imputer, model, as_space(**space), base, draws, seed, name)
     of_settings, value_of = _TRAINED[described["kind"]]
     task = of_settings(described["settings"])
-    task.load_state_dict(_network(tensors))
+    task.load_state_dict(_below(tensors, "network."))
     value = value_of(task, model, codebook)
     value.name = described["name"]
     return value
-
-
-def _imputed(
-    plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, codebook: Codebook
-) -> ModelValue:
-    described = plain["value"]
-    imputer = _imputer(described, tensors, codebook)
-    base, space = tensors["base"], as_space(**plain["space"])
-    draws, seed, name = (described[word] for word in ("draws", "seed", "name"))
-    return ImputedValue(imputer, model, space, base, draws, seed, name)
 
 
 def _imputer(
@@ -260,7 +274,7 @@ def _imputer(
     if described["imputer"] != VAEImputer.name:
         return table_imputer(_CLASSICAL[described["imputer"]], codebook, reference)
     task = VAETask(described["settings"])
-    task.load_state_dict(_network(tensors))
+    task.load_state_dict(_below(tensors, "network."))
     seen = codebook.encode(reference)
     vae = VAEImputer(task.network, seen, codebook.elements, **described["drawn"])
     imputer = TableImputer(codebook, vae, reference)
@@ -268,9 +282,9 @@ def _imputer(
     return imputer
 
 
-def _network(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    named = ((name.partition(".")[2], own) for name, own in tensors.items() if "." in name)
-    return dict(named)
+def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
 
 
 _TRAINED: Mapping[str, tuple[Any, Any]] = {

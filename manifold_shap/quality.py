@@ -1,21 +1,28 @@
 """Chooses a value function among candidates by errors on rows that they were not fitted to."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# The value function that all others should be better than.
-OFF_MANIFOLD = "marginal"
+# The value function that all others should be better than, and a weighted mean of these others.
+OFF_MANIFOLD, STACKED = "marginal", "stacked"
 
 # Standard errors by which the chosen one should be better.
 _CLEARLY = 2.0
+# The least weight of a candidate in a mean: two of 32 draws.
+_LEAST_WEIGHT = 1 / 16
+# Parts of the rows, each of which is scored by the choice of the others.
+_PARTS = 5
 
 
 @dataclass(frozen=True)
@@ -33,12 +40,14 @@ gaussian 0.02, marginal 0.04)
 
     Attributes:
         chosen: the name of the candidate that serves.
-        mse: of each candidate, `marginal` among them: the value function off the manifold.
+        mse: of each candidate, and of `stacked`, a weighted mean of them; `marginal` is the value
+            function off the manifold.
         standard_error: of each candidate's difference to the chosen one, over rows.
-        error: of the choice, on rows that did not choose: each part of the held-out rows is scored
-            for the candidate that the other parts choose.
+        error: of the choice, on rows that did not choose: each fifth of the held-out rows is
+            scored for the candidate that the others choose.
         rows: how many rows the errors are means over.
         fits: which fits the errors are of.
+        weights: of the candidates in `stacked`, where there is one; they sum to one.
         seconds: that fitting each candidate took.
         skipped: candidates that were not tried, and why.
         warning: what a reader of any explanation should know; empty where there is nothing.
@@ -50,6 +59,7 @@ gaussian 0.02, marginal 0.04)
     error: float
     rows: int
     fits: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     warning: str = ""
@@ -81,9 +91,11 @@ gaussian 0.02, marginal 0.04)
     def __repr__(self) -> str:
         errors = ", ".join(f"{n} {e:.3g}" for n, e in sorted(self.mse.items(), key=lambda p: p[1]))
         note = f"; {self.warning}" if self.warning else ""
+        parts = " + ".join(f"{share:.2f} {name}" for name, share in self.weights.items())
+        of = f" ({parts})" if self.chosen == STACKED else ""
         return (
-            f"Quality({self.chosen} chosen; error {self.error:.3g} on {self.rows} held-out rows "
-            f"({self.fits}); {errors}{note})"
+            f"Quality({self.chosen}{of} chosen; error {self.error:.3g} on {self.rows} held-out "
+            f"rows ({self.fits}); {errors}{note})"
         )
 
 
@@ -105,25 +117,54 @@ def best(errors: Errors, slow: Sequence[str] = ()) -> str:
     return least if ahead.mean() > _spread(ahead) else first
 
 
-def report(
-    parts: Sequence[Mapping[str, Tensor]], slow: Sequence[str] = (), **further: Any
-) -> Quality:
-    """Choose by the errors of all parts of the rows, and report each by the choice of the others.
+def stacking(
+    products: Float[Tensor, "rows candidates candidates"],
+) -> Float[Tensor, " candidates"]:
+    """The weights, which sum to one, of the mean of candidates that has the least error.
+
+    Breiman (1996), Stacked regressions. A candidate has no weight, or one that draws can show.
 
     Args:
-        parts: at least two; of each the errors of all candidates on the same coalitions, by row.
+        products: of the errors of each two candidates; the diagonal has their squares.
+    """
+    matrix = products.mean(0)
+    weights, least = torch.zeros(len(matrix), dtype=matrix.dtype), math.inf
+    numbers = range(len(matrix))
+    for some in chain.from_iterable(combinations(numbers, k + 1) for k in numbers):
+        part = matrix[some, :][:, some]
+        # Where the gradient of their error has no direction in which weights sum to zero.
+        own = torch.linalg.solve_ex(part, torch.ones_like(part[0]))[0]
+        own = own / own.sum()
+        error = (own @ part @ own).item()
+        if error < least and bool((own >= _LEAST_WEIGHT).all()):
+            least = error
+            weights = torch.zeros_like(weights).index_put((torch.tensor(some),), own)
+    return weights
+
+
+def report(
+    names: Sequence[str],
+    products: Float[Tensor, "rows candidates candidates"],
+    slow: Sequence[str] = (),
+    **further: Any,
+) -> Quality:
+    """Choose by the errors on all rows, and report each fifth of them by the choice of the others.
+
+    Args:
+        names: of the candidates, `marginal` first.
+        products: of the errors of each two candidates, by row, a mean over the same coalitions;
+            the diagonal has their squares.
         slow: see `best`.
         further: see `Quality`.
     """
-    names = list(parts[0])
+    chosen, errors, weights = _choice(names, products, slow)
 
-    def of(some: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        return {name: torch.cat([part[name] for part in some]) for name in names}
+    def chosen_weights(some: Tensor) -> Tensor:
+        name, _, weights = _choice(names, some, slow)
+        return weights[name]
 
-    errors = of(parts)
-    chosen = best(errors, slow)
-    others = [[*parts[:k], *parts[k + 1 :]] for k in range(len(parts))]
-    kept = torch.cat([own[best(of(rest), slow)] for own, rest in zip(parts, others, strict=True)])
+    kept = _by_others(products, chosen_weights)
+    stack = weights[STACKED].tolist() if STACKED in weights else [0.0] * len(names)
     gaps = {name: error - errors[chosen] for name, error in errors.items()}
     spread = {name: _spread(gap) for name, gap in gaps.items()}
     mse = {name: error.mean().item() for name, error in errors.items()}
@@ -136,7 +177,44 @@ def report(
             f"standard error {spread[OFF_MANIFOLD]:.2g}); features may be independent, or the rows "
             "too few"
         )
-    return Quality(chosen, mse, spread, kept.mean().item(), len(kept), warning=warning, **further)
+    return Quality(
+        chosen,
+        mse,
+        spread,
+        kept.mean().item(),
+        len(kept),
+        weights={n: w for n, w in zip(names, stack, strict=True) if w > 0},
+        warning=warning,
+        **further,
+    )
+
+
+def _choice(
+    names: Sequence[str], products: Tensor, slow: Sequence[str]
+) -> tuple[str, Errors, Mapping[str, Float[Tensor, " candidates"]]]:
+    """The name of the choice, the errors that decide it, and the weights behind each of them."""
+    errors = {name: products[:, k, k] for k, name in enumerate(names)}
+    weights = dict(zip(names, torch.eye(len(names), dtype=products.dtype), strict=True))
+    if len(names) > 2:
+
+        def stacked(some: Tensor) -> Tensor:
+            return F.pad(stacking(some[:, 1:, 1:]), (1, 0))
+
+        # By weights of other rows: those that minimise these errors would flatter the mean.
+        errors[STACKED], weights[STACKED] = _by_others(products, stacked), stacked(products)
+    return best(errors, slow), errors, weights
+
+
+def _by_others(products: Tensor, weigh: Callable[[Tensor], Tensor]) -> Float[Tensor, " rows"]:
+    """Errors, by row, of weighted means whose weights the other four fifths of the rows give."""
+    parts = torch.arange(len(products)).tensor_split(min(_PARTS, len(products)))
+    errors = []
+    for part in parts:
+        left = torch.ones(len(products), dtype=torch.bool)
+        left[part] = False
+        weights = weigh(products[left])
+        errors.append(products[part] @ weights @ weights)
+    return torch.cat(errors)
 
 
 def _spread(gap: Float[Tensor, " rows"]) -> float:

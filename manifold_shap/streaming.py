@@ -156,7 +156,6 @@ def explain_rows(
                 "rows",
                 "row",
                 initial=len(rows) - explained,
-                lines=True,
             ) as bar,
         ):
             for number, found in results:

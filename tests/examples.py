@@ -573,6 +573,7 @@ VALUES: dict[str, Callable[[], Made]] = {
     "grouped by labels": lambda: _grouped([0, 1, 0, 2]),
     "grouped by row": grouped_by_row,
     "selected": lambda: _selected(surrogate()),
+    "stacked": lambda: _stacked(*map(imputed, (IMPUTERS["marginal"](), IMPUTERS["gaussian"]()))),
     "callable": wrapped,
     "ragged": lambda: Made(Ragged(), Ragged.some_rows(), moves=False),
     "padded": lambda: Made(Padded(), Padded.some_rows(), moves=False),
@@ -596,6 +597,10 @@ def _log_ratios(made: Made) -> Made:
 
 def _selected(made: Made) -> Made:
     return Made(made.value.select([2, 0]), made.x)
+
+
+def _stacked(*made: Made) -> Made:
+    return Made(ms.StackedValue([each.value for each in made], [0.25, 0.75]), made[0].x)
 
 
 def _grouped(groups: Any) -> Made:

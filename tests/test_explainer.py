@@ -1,6 +1,7 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
 import json
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -93,7 +94,7 @@ def test_what_is_no_part_of_a_table_is_refused(
 
 def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -> None:
     quality = explainer.quality
-    assert set(quality.mse) == {"marginal", *FEW}
+    assert set(quality.mse) == {"marginal", *FEW, "stacked"}
     assert quality.chosen == min(FEW, key=lambda name: quality.mse[name])
     assert (quality.rows, quality.fits) == (len(FRAME), "5 fits to 96 of 120 rows")
     assert explainer.value.name == quality.chosen
@@ -145,11 +146,17 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quick_trainings")
 @pytest.mark.filterwarnings("ignore:Of the candidates")
 @pytest.mark.parametrize(
-    "names", [["surrogate"], pytest.param(list(candidates.CANDIDATES), marks=pytest.mark.slow)]
+    "names",
+    [
+        ["surrogate"],
+        ["gaussian", "empirical"],
+        pytest.param(list(candidates.CANDIDATES), marks=pytest.mark.slow),
+    ],
 )
 def test_every_candidate_is_fitted_saved_and_loaded(names: list[str], tmp_path: Path) -> None:
     explainer = ms.Explainer(TREES, FRAME, candidates=names)
-    assert set(explainer.quality.mse) == {"marginal", *names}
+    stacked = {"stacked"} if len(names) > 1 else set()
+    assert set(explainer.quality.mse) == {"marginal", *names, *stacked}
     assert explainer.quality.skipped == {}
     for name, value in explainer.candidates.items():
         value.quality = explainer.value.quality
@@ -329,6 +336,17 @@ def test_candidates_that_are_late_are_left_out() -> None:
         quality = ms.Explainer(TREES, FRAME, candidates=FEW, fit_seconds=1e-6).quality
     assert set(quality.mse) == {"marginal", "gaussian"}
     assert quality.skipped == {"copula": "fit_seconds=1e-06 had passed"}
+
+
+def test_what_a_slow_model_will_take_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    def slow_on_the_whole_frame(frame: pd.DataFrame) -> np.ndarray:
+        time.sleep(0.3 * (len(frame) == len(FRAME)))
+        return TREES.predict_proba(frame)
+
+    ms.Explainer(slow_on_the_whole_frame, FRAME, candidates=["gaussian"], progress=True)
+    assert "Comparing 2 value functions" in capsys.readouterr().err
+    ms.Explainer(TREES, FRAME, candidates=["gaussian"], progress=True)
+    assert "Comparing" not in capsys.readouterr().err
 
 
 def test_it_is_saved_and_loaded(explainer: ms.Explainer, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ def leave_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown() -> bool:
-    return not progress_bar(None, 1).disable
+    bar = progress_bar(None, 1)
+    return not bar.disable and bar.mininterval < 1  # Else a line a minute.
 
 
 def test_a_person_looks_at_a_terminal_and_at_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +30,14 @@ def test_a_person_looks_at_a_terminal_and_at_a_notebook(monkeypatch: pytest.Monk
     assert not shown()
     monkeypatch.setitem(sys.modules, "ipykernel.zmqshell", sys)
     assert shown()
+
+
+def test_a_line_a_minute_is_written_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_the_test(monkeypatch)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    bar = progress_bar(None, 1)
+    assert not bar.disable
+    assert bar.mininterval == 60
 
 
 def test_nobody_looks_at_tests_and_workers(monkeypatch: pytest.MonkeyPatch) -> None:

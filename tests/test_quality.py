@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifold_shap.quality import Quality, best, report
+from manifold_shap.quality import Quality, best, report, stacking
 
 
 def errors(**by_row: list[float]) -> dict[str, Tensor]:
@@ -26,40 +26,68 @@ def test_what_is_slow_has_to_be_better_by_a_standard_error(slow: list[float], ch
     assert best({"vae": both["vae"]}, ["vae"]) == "vae"
 
 
-def test_each_part_is_reported_by_the_choice_of_the_others() -> None:
-    parts = [
-        errors(marginal=[9.0], copula=[1.0], mixture=[3.0]),
-        errors(marginal=[9.0], copula=[2.0], mixture=[0.5]),
-        errors(marginal=[9.0], copula=[2.0], mixture=[1.0]),
-    ]
-    quality = report(parts, fits="3 fits to 2 of 3 rows")
-    assert quality.chosen == "mixture"
-    assert quality.mse == pytest.approx({"marginal": 9.0, "copula": 5 / 3, "mixture": 1.5})
-    # The first is left to the mixture, by the others; these two to the copula.
-    assert quality.error == pytest.approx((3.0 + 2.0 + 2.0) / 3)
-    assert (quality.rows, quality.fits) == (3, "3 fits to 2 of 3 rows")
+def products(**deviations: list[float]) -> tuple[list[str], Tensor]:
+    """Names, and products of errors, by row, of candidates that deviate so from the model."""
+    by_row = torch.tensor([*deviations.values()], dtype=torch.float64).T
+    return [*deviations], by_row[:, :, None] * by_row[:, None]
+
+
+def test_each_fifth_is_reported_by_the_choice_of_the_others() -> None:
+    # All err in one direction, so that no mean of them is better than the best.
+    names, found = products(
+        marginal=[3, 3, 3, 3, 3], copula=[1, 1, 1, 1, 2], mixture=[2, 1.2, 1.2, 1.2, 0.1]
+    )
+    quality = report(names, found, fits="3 fits to 2 of 3 rows")
+    assert quality.chosen == "copula"
+    assert quality.mse["copula"] == pytest.approx(8 / 5)
+    # The last is left to the copula, by the others; these four to the mixture.
+    assert quality.error == pytest.approx((2**2 + 3 * 1.2**2 + 2**2) / 5)
+    assert (quality.rows, quality.fits) == (5, "3 fits to 2 of 3 rows")
+
+
+@pytest.mark.parametrize(
+    ("errors", "weights"),
+    [([1.0, 3.0], [0.75, 0.25]), ([2.0, 2.0, 2.0], [1 / 3] * 3), ([1.0, 40.0], [1.0, 0.0])],
+)
+def test_independent_errors_are_weighted_by_their_inverse_variances(
+    errors: list[float], weights: list[float]
+) -> None:
+    found = torch.tensor(errors, dtype=torch.float64).diag().expand(4, -1, -1)
+    assert stacking(found).tolist() == pytest.approx(weights)
+
+
+def test_a_mean_of_candidates_is_chosen_where_their_errors_differ() -> None:
+    found = torch.tensor([0.9, 0.2, 0.2], dtype=torch.float64).diag().expand(10, -1, -1)
+    scale = torch.linspace(0.9, 1.1, 10, dtype=torch.float64)[:, None, None]
+    quality = report(["marginal", "gaussian", "empirical"], scale * found)
+    assert quality.chosen == "stacked"
+    assert quality.weights == pytest.approx({"gaussian": 0.5, "empirical": 0.5})
+    assert quality.error == pytest.approx(0.1) == quality.mse["stacked"]
+    assert "0.50 gaussian + 0.50 empirical" in repr(quality)
 
 
 def test_errors_are_compared_row_by_row() -> None:
-    quality = report([errors(marginal=[0.5, 0.7], vae=[0.1, 0.3])] * 2)
+    names, found = products(marginal=[0.5**0.5, 0.7**0.5], vae=[0.1**0.5, 0.3**0.5])
+    quality = report(names, found)
     # Errors differ from row to row, their differences do not.
-    assert quality.standard_error == pytest.approx({"marginal": 0.0, "vae": 0.0})
+    assert quality.standard_error == pytest.approx({"marginal": 0.0, "vae": 0.0}, abs=1e-12)
     assert (quality.off_manifold, quality.warning) == (pytest.approx(0.6), "")
 
 
 def test_a_gap_within_two_standard_errors_is_warned_of() -> None:
-    part = errors(marginal=[0.3, 0.1, 0.2, 0.2], vae=[0.1, 0.29, 0.1, 0.29])
-    warning = report([part, part]).warning
+    by_row = {"marginal": [0.3, 0.1, 0.2, 0.2], "vae": [0.1, 0.29, 0.1, 0.29]}
+    names, found = products(**{name: [e**0.5 for e in own] for name, own in by_row.items()})
+    warning = report(names, found).warning
     assert "no value function is clearly better than off the manifold" in warning
     assert "the error of 'vae' is 0.195, there 0.2" in warning
 
 
 def test_a_quality_is_a_table_and_plain_data() -> None:
-    part = errors(marginal=[0.5, 0.7], vae=[0.1, 0.3], copula=[0.2, 0.3])
-    quality = report([part, part], seconds={"vae": 2.0})
+    names, found = products(marginal=[0.8, 0.9], vae=[0.3, 0.5], copula=[0.5, 0.6])
+    quality = report(names, found, seconds={"vae": 2.0})
     frame = quality.to_frame()
-    assert frame.index.tolist() == ["vae", "copula", "marginal"]
-    assert frame.chosen.tolist() == [True, False, False]
-    assert frame.loc["vae", "share_of_off_manifold"] == pytest.approx(0.2 / 0.6)
+    assert frame.index[frame.chosen].tolist() == ["vae"]
+    assert frame.loc["vae", "share_of_off_manifold"] == pytest.approx(0.34 / 1.45)
+    assert frame.mse.is_monotonic_increasing
     assert Quality(**quality.to_dict()) == quality
     assert "vae chosen" in repr(quality)

@@ -34,7 +34,7 @@ from benchmarks.truth.global_values import law_of
 from manifold_shap import candidates
 from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris
 from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
-from manifold_shap.quality import OFF_MANIFOLD
+from manifold_shap.quality import OFF_MANIFOLD, STACKED
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ WITHIN, PART = 1.05, 0.5
 SHOWN = {
     OFF_MANIFOLD: "off the manifold", "gaussian": "Gaussian", "copula": "copula",
     "empirical": "empirical", "mixture": "mixture", "vae": "VAE", "surrogate": "surrogate",
-    "guided_surrogate": "guided surrogate",
+    "guided_surrogate": "guided surrogate", STACKED: "stacked",
 }  # fmt: skip
 
 
@@ -146,6 +146,7 @@ def measure(
         assert isinstance(chosen, candidates.Fits)
         fit_seconds.clear()
         values = dict(candidates.Fits(chosen.game, (OFF_MANIFOLD, *fitted), chosen.x))
+        values[STACKED] = chosen[STACKED]
     mask = ms.shapley_pairs(len(test), len(explainer.codebook.players), pairs, seed + 1)
     errors = {n: ms.mean_squared_error(v, test, mask).by_row for n, v in values.items()}
     found: dict[str, Any] = {
@@ -153,6 +154,7 @@ def measure(
         "rows": {"learned from": len(frame), "scored": len(test)},
         "model": float(model.score(test, data.y[other])),
         "chosen": explainer.quality.chosen,
+        "weights": dict(explainer.quality.weights),
         "seconds of the choice": default,
         "reported error": explainer.quality.error,
         "skipped": dict(explainer.quality.skipped),

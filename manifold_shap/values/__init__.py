@@ -13,6 +13,7 @@ from manifold_shap.values.model import (
 )
 from manifold_shap.values.retrained import RetrainedValue, retrained_value
 from manifold_shap.values.selected import Outputs, SelectedValue
+from manifold_shap.values.stacked import StackedValue
 from manifold_shap.values.wrapped import CallableValue, as_value_function
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Outputs",
     "RetrainedValue",
     "SelectedValue",
+    "StackedValue",
     "ValueFunction",
     "as_value_function",
     "codebook_behind",

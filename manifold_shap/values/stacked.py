@@ -1,0 +1,125 @@
+"""A weighted mean of value functions of the same model."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap import _random
+from manifold_shap._messages import shown
+from manifold_shap.values.base import COSTS, Estimate, ValueFunction
+
+
+class StackedValue(ValueFunction):
+    """v(S) = Σ w_k v_k(S), w_k > 0, Σ w_k = 1.
+
+    Where value functions err differently, such as one of a parametric law and one of neighbours,
+    their mean is closer to the truth than each of them (Breiman 1996, Stacked regressions).
+
+        >>> import manifold_shap as ms
+        >>> x = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+        >>> values = [ms.imputed_value(lambda x: x.sum(1, True), kind(x), "identity", draws=8)
+        ...           for kind in (ms.GaussianImputer, ms.EmpiricalImputer)]
+        >>> StackedValue(values, [0.75, 0.25])
+        StackedValue('stacked', Players(2: x0, x1; event (2,)), output '0' in 'identity', 16 draws)
+
+    Attributes:
+        parts: the value functions. Each has draws of its own.
+        weights: in the same order.
+
+    Args:
+        values: one or more, of the same model, players and outputs.
+        weights: positive numbers that sum to one.
+
+    Raises:
+        ValueError: value functions of other players or outputs, or other weights.
+    """
+
+    def __init__(self, values: Sequence[ValueFunction], weights: Sequence[float]) -> None:
+        games = {(each.players.names, each.outputs, each.space.name) for each in values}
+        if len(games) != 1 or len(values) != len(weights):
+            raise ValueError(
+                "Expected value functions of the same players, outputs and output space, with a "
+                f"weight for each, but got {shown(values, 3)} and the weights {list(weights)}."
+            )
+        if min(weights) <= 0 or abs(sum(weights) - 1) > 1e-6:
+            raise ValueError(
+                f"Expected positive `weights` that sum to one but got {list(weights)}; divide them "
+                "by their sum, and leave out those of zero."
+            )
+        first = values[0]
+        super().__init__(first.players, first.outputs, first.space, first.classes)
+        self.parts, self.weights, self.name = tuple(values), tuple(weights), "stacked"
+        self.schema, self.seen = first.schema, first.seen
+        self.draws = sum(each.draws for each in values)
+        self.sampled = any(each.sampled for each in values)
+        self.cost = max((each.cost for each in values), key=lambda cost: COSTS[cost])
+        self._set_batch_size()
+
+    def _set_batch_size(self) -> None:
+        sizes = [each.batch_size for each in self.parts if each.batch_size is not None]
+        self.batch_size = min(sizes, default=None)
+
+    @property
+    def device(self) -> torch.device:
+        return self.parts[0].device
+
+    def to(self, device: torch.device | str) -> "StackedValue":
+        for part in self.parts:
+            part.to(device)
+        self._set_batch_size()
+        return self
+
+    def in_full_precision(self) -> "StackedValue":
+        return StackedValue([part.in_full_precision() for part in self.parts], self.weights)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        parts = zip(self.parts, self.weights, strict=True)
+        stacked = [{**part.provenance, "weight": weight} for part, weight in parts]
+        return {**super().provenance, "draws": self.draws, "stacked": stacked}
+
+    def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
+        return self.parts[0].owners(x)
+
+    def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.parts[0].prediction(x)
+
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self._mean(lambda part, _: part.base(x))
+
+    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Float[Tensor, "batch m outputs"]:
+        return self._mean(lambda part, own: part.values(x, mask, _random.fold(keys, own)))
+
+    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+        found = [
+            part.sampled_values(x, mask, _random.fold(keys, k)) for k, part in enumerate(self.parts)
+        ]
+        weighted = list(zip(found, self.weights, strict=True))
+        effective = torch.stack([w**2 / each.effective_draws for each, w in weighted]).sum(0)
+        return Estimate(
+            torch.stack([w * each.values for each, w in weighted]).sum(0),
+            torch.stack([w**2 * each.variance for each, w in weighted]).sum(0),
+            1 / effective,
+        )
+
+    def values_along(
+        self, x: Tensor, orders: Tensor, keys: Int64[Tensor, "..."], batch_size: int | None = None
+    ) -> Float[Tensor, "batch orders sizes outputs"]:
+        return self._mean(
+            lambda part, own: part.values_along(x, orders, _random.fold(keys, own), batch_size)
+        )
+
+    def values_around(
+        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
+    ) -> Float[Tensor, "batch m places outputs"]:
+        return self._mean(
+            lambda part, own: part.values_around(x, mask, _random.fold(keys, own), batch_size)
+        )
+
+    def _mean(self, values: Callable[[ValueFunction, int], Tensor]) -> Tensor:
+        """The weighted mean of what the parts give, each with the number of its random numbers."""
+        numbered = zip(enumerate(self.parts), self.weights, strict=True)
+        return torch.stack([weight * values(part, k) for (k, part), weight in numbered]).sum(0)

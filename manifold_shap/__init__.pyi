@@ -51,7 +51,7 @@ from .laws import Blocks as Blocks
 from .laws import Mixture as Mixture
 from .laws import laws_for as laws_for
 from .leakage import leakage as leakage
-from .learning_error import averaged as averaged
+from .learning_error import with_learning_error as with_learning_error
 from .metrics import distance_to_truth as distance_to_truth
 from .metrics import errors_by_law as errors_by_law
 from .metrics import mean_squared_error as mean_squared_error

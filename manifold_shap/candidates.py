@@ -86,6 +86,7 @@ class Fits(Mapping):
         x: the rows, which are the background data, too.
         draws: of an imputer.
         weights: of candidates in a mean of several.
+        products: of the errors by which they were compared; see `report`.
     """
 
     def __init__(
@@ -95,9 +96,10 @@ class Fits(Mapping):
         x: Tensor,
         draws: int = _DRAWS,
         weights: Mapping[str, float] | None = None,
+        products: Float[Tensor, "rows candidates candidates"] | None = None,
     ) -> None:
         self.game, self.names, self.x, self.draws = game, tuple(names), x, draws
-        self.weights = weights or {}
+        self.weights, self.products = weights or {}, products
         self._fitted = dict[str, ValueFunction]()
 
     def __getitem__(self, name: str) -> ValueFunction:
@@ -118,6 +120,22 @@ class Fits(Mapping):
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def half(self, number: int) -> ValueFunction:
+        """Chosen by a random half of the errors, and learned from a random half of the rows.
+
+        Numbers 2k and 2k + 1 are the halves of one division.
+        """
+        assert self.products is not None
+        names = [name for name in self.names if name != STACKED]
+        quality = report(names, self.products[self._half(len(self.products), number)], SLOW)
+        rows = self.x[self._half(len(self.x), number)]
+        return Fits(self.game, quality.mse, rows, self.draws, quality.weights)[quality.chosen]
+
+    def _half(self, count: int, number: int) -> Tensor:
+        division, side = divmod(number, 2)
+        generator = torch.Generator().manual_seed(self.game.seed + division)
+        return torch.randperm(count, generator=generator).tensor_split(2)[side]
 
     def imputed(self, imputer: Imputer, draws: int | None = None) -> ImputedValue:
         """The value function of an imputer."""
@@ -183,7 +201,7 @@ def choose(
         seconds=seconds,
         skipped=skipped,
     )
-    return Fits(game, [*quality.mse], game.x, weights=quality.weights), quality
+    return Fits(game, [*quality.mse], game.x, weights=quality.weights, products=products), quality
 
 
 def _announce(game: Game, wanted: Sequence[str], folds: int) -> None:

@@ -24,7 +24,7 @@ Shapley values are linear in the game, so the mean over rows of those of w are t
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -38,7 +38,6 @@ from manifold_shap._checks import check_whole
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, class_positions, labels_of, means_of_rows
-from manifold_shap.learning_error import common
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, Probability
 from manifold_shap.surrogate.fit import SurrogateOptions, fit_label_surrogate, fit_surrogate
@@ -194,7 +193,7 @@ def corrected_global_values(
         accuracy=prediction[torch.arange(len(true)), true].double().mean().item(),
         offset=(mean.double() @ share.double()).item(),
         players=rows.players.names,
-        made_by={**common(made_by), "seed": seed, "folds": folds},
+        made_by={**_common(made_by), "seed": seed, "folds": folds},
     )
 
 
@@ -226,3 +225,24 @@ def _check_row_by_row(explained: Explanation) -> None:
             "that standard errors would be too small. Use `permutation_shapley` "
             "or `exact_shapley`."
         )
+
+
+def _common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How one result of several was made: what they say alike, and their evaluations together.
+
+    What was measured of one of them, such as an audit, is not true of the result.
+
+    >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1, "value_function": "vae"}
+    >>> _common([one, {**one, "seed": 2, "value_function": "copula"}])
+    {'estimator': 'exact', 'evaluations': 12, 'value_function': 'vae and copula'}
+    """
+    found: dict[str, Any] = {}
+    for name, first in records[0].items():
+        every = [record.get(name) for record in records]
+        if name == "evaluations":
+            found[name] = sum(every)
+        elif name in ("estimator", "value_function"):
+            found[name] = " and ".join(dict.fromkeys(map(str, every)))
+        elif name != "audit" and every == [first] * len(every):
+            found[name] = first
+    return found

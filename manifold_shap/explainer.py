@@ -12,12 +12,13 @@ from torch import Tensor
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
-from manifold_shap.candidates import CANDIDATES, FAST, Game, choose
+from manifold_shap.candidates import CANDIDATES, FAST, Fits, Game, choose
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.folder import read, read_model, save, value_from
 from manifold_shap.frames import wide_columns, wide_frame
 from manifold_shap.io.files import digest
+from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.quality import Quality
@@ -146,6 +147,7 @@ class Explainer:
         # Any of them: what estimators ask for differs from one to another.
         self.value: Any = self.candidates[self.quality.chosen]
         self.value.quality = self.quality.to_dict()
+        self._halves: list[ValueFunction] = []
         if self.quality.skipped:
             warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")
         if self.quality.warning:
@@ -155,6 +157,7 @@ class Explainer:
         self,
         frame: Any,
         *,
+        halves: int = 0,
         estimator: Callable[..., Explanation] = auto_shapley,
         seed: int = 0,
         progress: bool | None = None,
@@ -162,8 +165,15 @@ class Explainer:
     ) -> Explanation:
         """Shapley values of the predictions on these rows.
 
+            explanation = explainer(frame.head(20), halves=8)
+            low, high = explanation.interval(0.95)
+
         Args:
             frame: rows with the same columns as the frame of training.
+            halves: how many times a value function is chosen and learned again, from random halves
+                of the frame of training, and explains these rows as well: `model_error` and
+                `interval` then hold the error of learning, see `with_learning_error`. Each takes
+                the time of a fit, once, and of an explanation.
             estimator: see `auto_shapley`.
             seed: of the coalitions.
             progress: whether to show a progress bar; by default where a person looks.
@@ -174,9 +184,17 @@ class Explainer:
 
         Raises:
             TypeError, ValueError: rows that do not fit the frame of training; see `Codebook.rows`.
+            ValueError: `halves` is 1, or not 0 where the explainer was loaded: the frame of
+                training is not saved.
         """
         x = self.codebook.rows(frame)
-        found = estimator(self.value, x, seed=seed, progress=progress, **settings)
+        values = [self.value, *self._learned_again(check_whole("halves", halves, 0))]
+        found, *others = [
+            estimator(value, x, seed=seed + k, progress=progress, **settings)
+            for k, value in enumerate(values)
+        ]
+        if others:
+            found = with_learning_error(found, others)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
         return replace(found, made_by=made_by).with_labels(row_labels(frame))
 
@@ -207,7 +225,8 @@ class Explainer:
             return found.set_axis(frame.index)
         value = self.value.select(outputs)
         constant = constant_players(value.players, value.schema)
-        columns = wide_columns((*value.players.names, *constant), value.outputs)
+        known = ["model_error"] if settings.get("halves") else []
+        columns = wide_columns((*value.players.names, *constant), value.outputs, known)
         return pd.DataFrame(index=frame.index, columns=list(columns), dtype=float)
 
     def save(self, folder: str | Path, *, model_file: str | Path | None = None) -> None:
@@ -272,8 +291,20 @@ class Explainer:
         self.model = as_model(model, self._probe, names, returns, model_batch_size, self.codebook)
         self.value = value_from(plain, tensors, self.model, self.codebook)
         self.value.quality = self.quality.to_dict()
-        self.candidates = {self.quality.chosen: self.value}
+        self.candidates, self._halves = {self.quality.chosen: self.value}, []
         return self
+
+    def _learned_again(self, halves: int) -> list[ValueFunction]:
+        """Value functions that are chosen by and learned from halves of the rows."""
+        if halves and not isinstance(self.candidates, Fits):
+            raise ValueError(
+                f"Expected halves=0 of an explainer that was loaded but got {halves}: it has no "
+                "rows to learn from. Make an `Explainer` of the model and the frame."
+            )
+        fits: Any = self.candidates
+        for number in range(len(self._halves), halves):
+            self._halves.append(fits.half(number))
+        return self._halves[:halves]
 
     def _checked_model(self, path: str | Path) -> bytes:
         """What is in a file, which by itself holds the model that is explained.

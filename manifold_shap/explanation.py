@@ -49,7 +49,7 @@ class Explanation:
             draws that each takes afresh, not from other errors of the value function; zero where
             all were taken, NaN where not known.
         model_error: of `phi`, same shape: from the learning of the value function, where it was
-            estimated; see `averaged`.
+            estimated; see `with_learning_error`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
         x: the rows explained, as the model sees them, `[instances, *event]`.
@@ -391,8 +391,8 @@ class Explanation:
         """The same explanation in the log-ratio coordinates of another partition of the classes.
 
         A rotation: compositions, norms and angles stay what they are. Standard errors stay known
-        where they are zero, or where `covariance` is; a `model_error` where it is zero, so that
-        explanations are put into the basis before they are `averaged`. An audit, which is of the
+        where they are zero, or where `covariance` is; a `model_error` where it is zero: put
+        explanations into the basis before `with_learning_error`. An audit, which is of the
         coordinates that were, is left behind.
 
         Args:

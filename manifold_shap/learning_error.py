@@ -1,14 +1,11 @@
-"""How far Shapley values are off because their value function was learned.
+"""How far Shapley values are off because their value function was learned from some rows.
 
-No data tell the error of a conditional mean at one x_S. But value functions that were learned on
-parts of the rows, independently, differ by what their parts happened to hold, and Shapley values
-are linear in the game: those of each tell how far such learning scatters, by row, player and
-output. What all of them miss alike stays unseen; how much that is, next to their scatter, was
-measured on data whose law is known (see `SCALE`).
+No data tell the error of a conditional mean at one x_S. But the same learning from a random half of
+the rows gives other Shapley values, and these are as far from those of all rows as those are from
+the truth, on average (see `with_learning_error`). What any number of rows would leave stays unseen.
 """
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +18,10 @@ from manifold_shap._checks import check_number
 if TYPE_CHECKING:
     from manifold_shap.explanation import Explanation
 
-# The error of a mean over its scatter, where the scatter is half that of the player itself and half
-# the mean of the row's players: Student's t with these degrees of freedom, times a scale with which
-# 95 % of the errors are held on five known laws, of three models each. Both are of means of two
-# explanations, by value functions of different kinds.
-SCALE, FREEDOM = 1.25, 4.0
+# Degrees of freedom of a `model_error` by eight halves. A player's variance has about four, one for
+# each division of the rows, and the mean of eight players 32; by Satterthwaite's formula the mean
+# of both has 12.
+FREEDOM = 12.0
 
 
 def total_error(explanation: "Explanation") -> Float[Tensor, "instances players outputs"]:
@@ -38,76 +34,57 @@ def total_error(explanation: "Explanation") -> Float[Tensor, "instances players 
     return torch.hypot(explanation.standard_error, explanation.model_error)
 
 
-def averaged(explanations: Sequence["Explanation"]) -> "Explanation":
-    """The mean of explanations by value functions that were learned independently.
+def with_learning_error(
+    explanation: "Explanation", halves: Sequence["Explanation"]
+) -> "Explanation":
+    """The explanation with the error of learning its value function, as `model_error`.
 
-    Their Shapley values scatter by what each was learned from; `model_error` is what that scatter
-    says of the error of their mean, and `interval` holds it. Two value functions, each learned on
-    one half of the rows, are enough, and best of different kinds, such as a surrogate and a VAE:
-    two of one kind miss the same, which does not show. The scale of `model_error` and the degrees
-    of freedom of its intervals were measured with two of different kinds.
+    Learn the value function again, each time from a random half of the rows and in the same way,
+    the choice of its kind included, and explain the same rows by each of them, with another seed.
+    `Explainer` does all of it: `explainer(rows, halves=8)`.
+
+    Given all rows, a mean over half of them, drawn at random, varies around the mean over all by
+    just as much as that varies around the truth: this is the jackknife that leaves out half (Shao
+    & Wu 1989, Eq. 2.3, whose factor is then 1). So is it of what is nearly linear in the law of the
+    rows. A bias in proportion to 1/rows shows in full as well, since half of the rows have twice of
+    it. What remains with any number of rows does not show: a Gaussian imputer on two clusters.
+
+    Of a row, variances of the players are shrunk halfway towards their mean, since few halves tell
+    little of a single one (Smyth 2004).
 
         >>> import manifold_shap as ms
         >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
         >>> x[:, 1] += x[:, 0]
-        >>> def model(x):
-        ...     return (x[:, :1] * x[:, 1:])
-        >>> halves = [ms.imputed_value(model, ms.GaussianImputer(half), "identity", draws=64)
-        ...           for half in (x[::2], x[1::2])]
-        >>> each = [ms.auto_shapley(half, x[:3], seed=k) for k, half in enumerate(halves)]
-        >>> whole = averaged(each)
+        >>> def explained(rows, seed):
+        ...     imputer = ms.GaussianImputer(rows)
+        ...     value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:], imputer, "identity")
+        ...     return ms.auto_shapley(value, x[:3], seed=seed)
+        >>> halves = [explained(half, k) for k, half in enumerate((x[::2], x[1::2]))]
+        >>> whole = with_learning_error(explained(x, 2), halves)
         >>> low, high = whole.interval(0.95)
         >>> whole.model_error.shape, bool((low < high).all())
         (torch.Size([3, 2, 1]), True)
 
     Args:
-        explanations: two or more, of the same rows, players and outputs. Their errors of sampling
-            have to be independent: another `seed` for each.
+        explanation: by the value function that was learned from all rows.
+        halves: two or more of the same rows, players and outputs, by value functions that were
+            learned from halves of them; best in pairs, of both halves of a division.
 
     Raises:
         ValueError: fewer than two, or explanations of other rows, players or outputs, in another
             output space, or sampled by the same seed.
     """
-    explanations = _checked(explanations)
-    first, count = explanations[0], len(explanations)
-    phi = torch.stack([each.phi for each in explanations]).double()
-    variance = torch.stack([each.standard_error for each in explanations]).double().square()
-    mean, sampling = phi.mean(0), variance.sum(0) / count**2
-    # The scatter holds the errors of sampling, too.
-    scatter = (phi.var(0) / count - sampling.nan_to_num(0)).clamp(min=0)
-    pooled = (scatter + scatter.nanmean(1, keepdim=True)) / 2
-    found = {"phi": mean, "standard_error": sampling.sqrt(), "model_error": SCALE * pooled.sqrt()}
-    found["base"] = torch.stack([each.base for each in explanations]).double().mean(0)
-    found["prediction"] = torch.stack([each.prediction for each in explanations]).double().mean(0)
-    tensors: Any = {name: tensor.to(first.phi.dtype) for name, tensor in found.items()}
+    halves = _checked(explanation, halves)
+    distances = torch.stack([half.phi for half in halves]).double() - explanation.phi
+    errors = torch.stack([half.standard_error for half in halves]).double()
+    sampling = errors.square().mean(0) + explanation.standard_error.double().square()
+    variance = distances.square().mean(0) - sampling.nan_to_num(0)
+    pooled = ((variance + variance.nanmean(1, keepdim=True)) / 2).clamp(min=0)
     return replace(
-        first,
-        **tensors,
-        covariance=None,
-        degrees_of_freedom=_least_freedom(explanations),
-        made_by={**common([each.made_by for each in explanations]), "averaged": count},
+        explanation,
+        model_error=pooled.sqrt().to(explanation.phi.dtype),
+        made_by={**explanation.made_by, "halves": len(halves)},
     )
-
-
-def common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How one result of several was made: what they say alike, and their evaluations together.
-
-    What was measured of one of them, such as an audit, is not true of the result.
-
-    >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1, "value_function": "vae"}
-    >>> common([one, {**one, "seed": 2, "value_function": "copula"}])
-    {'estimator': 'exact', 'evaluations': 12, 'value_function': 'vae and copula'}
-    """
-    found: dict[str, Any] = {}
-    for name, first in records[0].items():
-        every = [record.get(name) for record in records]
-        if name == "evaluations":
-            found[name] = sum(every)
-        elif name in ("estimator", "value_function"):
-            found[name] = " and ".join(dict.fromkeys(map(str, every)))
-        elif name != "audit" and every == [first] * len(every):
-            found[name] = first
-    return found
 
 
 def half_width(
@@ -134,8 +111,8 @@ def half_width(
     if learned is not None and len(learned) and bool(learned[explanation.present].isnan().all()):
         raise ValueError(
             "Expected an explanation whose error of learning is known but that of this one is not "
-            "(NaN), since its mean was put into another basis; put each explanation into that "
-            "basis, and average these."
+            "(NaN), since it was put into another basis; put each explanation into that basis "
+            "before `with_learning_error`."
         )
     freedom = explanation.degrees_of_freedom
     freedom = torch.full((len(error),), torch.inf) if freedom is None else freedom
@@ -147,51 +124,43 @@ def half_width(
     return torch.hypot(half, stats.t.ppf(0.5 + level / 2, FREEDOM) * learned)
 
 
-def _checked(explanations: Sequence["Explanation"]) -> list["Explanation"]:
-    """The explanations, all with the players in the order of the first one."""
+def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> list["Explanation"]:
+    """Those of halves, with the players in the order of the explanation."""
     from manifold_shap.tables.features import in_order, other_rows
 
-    if len(explanations) < 2:
+    if len(halves) < 2:
         raise ValueError(
-            f"Expected two or more explanations but got {len(explanations)}; explain the rows by a "
-            "second value function, learned on other rows."
+            f"Expected explanations by two or more value functions in `halves` but got "
+            f"{len(halves)}; learn others from halves of the rows."
         )
-    first, *others = explanations
-    for other in others:
+    for half in halves:
         same: dict[str, tuple[Any, Any]] = {
-            "players": (sorted(first.players.names), sorted(other.players.names)),
-            "outputs": (first.outputs, other.outputs),
-            "output space": ((first.space,), (other.space,)),
-            "instances": (first.instances, other.instances),
+            "players": (sorted(explanation.players.names), sorted(half.players.names)),
+            "outputs": (explanation.outputs, half.outputs),
+            "output space": ((explanation.space,), (half.space,)),
+            "instances": (explanation.instances, half.instances),
         }
         for name, (one, two) in same.items():
             if one != two:
                 raise ValueError(
                     f"Expected explanations of the same {name} but got {one[:5]} and {two[:5]}."
                 )
-    found = [in_order(each, first.players.names) for each in explanations]
-    for one, two in itertools.combinations(found, 2):
-        if other_rows(one, two):
-            raise ValueError(
-                "Expected explanations of the same rows but their `x` differ; explain the same "
-                "rows by each value function."
-            )
-        seeds = [each.made_by["seed"] for each in (one, two) if _sampled(each)]
-        if len(seeds) == 2 and seeds[0] == seeds[1]:
-            raise ValueError(
-                f"Expected explanations with another `seed` each but two were sampled by seed "
-                f"{seeds[0]}: the coalitions that they share make them agree, and `model_error` "
-                "too small. Explain one of them with another seed."
-            )
-    return found
+    ordered = [in_order(half, explanation.players.names) for half in halves]
+    if any(other_rows(explanation, half) for half in ordered):
+        raise ValueError(
+            "Expected explanations of the same rows but their `x` differ; explain the same rows by "
+            "each value function."
+        )
+    seeds = [each.made_by["seed"] for each in (explanation, *halves) if _sampled(each)]
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(
+            f"Expected explanations with another `seed` each but got {seeds}: the coalitions and "
+            "draws that two share make them agree, and `model_error` too small."
+        )
+    return ordered
 
 
 def _sampled(explanation: "Explanation") -> bool:
     """Whether its values have errors of sampling, known or not, that come from a known seed."""
     exact = explanation.standard_error[explanation.present] == 0
     return "seed" in explanation.made_by and not bool(exact.all())
-
-
-def _least_freedom(explanations: Sequence["Explanation"]) -> Tensor | None:
-    known = [e.degrees_of_freedom for e in explanations if e.degrees_of_freedom is not None]
-    return torch.stack(known).amin(0) if known else None

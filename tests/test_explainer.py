@@ -103,6 +103,29 @@ def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -
     )
 
 
+def test_halves_tell_the_error_of_learning(explainer: ms.Explainer, tmp_path: Path) -> None:
+    rows = FRAME.tail(3)
+    found, again = (explainer(rows, halves=halves, evaluations=200) for halves in (4, 2))
+    without = explainer(rows, evaluations=200)
+    assert torch.equal(found.phi, without.phi)
+    assert (found.model_error > 0).any()
+    assert not torch.equal(found.model_error, again.model_error)
+    assert all(
+        (
+            (one.interval()[1] - one.interval()[0])
+            >= (without.interval()[1] - without.interval()[0])
+        ).all()
+        for one in (found, again)
+    )
+    columns = [explainer.frame(part, halves=2).columns for part in (rows, rows.head(0))]
+    assert columns[0].equals(columns[1])
+    explainer.save(tmp_path / "saved")
+    loaded = ms.Explainer.load(tmp_path / "saved", TREES)
+    for one, halves, message in ((explainer, 1, "two or more"), (loaded, 2, "rows to learn from")):
+        with pytest.raises(ValueError, match=message):
+            one(rows, halves=halves)
+
+
 @pytest.fixture
 def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings of a few steps."""

@@ -1,4 +1,4 @@
-"""Means of explanations and their learning error: laws, contracts and errors."""
+"""The error of learning: laws, contracts and errors."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.learning_error import SCALE
 
 
 def explained(phi: Tensor, error: float = 0.0) -> ms.Explanation:
@@ -23,54 +22,69 @@ def explained(phi: Tensor, error: float = 0.0) -> ms.Explanation:
     return replace(found, x=same, standard_error=torch.full_like(found.phi, error))
 
 
-def noisy(rows: int, sizes: Tensor, seed: int, error: float = 0.0) -> ms.Explanation:
-    generator = torch.Generator().manual_seed(seed)
-    return explained(sizes * torch.randn(rows, len(sizes), generator=generator), error)
-
-
-def test_the_mean_is_the_mean_and_stays_efficient() -> None:
-    one, two = noisy(50, torch.ones(4), 0), noisy(50, torch.ones(4), 1)
-    whole = ms.averaged([one, two])
-    torch.testing.assert_close(whole.phi, (one.phi + two.phi) / 2)
-    assert whole.efficiency_gap < 1e-6
-    assert whole.made_by["averaged"] == 2
-    assert ms.averaged([one, one]).model_error.abs().max() == 0
-
-
-@pytest.mark.parametrize("count", [2, 4])
-def test_model_errors_are_those_of_the_mean(count: int) -> None:
-    """Half of the variance is the player's own, half the mean of the row's."""
+def of_halves(count: int, bias: float) -> ms.Explanation:
+    """Of 20,000 rows, means of 32 numbers, by players of three sizes; a bias is divided by 32."""
     sizes = torch.tensor([1.0, 2.0, 4.0])
-    whole = ms.averaged([noisy(20_000, sizes, seed) for seed in range(count)])
+    generator = torch.Generator().manual_seed(0)
+    numbers = sizes * torch.randn(32, 20_000, 3, generator=generator)
+    halves = []
+    for _ in range(count // 2):
+        order = torch.randperm(32, generator=generator)
+        halves += [numbers[part].mean(0) + bias / 16 for part in order.chunk(2)]
+    whole = explained(numbers.mean(0) + bias / 32)
+    return ms.with_learning_error(whole, [explained(half) for half in halves])
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("bias", [0.0, 16.0])
+def test_model_errors_are_those_of_all_rows(count: int, bias: float) -> None:
+    """Half of the variance is that of the player, half the mean of the row's."""
+    whole = of_halves(count, bias)
     assert whole.model_error is not None
-    found = (whole.model_error / SCALE).square().mean(0)[:, 0]
-    pooled = (sizes**2 + (sizes**2).mean()) / 2 / count
-    torch.testing.assert_close(found, pooled, rtol=0.05, atol=0)
+    variance = whole.phi.square().mean(0)
+    pooled = (variance + variance.mean()) / 2
+    torch.testing.assert_close(whole.model_error.square().mean(0), pooled, rtol=0.05, atol=0)
+    assert whole.made_by["halves"] == count
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_hold_errors_of_learning(level: float) -> None:
+    """As often as they should, where players are alike."""
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randn(32, 1000, 8, generator=generator)
+    halves = [
+        explained(numbers[part].mean(0))
+        for _ in range(4)
+        for part in torch.randperm(32, generator=generator).chunk(2)
+    ]
+    whole = ms.with_learning_error(explained(numbers.mean(0)), halves)
+    low, high = whole.interval(level)
+    assert ((low <= 0) & (high >= 0)).double().mean() == pytest.approx(level, abs=0.015)
 
 
 def test_sampling_is_no_error_of_learning() -> None:
     """What sampling alone would scatter is taken off."""
     generator = torch.Generator().manual_seed(0)
-    exact = torch.randn(20_000, 3, generator=generator)
-    both = [
+    exact = torch.randn(2000, 3, generator=generator)
+    whole, *halves = [
         explained(exact + 0.1 * torch.randn(exact.shape, generator=generator), 0.1)
-        for _ in range(2)
+        for _ in range(9)
     ]
-    whole = ms.averaged(both)
-    assert whole.model_error is not None
-    # Values below zero are cut off: a third of the variance of sampling is left.
-    assert whole.model_error.square().mean().sqrt() < 0.75 * SCALE * 0.1 / 2**0.5
-    torch.testing.assert_close(whole.standard_error, torch.full_like(whole.phi, 0.1 / 2**0.5))
+    found = ms.with_learning_error(whole, halves)
+    assert found.model_error is not None
+    # Variances below zero are cut off: of the two that are taken off, a quarter is left.
+    assert found.model_error.square().mean() < 2 * 0.1**2 / 4
+    assert torch.equal(found.standard_error, whole.standard_error)
 
 
 def test_intervals_hold_both_errors(tmp_path: Path) -> None:
-    one, two = noisy(5, torch.ones(4), 0, 0.5), noisy(5, torch.ones(4), 1, 0.5)
-    whole = ms.averaged([one, two])
+    generator = torch.Generator().manual_seed(0)
+    each = [explained(4 * torch.randn(5, 4, generator=generator), 0.5) for _ in range(3)]
+    whole = ms.with_learning_error(each[0], each[1:])
     widths = [high - low for low, high in (whole.interval(0.5), whole.interval(0.95))]
     assert (widths[0] < widths[1]).all()
-    low, high = replace(whole, model_error=None).interval(0.95)
-    assert (high - low <= widths[1]).all()
-    assert (high - low < widths[1]).any()
+    low, high = each[0].interval(0.95)
+    assert (high - low < widths[1]).all()
     whole.save(tmp_path / "whole.zarr")
     again = ms.Explanation.load(tmp_path / "whole.zarr")
     assert again.model_error is not None
@@ -79,33 +93,23 @@ def test_intervals_hold_both_errors(tmp_path: Path) -> None:
     assert torch.equal(again[2].interval()[0], whole[2].interval()[0])
 
 
-@pytest.fixture(scope="module")
-def halves() -> tuple[list[ms.ValueFunction], Tensor]:
-    """Of a product of correlated numbers, on draws given x_S."""
-    x = torch.randn(200, 7, generator=torch.Generator().manual_seed(0)).cumsum(1)
-    values: list[ms.ValueFunction] = [
-        ms.imputed_value(lambda x: x[:, :1] * x[:, 1:2], ms.GaussianImputer(half), "identity")
-        for half in (x[::2], x[1::2])
-    ]
-    return values, x[:3]
-
-
 @pytest.mark.parametrize("permutations", [2, 4])
-def test_a_seed_that_occurs_twice_is_refused(
-    halves: tuple[list[ms.ValueFunction], Tensor], permutations: int
-) -> None:
+def test_a_seed_that_occurs_twice_is_refused(permutations: int) -> None:
     """Of one value function with one seed, nothing would scatter; errors of two orders are NaN."""
-    values, x = halves
+    x = torch.randn(200, 7, generator=torch.Generator().manual_seed(0)).cumsum(1)
 
-    def of(k: int, seed: int) -> ms.Explanation:
-        return ms.permutation_shapley(values[k], x, permutations=permutations, seed=seed)
+    def of(rows: Tensor, seed: int) -> ms.Explanation:
+        imputer = ms.GaussianImputer(rows)
+        value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:2], imputer, "identity")
+        return ms.permutation_shapley(value, x[:3], permutations=permutations, seed=seed)
 
-    for k in (0, 1):
-        with pytest.raises(ValueError, match="another `seed` each but two were sampled by seed 3"):
-            ms.averaged([of(0, 3), of(0, 4), of(k, 3)])
-    found = ms.averaged([of(0, 3), of(1, 4)]).model_error
+    whole, *halves = of(x, 0), of(x[::2], 1), of(x[1::2], 2)
+    found = ms.with_learning_error(whole, halves).model_error
     assert found is not None
     assert (found > 0).any()
+    for twice in ([halves[0], of(x[1::2], 1)], [of(x[::2], 0), halves[1]]):
+        with pytest.raises(ValueError, match="another `seed`"):
+            ms.with_learning_error(whole, twice)
 
 
 def test_rows_of_tables_are_compared_in_their_own_units() -> None:
@@ -120,23 +124,27 @@ def test_rows_of_tables_are_compared_in_their_own_units() -> None:
         found = ms.exact_shapley(lambda x, mask: mask[..., :1] * 1.0, book.rows(rows))
         explanations.append(replace(found, players=book.players, schema=book))
     assert (explanations[0].x != explanations[1].x).any()
-    assert ms.averaged(explanations[:2]).made_by["averaged"] == 2
-    with pytest.raises(ValueError, match="the same rows but their `x` differ"):
-        ms.averaged(explanations[::2])
+    one, same, other = explanations
+    same_error = ms.with_learning_error(one, [same, same]).model_error
+    assert same_error is not None
+    assert same_error.abs().max() == 0
+    with pytest.raises(ValueError, match="the same rows"):
+        ms.with_learning_error(one, [same, other])
 
 
 def test_errors() -> None:
-    one = noisy(5, torch.ones(4), 0)
-    for others, said in (
-        ([], "two or more explanations but got 1"),
-        ([one[:3]], "the same instances"),
-        ([noisy(5, torch.ones(3), 0)], "the same players"),
-        ([replace(one, outputs=("b",))], "the same outputs"),
-        ([replace(one, space=ms.spaces.Probability())], "the same output space"),
-        ([replace(one, x=one.x + 1)], "the same rows but their `x` differ"),
+    one = explained(torch.ones(5, 4))
+    for other, said in (
+        (one[:3], "instances"),
+        (explained(torch.ones(5, 3)), "players"),
+        (replace(one, outputs=("b",)), "outputs"),
+        (replace(one, space=ms.spaces.Probability()), "output space"),
+        (replace(one, x=one.x + 1), "rows"),
     ):
-        with pytest.raises(ValueError, match=said):
-            ms.averaged([one, *others])
+        with pytest.raises(ValueError, match=f"the same {said}"):
+            ms.with_learning_error(one, [one, other])
+    with pytest.raises(ValueError, match="two or more"):
+        ms.with_learning_error(one, [one])
     unknown = replace(one, standard_error=one.phi * torch.nan)
     with pytest.raises(ValueError, match="with standard errors but those of this one are all"):
         unknown.interval()

@@ -429,7 +429,7 @@ FAULTS: dict[str, Fault] = {
         "global_values", "manifold_shap:global_values", arguments(last_row_forgotten)
     ),
     "error-of-learning-too-small": Fault(
-        "learning_error", "manifold_shap:averaged", result(scaled("model_error", 0.7))
+        "learning_error", "manifold_shap:with_learning_error", result(scaled("model_error", 0.7))
     ),
     "first-order-terms-of-another-index": Fault(
         "interactions", "manifold_shap:shapley_interactions", result(whole_diagonal)

@@ -162,27 +162,29 @@ def iris_x(inputs: Inputs) -> torch.Tensor:
 
 
 def global_figures(inputs: Inputs) -> Results:
-    """Global values of classes and of a regression; means of explanations."""
+    """Global values of classes and of a regression; the error of learning."""
     mixed = inputs["mixed"]
     reference, labels = mixed["reference"], mixed["labels"]
     players, model = players_of(mixed), network(mixed["model"])
-    halves = [
-        ms.imputed_value(model, ms.GaussianImputer(half, players, RIDGE), draws=8)
-        for half in (reference[::2], reference[1::2])
-    ]
     x, y = reference[:30], labels[:30]
-    each = [
-        ms.permutation_shapley(half, x, permutations=4, seed=k) for k, half in enumerate(halves)
-    ]
-    yield from overall("global, classes", ms.global_values(each[0], y))
-    yield "global, interval", torch.stack(ms.global_values(each[0], y).interval(0.9))
-    mean = ms.averaged(each)
-    yield from explained("averaged", mean)
-    yield "averaged, interval", torch.stack(mean.interval(0.9))
-    table = long_frame(mean).select_dtypes("number")
-    yield "averaged, long frame, error", torch.from_numpy(table.head(40).to_numpy(float, copy=True))
-    yield "sampled, interval", torch.stack(each[0].interval(0.9))
-    yield from overall("global, averaged", ms.global_values(mean, y))
+    half, other, whole = (
+        ms.permutation_shapley(
+            ms.imputed_value(model, ms.GaussianImputer(rows, players, RIDGE), draws=8),
+            x,
+            permutations=4,
+            seed=seed,
+        )
+        for seed, rows in enumerate((reference[::2], reference[1::2], reference))
+    )
+    yield from overall("global, classes", ms.global_values(half, y))
+    yield "global, interval", torch.stack(ms.global_values(half, y).interval(0.9))
+    learned = ms.with_learning_error(whole, [half, other])
+    yield from explained("learning error", learned)
+    yield "learning error, interval", torch.stack(learned.interval(0.9))
+    table = long_frame(learned).select_dtypes("number")
+    yield "learning error, long frame", torch.from_numpy(table.head(40).to_numpy(float, copy=True))
+    yield "sampled, interval", torch.stack(half.interval(0.9))
+    yield from overall("global, learning error", ms.global_values(learned, y))
     numbers = regression(mixed["model"], reference)
     value = ms.imputed_value(numbers, ms.MarginalImputer(reference, players), "identity", draws=8)
     found = ms.permutation_shapley(value, x, permutations=4)

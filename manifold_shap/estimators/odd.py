@@ -12,9 +12,12 @@ second term estimated: g is a control variate, and need not be true.
 
 What is not known beforehand, the relevance of each player to interactions and λ, is chosen for each
 row and output by the error of predicted pairs that were left out, which least squares give in
-closed form. The relevances begin as equal ones and as the sizes of the players' coefficients; then
-players have that with which they are part of the interactions found so far, as long as this
-predicts better.
+closed form. The relevances begin as equal ones, of which all rows share the decompositions, and as
+the sizes of the players' coefficients; then players have that with which they are part of the
+interactions found so far, as long as this predicts better. Every try takes one inverse: it also
+gives the slopes of the errors in λ, and so the λ of the next try, by a Gauss-Newton step.
+
+The game g is fitted to 1,536 pairs at most, β to what it leaves of all.
 
 Fumagalli et al. (2026) fit odd games by interactions that trees select, Fumagalli et al. (2025) by
 all of low order; a covariance needs neither trees nor a limit of the order.
@@ -36,7 +39,7 @@ values, which are those of k(., z') as well, are
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,25 +54,23 @@ from manifold_shap.estimators.regression import Regression
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs
 
-# Pairs by which relevances are chosen, for each player and at least; and those whose sections span
-# the games of the fit.
+# Pairs by which relevances are chosen, for each player and at least; and those that the games are
+# fitted to.
 _CHOOSING_EACH, _CHOOSING = 4, 256
-_CENTRES = 512
-# Penalties, relative to the mean variance of the interactions of a pair.
-_PENALTIES = torch.logspace(-3, 3, 13, dtype=torch.float64)
+_FITTED = 1536
+# Penalties of equal relevances, relative to the mean variance of the interactions of a pair; and
+# the largest step from one to the next.
+_PENALTIES = torch.logspace(-3, 3, 7, dtype=torch.float64)
+_STEP = math.log(10)
 # Relevances are powers of involvements, in up to so many rounds.
-_POWERS, _ROUNDS = (0.5, 1.0), 4
+_POWERS, _ROUNDS = (0.5, 1.0), 3
 _LEAST_COEFFICIENT, _LEAST_INVOLVEMENT = 0.02, 1e-4
-# Added to the covariance of the centres, relative to their variances.
-_JITTER = 1e-7
-_SMALLEST = 1e-30
+_SMALLEST, _ROUNDING = 1e-30, 1e-9
 # Nodes of Gauss-Legendre quadrature: exact up to 48 players, to rounding beyond, since the
 # relevances of all add up to a few.
 _NODES = 24
 # Sum of the relevances of all players, and the largest of one.
 _SUM, _LARGEST = 3.0, 0.9
-# Halvings of the range of a factor.
-_HALVINGS = 60
 
 
 @by_player_count
@@ -92,10 +93,10 @@ def odd_shapley(
         >>> bool(torch.isclose(explanation.phi.sum(), exact.sum()))
         True
 
-    Coalitions come with their complements, as many of every size, none twice. The fit takes a
-    fraction of a second per row and output, whatever the value function: this is for value
-    functions that take as long, or longer. Of games of few interactions, such as trees, the error
-    is a small part of that of `kernel_shapley`.
+    Coalitions come with their complements, as many of every size, none twice. The fit takes some
+    hundredths of a second per row and output, half a second from 3,000 coalitions on, whatever the
+    value function: this is for value functions that take as long, or longer. Of games of few
+    interactions, such as trees, the error is a small part of that of `kernel_shapley`.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
@@ -130,12 +131,13 @@ def odd_shapley(
 def nominal_seconds(players: int, evaluations: int) -> float:
     """What the fit of a row and an output takes on a processor core, by its sizes.
 
-    Decompositions for each try of relevances, on some of the pairs, and for the fit to all.
+    An inverse for each try of relevances, on some of the pairs, and one for the fit; and what the
+    game that is fitted says about all pairs.
     """
     pairs = evaluations // 2
-    few, centres = min(pairs, max(_CHOOSING, _CHOOSING_EACH * players)), min(pairs, _CENTRES)
+    few, fitted = min(pairs, max(_CHOOSING, _CHOOSING_EACH * players)), min(pairs, _FITTED)
     tries = 2 + len(_POWERS) * _ROUNDS
-    return 1e-9 * (tries * few**3 + centres**3 + pairs * centres**2 / 4) + 5e-3
+    return 2e-10 * (tries * few**3 + fitted**3 + 150 * pairs * fitted) + 3e-3
 
 
 class OddGames:
@@ -211,14 +213,41 @@ def _scale(relevance: Float[Tensor, "games players"]) -> Float[Tensor, "games 1 
 
 def relevances(weights: Float[Tensor, "games players"]) -> Float[Tensor, "games players"]:
     """Relevances in proportion to positive weights, which sum to three and are at most 0.9."""
-    weights = weights / weights.amax(1, keepdim=True)
     total = min(_SUM, _LARGEST * weights.shape[1] * (1 - 1e-6))
-    low, high = (torch.full_like(weights[:, :1], math.log(end)) for end in (1e-6, 1e9))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        small = (weights * middle.exp()).clamp(max=_LARGEST).sum(1, keepdim=True) < total
-        low, high = torch.where(small, middle, low), torch.where(small, high, middle)
-    return (weights * high.exp()).clamp(max=_LARGEST)
+    weights = weights / weights.amax(1, keepdim=True)
+    # With the k largest at the bound the others share the rest; the least k that needs no more.
+    largest = weights.sort(1, descending=True).values
+    shared = largest.flip(1).cumsum(1).flip(1)
+    bound = _LARGEST * torch.arange(weights.shape[1], device=weights.device)
+    factor = (total - bound) / shared
+    first = (factor * largest <= _LARGEST).long().argmax(1, keepdim=True)
+    return (weights * factor.gather(1, first)).clamp(max=_LARGEST)
+
+
+class _Tried(NamedTuple):
+    """What games have with relevances that were tried.
+
+    Attributes:
+        loss: mean squares of the errors of pairs that are left out, `[*games]`.
+        relevance: of the players, `[*games, players]`.
+        penalty: that promises the least loss, `[*games]`.
+        coefficients: of the sections of the covariance, `[*games, m]`.
+    """
+
+    loss: Float[Tensor, "*games"]
+    relevance: Float[Tensor, "*games players"]
+    penalty: Float[Tensor, "*games"]
+    coefficients: Float[Tensor, "*games m"]
+
+    def at(self, games: Any) -> "_Tried":
+        """Of some of the games, by an index."""
+        return _Tried(*(each[games] for each in self))
+
+    def update(self, games: Int64[Tensor, " some"], other: "_Tried") -> None:
+        """Take what is better of the other for some of the games."""
+        better = other.loss < self.loss[games]
+        for each, new in zip(self, other, strict=True):
+            each[games[better]] = new[better]
 
 
 class _Fit:
@@ -231,16 +260,21 @@ class _Fit:
 
     def __init__(self, regression: Regression, crossed: bool) -> None:
         self.regression, self.crossed = regression, crossed
-        pairs, device = regression.pairs, regression.pairs.mask.device
-        count, players = pairs.mask.shape
+        count, players = regression.pairs.mask.shape
         # Any generator will do: pairs are drawn already, here some are chosen.
-        order = torch.randperm(count, generator=torch.Generator().manual_seed(count)).to(device)
-        some = order[: max(_CHOOSING, _CHOOSING_EACH * players)]
-        self.centres = order[:_CENTRES]
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(count))
+        order = order.to(regression.pairs.mask.device)
+        self.choosing = self._among(order[: max(_CHOOSING, _CHOOSING_EACH * players)])
+        self.fitted = self._among(order[:_FITTED])
+
+    def _among(self, some: Int64[Tensor, " some"]) -> tuple[Int64[Tensor, " m"], Regression]:
+        """Some of the pairs with their regression; all, where these leave values undetermined."""
+        pairs = self.regression.pairs
         few = Pairs(pairs.mask[some], pairs.weight[some], len(some), pairs.missing[some])
-        self.few, self.some = Regression(few), some
-        if bool(self.few.inverse.isnan().any()):
-            self.few, self.some = regression, torch.arange(count, device=device)
+        regression = Regression(few)
+        if bool(regression.inverse.isnan().any()):
+            return torch.arange(len(pairs.mask), device=some.device), self.regression
+        return some, regression
 
     def values(self, y: Float[Tensor, "rows pairs outputs"]) -> Estimate:
         """β and the covariance of its errors."""
@@ -248,18 +282,13 @@ class _Fit:
         if pairs.sampled == 0:
             beta = self.regression.fit(y)
             return beta, self.regression.covariance(self.regression.inverse, y * 0, self.crossed)
-        count, players = pairs.mask.shape
-        step = max(1, MOST_NUMBERS // (count * max(len(self.centres), players)))
-        parts = [self._of_rows(some, step) for some in y.split(max(1, step // y.shape[2]))]
-        beta, variance = (torch.cat(some) for some in zip(*parts, strict=True))
-        return beta, variance
-
-    def _of_rows(self, y: Float[Tensor, "rows pairs outputs"], step: int) -> Estimate:
-        """Outputs of a row are games like those of other rows; so many are fitted at a time."""
+        # Outputs of a row are games like those of other rows.
         games = y.mT.flatten(0, 1)[..., None]
+        step = max(1, MOST_NUMBERS // (len(pairs.mask) * len(self.fitted[0])))
         parts = [self._of(some) for some in games.split(step)]
-        beta, change = (torch.cat(some) for some in zip(*parts, strict=True))
-        beta, change = (some.unflatten(0, (len(y), -1)) for some in (beta, change))
+        beta, change = (
+            torch.cat(some).unflatten(0, (len(y), -1)) for some in zip(*parts, strict=True)
+        )
         if self.crossed:
             return beta[..., 0].mT, torch.einsum("bonp,bqnp->bnoq", change, change)
         return beta[..., 0].mT, change.square().sum(3).mT
@@ -267,137 +296,149 @@ class _Fit:
     def _of(
         self, y: Float[Tensor, "games pairs 1"]
     ) -> tuple[Float[Tensor, "games players 1"], Float[Tensor, "games players pairs"]]:
-        relevance = self._relevance(y[:, self.some])
-        ridge = _Ridge(self.regression, OddGames(relevance), self.centres)
-        losses = ridge.losses(y)
-        return ridge.values(y, _PENALTIES.to(y.device)[losses.argmin(0)])
+        """Values less equal shares, and what leaving each pair out would change of them."""
+        some, regression = self.fitted
+        best = self._best(y)
+        games = OddGames(best.relevance)
+        ridge = _Ridge(regression, games, best.penalty)
+        coefficients = ridge.coefficients(y[:, some])
+        pairs = self.regression.pairs
+        sections = games.covariance(_signs(pairs), ridge.z)
+        rest = y - sections @ coefficients
+        additive = self.regression.fit(rest)
+        shapley = games.shapley(ridge.z).mT
+        errors = self.regression.left_out(rest, additive)
+        errors[:, some] = torch.where(
+            self.regression.essential[some], torch.nan, coefficients / ridge.weight
+        )
+        # Errors of pairs that are left out do not show that relevances and penalties were chosen by
+        # them. The variance is widened by the share of the pairs that the fit takes as its own.
+        errors *= (pairs.missing[:, None] * (1 + ridge.freedom / len(pairs.mask))).sqrt()
+        # A pair's part in every value, times its error.
+        to_values = shapley - self.regression.fit(sections)
+        change = _to_beta(self.regression).repeat(len(y), 1, 1)
+        change[..., some] += ridge.coefficients(to_values.mT).mT
+        return additive + shapley @ coefficients, change * errors.mT
 
-    def _relevance(self, y: Float[Tensor, "games pairs 1"]) -> Float[Tensor, "games players"]:
-        """Of all players to the interactions of each game."""
-        own = self.few.fit(y)[..., 0].abs()
-        own = own / own.amax(1, keepdim=True).clamp(min=_SMALLEST) + _LEAST_COEFFICIENT
-        best, involved = torch.zeros_like(own), torch.zeros_like(own)
-        least = own.new_full((len(y),), math.inf)
+    @cached_property
+    def _equal(self) -> "_Ridge":
+        """By the choosing pairs, with equal relevances, for every penalty."""
+        _, regression = self.choosing
+        penalties = _PENALTIES.to(regression.pairs.mask.device)
+        games = OddGames(
+            relevances(penalties.new_ones(len(penalties), regression.pairs.mask.shape[1]))
+        )
+        return _Ridge(regression, games, penalties)
 
-        def is_better(games: Tensor, weights: Tensor) -> Tensor:
-            """Of which games relevances by these weights predict better; they are taken there."""
-            relevance = relevances(weights)
-            everything = torch.arange(len(self.some), device=y.device)
-            ridge = _Ridge(self.few, OddGames(relevance), everything)
-            losses, penalty = ridge.losses(y[games]).min(0)
-            coefficients = ridge.coefficients(y[games], _PENALTIES.to(y.device)[penalty])
-            found = ridge.games.involvement(ridge.z, coefficients)
-            better = losses[:, 0] < least[games]
-            where = games[better]
-            least[where], involved[where] = losses[better, 0], found[better]
-            best[where] = relevance.expand_as(found)[better]
-            return better
+    def _best(self, y: Float[Tensor, "games pairs 1"]) -> _Tried:
+        """With the relevances that predict the choosing pairs best."""
+        some, regression = self.choosing
+        y, every = y[:, some], torch.arange(len(y), device=y.device)
+        equal = self._equal.tried(y[..., 0].T)
+        best = equal.at((equal.loss.argmin(0), every))
 
-        every = torch.arange(len(y), device=y.device)
-        is_better(every, torch.ones_like(own[:1]))
-        is_better(every, own)
+        def attempt(weights: Float[Tensor, "some players"], games: Int64[Tensor, " some"]) -> None:
+            ridge = _Ridge(regression, OddGames(relevances(weights)), best.penalty[games])
+            best.update(games, ridge.tried(y[games]).at((slice(None), 0)))
+
+        attempt(_shares(regression.fit(y)[..., 0].abs()) + _LEAST_COEFFICIENT, every)
         for _ in range(_ROUNDS):
-            shares = involved / involved.amax(1, keepdim=True).clamp(min=_SMALLEST)
-            better = torch.zeros(len(y), dtype=torch.bool, device=y.device)
+            before = best.loss[every]
             for power in _POWERS:
-                weights = (shares[every] + _LEAST_INVOLVEMENT) ** power
-                better[every] |= is_better(every, weights)
-            every = better.nonzero()[:, 0]
+                games = OddGames(best.relevance[every])
+                found = games.involvement(self._equal.z, best.coefficients[every][..., None])
+                attempt((_shares(found) + _LEAST_INVOLVEMENT) ** power, every)
+            every = every[best.loss[every] < before]
             if len(every) == 0:
                 break
         return best
 
 
 class _Ridge:
-    """Penalised least squares on interactions, after additive games, for any penalty.
+    """Penalised least squares on interactions, after additive games.
 
-    Everything is multiplied by √w. Interactions are spanned by sections of their covariance at
-    some of the pairs, in an orthonormal basis, turned to the principal axes of what additive games
-    leave of it.
+    Interactions are spanned by sections of their covariance at the pairs, K; rows and columns are
+    multiplied by √w, like y. Q is the projection on what additive games leave, and
+
+        P = Q C⁻¹ Q = C⁻¹ - (I - Q) / λ,    C = Q K Q + λ I.
+
+    P y are the coefficients of the sections and, over the diagonal of P, the errors of pairs in the
+    fit to all others. Where λ rises, P falls by P²: this is their slope.
 
     Args:
-        regression: on additive games.
-        games: random games, for each game.
-        centres: the pairs whose sections are taken.
+        regression: on additive games, of these pairs.
+        games: random games.
+        penalty: of each of them, relative to the mean variance of the interactions of a pair.
     """
 
     def __init__(
-        self, regression: Regression, games: OddGames, centres: Int64[Tensor, " m"]
+        self, regression: Regression, games: OddGames, penalty: Float[Tensor, " games"]
     ) -> None:
-        self.regression, self.games = regression, games
-        pairs = regression.pairs
-        z = 2 * pairs.mask.double() - 1
-        self.z, self.root = z[centres], pairs.weight.sqrt()
-        covariance = games.covariance(self.z, self.z)
-        jitter = _JITTER * covariance.diagonal(dim1=1, dim2=2).mean(1)[:, None].expand(
-            -1, len(centres)
-        )
-        self.lower = torch.linalg.cholesky(covariance + jitter.diag_embed())
-        sections = self.root[:, None] * games.covariance(z, self.z)
-        whitened = torch.linalg.solve_triangular(self.lower.mT, sections, upper=True, left=False)
-        self.additive = self.root[:, None] * (
-            pairs.mask.double() - pairs.mask.double().mean(1, keepdim=True)
-        )
+        self.regression, self.games, self.penalty = regression, games, penalty[:, None]
+        self.z, self.root = _signs(regression.pairs), regression.pairs.weight.sqrt()[:, None]
+        u = regression.pairs.mask.double()
+        self.additive = self.root * (u - u.mean(1, keepdim=True))
         self.to_beta = regression.inverse @ self.additive.T
-        self.of_additive = self.to_beta @ whitened
-        left = whitened - self.additive @ self.of_additive
-        values, vectors = torch.linalg.eigh(left.mT @ left)
-        self.strength, self.axes = values.clamp(min=0), vectors
-        self.left = left @ vectors
-        self.unit = self.strength.sum(1)[:, None] / len(z)
+        covariance = games.covariance(self.z, self.z) * (self.root * self.root.T)
+        least = _ROUNDING * covariance.diagonal(dim1=1, dim2=2).mean(1, keepdim=True)
+        # What Q takes from the left, with half of what it takes from both sides; and the same from
+        # the right.
+        taken = covariance @ self.to_beta.T
+        taken -= self.additive @ (self.to_beta @ taken) / 2
+        every = self.additive.expand_as(taken)
+        left, right = torch.cat((every, taken), 2), torch.cat((taken, every), 2)
+        system = covariance.baddbmm_(left, right.mT, alpha=-1)
+        diagonal = system.diagonal(dim1=1, dim2=2)
+        self.size = self.penalty * diagonal.mean(1, keepdim=True).maximum(least)
+        diagonal += self.size
+        self.inverse = torch.cholesky_inverse(torch.linalg.cholesky(system))
+        own = self.inverse.diagonal(dim1=1, dim2=2) - regression.leverage / self.size
+        self.diagonal = own.clamp(min=_ROUNDING / self.size)[..., None]
 
-    def losses(self, y: Float[Tensor, "games pairs 1"]) -> Float[Tensor, "penalties games 1"]:
-        """Mean squares of the errors of pairs that are left out, for every penalty."""
-        penalties = _PENALTIES.to(y.device)[:, None, None].expand(-1, len(y), y.shape[2])
-        return torch.stack([self.left_out(y, some).square().mean(1) for some in penalties])
+    @property
+    def weight(self) -> Float[Tensor, "games m 1"]:
+        """Of a pair's error, when it is left out, in its coefficient."""
+        return self.root.square() * self.diagonal
 
-    def left_out(
-        self, y: Float[Tensor, "games pairs 1"], penalty: Float[Tensor, "games 1"]
-    ) -> Float[Tensor, "games pairs 1"]:
-        """√w times the errors of each pair in the fit to all others."""
-        rest = self._rest(y)
-        errors = rest - self.left @ (self._shrunk(penalty) * (self.left.mT @ rest))
-        return errors / (1 - self._leverage(penalty)).clamp(min=1e-9)
+    @property
+    def freedom(self) -> Float[Tensor, "games 1 1"]:
+        """Of the pairs, how many the fit takes as its own."""
+        return (1 - self.size[..., None] * self.diagonal).sum(1, keepdim=True)
 
-    def coefficients(
-        self, y: Float[Tensor, "games pairs 1"], penalty: Float[Tensor, "games 1"]
-    ) -> Float[Tensor, "games m 1"]:
+    def coefficients(self, y: Float[Tensor, "... m columns"]) -> Float[Tensor, "games m columns"]:
         """Of the sections of the covariance."""
-        found = self.axes @ (self._shrunk(penalty) * (self.left.mT @ self._rest(y)))
-        return torch.linalg.solve_triangular(self.lower.mT, found, upper=True)
+        return self.root * self._dual(y)
 
-    def values(
-        self,
-        y: Float[Tensor, "games pairs 1"],
-        penalty: Float[Tensor, "games 1"],
-    ) -> tuple[Float[Tensor, "games players 1"], Float[Tensor, "games players pairs"]]:
-        """Shapley values less equal shares, and what leaving each pair out would change of them."""
-        shrunk = self._shrunk(penalty)
-        own = torch.linalg.solve_triangular(self.lower, self.games.shapley(self.z), upper=False)
-        to_values = (own.mT - self.of_additive) @ self.axes
-        beta = self.to_beta @ (self.root[:, None] * y) + to_values @ (
-            shrunk * (self.left.mT @ self._rest(y))
-        )
-        errors = self.left_out(y, penalty)
-        pairs = self.regression.pairs
-        errors = torch.where(self.regression.essential, torch.nan, errors)
-        # Errors of pairs that are left out do not show that relevances and penalties were chosen by
-        # them. The variance is widened by the share of the pairs that the fit takes as its own.
-        fitted = self._leverage(penalty).sum(1, keepdim=True) / len(pairs.mask)
-        errors = errors * (pairs.missing[:, None] * (1 + fitted)).sqrt()
-        # A pair's part in every value, times its error.
-        change = torch.einsum("bnm,bmo,bpm->bnp", to_values, shrunk, self.left) + self.to_beta
-        return beta, change * errors[..., 0][:, None]
+    def tried(self, y: Float[Tensor, "... m columns"]) -> _Tried:
+        """Of columns of y, which are games with the same relevances, `[games, columns]`."""
+        dual = self._dual(y)
+        errors = dual / self.diagonal
+        loss = errors.square().mean(1)
+        square = self.inverse.square().sum(2) - self.regression.leverage / self.size.square()
+        slope = (errors * square[..., None] - self.inverse @ dual) / self.diagonal
+        slope *= self.size[..., None]
+        # A Gauss-Newton step of the logarithm.
+        step = -(errors * slope).sum(1) / slope.square().sum(1).clamp(min=_SMALLEST)
+        penalty = self.penalty * step.clamp(-_STEP, _STEP).exp()
+        penalty = penalty.clamp(float(_PENALTIES[0]), float(_PENALTIES[-1]))
+        relevance = self.games.relevance[:, None].expand(-1, loss.shape[1], -1)
+        return _Tried(loss, relevance, penalty, (self.root * dual).mT)
 
-    def _rest(self, y: Tensor) -> Float[Tensor, "games pairs 1"]:
-        """√w times what additive games leave of y."""
-        y = self.root[:, None] * y
-        return y - self.additive @ (self.to_beta @ y)
+    def _dual(self, y: Float[Tensor, "... m columns"]) -> Float[Tensor, "games m columns"]:
+        """P y."""
+        y = self.root * y
+        return self.inverse @ (y - self.additive @ (self.to_beta @ y))
 
-    def _leverage(self, penalty: Tensor) -> Float[Tensor, "games pairs 1"]:
-        """The weight of a pair's own y in its fitted value."""
-        return self.regression.leverage[:, None] + self.left.square() @ self._shrunk(penalty)
 
-    def _shrunk(self, penalty: Tensor) -> Float[Tensor, "games m 1"]:
-        """Of every axis, one over what it counts with the penalty."""
-        return 1 / (self.strength[..., None] + (self.unit * penalty)[:, None])
+def _signs(pairs: Pairs) -> Float[Tensor, "pairs players"]:
+    return 2 * pairs.mask.double() - 1
+
+
+def _to_beta(regression: Regression) -> Float[Tensor, "players pairs"]:
+    u = regression.pairs.mask.double()
+    return regression.inverse @ (regression.pairs.weight[:, None] * (u - u.mean(1, keepdim=True))).T
+
+
+def _shares(sizes: Float[Tensor, "games players"]) -> Float[Tensor, "games players"]:
+    """Relative to the largest one."""
+    return sizes / sizes.amax(1, keepdim=True).clamp(min=_SMALLEST)

@@ -38,8 +38,8 @@ FAST = ("gaussian", "copula", "empirical", "mixture")
 SLOW = ("vae", "surrogate", "guided_surrogate")
 CANDIDATES = (*FAST, *SLOW)
 
-# Draws of an imputer. To compare, a half: their noise is small beside the errors, and removed.
-_DRAWS, _COMPARED_DRAWS = 32, 16
+# Draws of an imputer: few, for more coalitions in the same time. To compare, twice as many.
+_DRAWS, _COMPARED_DRAWS = 8, 16
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
 # Seconds of the comparison from which it is announced, and rows whose prediction is timed.

@@ -18,6 +18,9 @@ from manifold_shap.values.selected import Outputs
 
 # Evaluations per player by default, where a value is a model call, or drawn, or rows are large.
 _EVALUATIONS_DEAR = 64
+# Model rows per player by default, where values are means of few draws: each pair of coalitions has
+# draws of its own, so that more coalitions lessen the noise of the draws as well as more draws do.
+_ROWS_DRAWN = 1024
 # The same where contributions are linearized, and elsewhere.
 _EVALUATIONS_LINEARIZED, _EVALUATIONS = 128, 256
 # Model rows that take hardly any time, and values in closed form.
@@ -26,8 +29,9 @@ _FREE_ROWS, _FREE_VALUES = 8192, 2**16
 _FEWEST_COALITIONS = 64
 # Players whose coalitions are all evaluated where values are drawn.
 _MOST_DRAWN = 6
-# Where contributions are linearized, a regression is more precise for so few players, with so many
-# evaluations for each of them, and with this share of all coalitions.
+# Where values are drawn or contributions are linearized, a regression is more precise for so few
+# players, with so many evaluations for each of them; of the latter, with this share of all
+# coalitions.
 _MOST_FITTED, _LEAST_FITTED, _LEAST_SHARE = 20, 32, 1 / 8
 # Evaluations per player with which a regression is more precise than orders are.
 _LEAST_PAIRED = 4
@@ -66,10 +70,11 @@ def auto_shapley(
     - A regression with interactions (`odd_shapley`), where nothing is drawn, of 3 to 128 players on
       7 evaluations or more for each, on 16,384 at most where more are allowed and not beyond
       65,536, and where the fit takes no longer than the evaluations.
-    - A regression (`kernel_shapley`) on 4 evaluations or more for each player, where nothing is
-      drawn.
-    - Orders of the players (`permutation_shapley`), where values are drawn, an ordering restricts
-      the orders, a `target_error` is to be met, or `evaluations` are too few for the others.
+    - A regression (`kernel_shapley`) on 4 evaluations or more for each player or, where values are
+      drawn, of up to 20 players on 32 or more for each.
+    - Orders of the players (`permutation_shapley`), where values of more players are drawn, an
+      ordering restricts the orders, a `target_error` is to be met, or `evaluations` are too few
+      for the others.
 
     What evaluations take is not measured, so that a call gives the same answer on any machine: it
     follows from `value.cost`, one of `closed form` (a microsecond), `network` (some 50) and `model`
@@ -83,7 +88,8 @@ def auto_shapley(
         evaluations: the most values of v per row, never exceeded; a linearized coalition counts as
             the few values that it costs. By default all coalitions where 8,192 model rows, or
             65,536 values in closed form, are enough; else 64 for each player where each is a model
-            call or drawn, or rows are large, otherwise 256, or 128 where contributions are
+            call or drawn, or rows are large, and as many as take 1,024 model rows where draws are
+            few (8,192 of up to 6 players); otherwise 256, or 128 where contributions are
             linearized, and at least 8,192.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
@@ -110,17 +116,17 @@ def auto_shapley(
         found = exact_shapley(value, x, ordering=ordering, **common)
         return _with_choice(found, f"exact: all {order.coalitions_count} coalitions")
     linear = not (game.sampled or order.restricts) and linearization(game) is not None
-    if not (game.sampled or order.restricts) and target_error is None:
+    if not order.restricts and target_error is None:
         pairs = f"a regression of {players} players on pairs of coalitions"
-        if _suits_interactions(game, budget) and not linear:
+        if _suits_interactions(game, budget) and not (game.sampled or linear):
             fitted = min(budget, _MOST_FITTED_INTERACTING) // 2 * 2
             found = odd_shapley(value, x, evaluations=fitted, **common)
             why = "whose fit takes no longer than the evaluations"
             return _with_choice(found, f"odd: {pairs}, with interactions, {why}")
         least: float = _LEAST_PAIRED * players
-        if linear:
-            few = players <= _MOST_FITTED
-            least = max(_LEAST_FITTED * players, _LEAST_SHARE * 2**players) if few else math.inf
+        if linear or game.sampled:
+            share = _LEAST_SHARE * 2**players if linear else 0
+            least = max(_LEAST_FITTED * players, share) if players <= _MOST_FITTED else math.inf
         if budget >= least:
             found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
             return _with_choice(found, f"kernel: {pairs}")
@@ -152,6 +158,8 @@ def _usual_budget(game: Evaluator, order: Ordering) -> int:
     dear = game.value.cost == "model"
     drawn = len(game.players) > _MOST_DRAWN if game.sampled else dear
     each = _EVALUATIONS_DEAR if free < _FREE_ROWS or drawn else _EVALUATIONS
+    if game.sampled:
+        each = max(each, (_ROWS_DRAWN if drawn else _FREE_ROWS) // game.draws)
     if linearization(game):
         each = _EVALUATIONS_LINEARIZED
     usual = max(each * (len(game.players) + 1), 0 if dear else free)

@@ -76,8 +76,8 @@ def kernel_shapley(
         x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
         evaluations: coalitions per row, an even number, at least two for each player; by default
             64 for each player but one. Those that do not determine all values are drawn again.
-            With 2^n - 2 or more, all are taken and the result is exact, for the draws of a sampled
-            value function.
+            With 2^n - 2 or more, all are taken and the result is exact; where values are drawn,
+            coalitions are, too, and come again with other draws.
         law: of the sizes of coalitions: `leverage`, uniform (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
         start: approximate Shapley values, such as an amortised explainer gives, `[rows, players,
@@ -91,8 +91,7 @@ def kernel_shapley(
 
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws; NaN (unknown)
-        where a single pair is drawn or the fit depends on one alone, or where all coalitions share
-        the draws of a sampled value function.
+        where a single pair is drawn or the fit depends on one alone.
 
     Raises:
         ValueError: an odd `evaluations`, too few of them, or another `law`; a `start` of another
@@ -154,10 +153,8 @@ def explained(
         start: β of an additive game that is taken from y, and added in the end.
     """
     count, (instances, players, outputs) = len(pairs.mask), game.shape
-    if pairs.sampled:  # Draws are fresh for every pair, so that standard errors are of these, too.
-        keys = _random.fold(game.keys(seed)[:, None], torch.arange(count))
-    else:  # Values are exact for draws that are the same for all coalitions.
-        keys = game.keys()[:, None].expand(-1, count)
+    # Draws are fresh for every pair, so that standard errors are of these, too.
+    keys = _random.fold(game.keys(seed)[:, None], torch.arange(count))
     named = players_by_name(game, seed)
     share = pairs.mask.sum(1).double() / players - 0.5
     step = max(1, MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))

@@ -102,8 +102,8 @@ def odd_shapley(
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
         evaluations: coalitions per row, an even number, at least two for each player; by default
-            64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact,
-            for the draws of a sampled value function.
+            64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact;
+            where values are drawn, coalitions are, too, and come again with other draws.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size`.
@@ -112,12 +112,12 @@ def odd_shapley(
 
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws, by the jackknife;
-        NaN (unknown) where the fit depends on one pair alone, or where all coalitions share the
-        draws of a sampled value function. They are widened by what the choice of relevances and
-        penalties adds: of random games of 5 to 12 players (all coalitions independent, interactions
-        of 2 to 4 players, products), intervals of 95 % held 90 to 96 % of the values with 5
-        evaluations for each player, 92 to 99 % with 7 or more. The estimate is shrunk, and so has a
-        bias: of the error, 0 to .6 standard deviations in these games, less with more evaluations.
+        NaN (unknown) where the fit depends on one pair alone. They are widened by what the choice
+        of relevances and penalties adds: of random games of 5 to 12 players (all coalitions
+        independent, interactions of 2 to 4 players, products), intervals of 95 % held 90 to 96 % of
+        the values with 5 evaluations for each player, 92 to 99 % with 7 or more. The estimate is
+        shrunk, and so has a bias: of the error, 0 to .6 standard deviations in these games, less
+        with more evaluations.
 
     Raises:
         ValueError: an odd `evaluations`, or too few of them.

@@ -88,7 +88,7 @@ def choose_pairs(
     least: int = 2,
     once: bool = False,
 ) -> Iterator[Pairs]:
-    """All pairs where the budget covers them, otherwise samples of the law, one after another.
+    """All pairs where the budget covers them and values are not drawn, else samples of the law.
 
     Args:
         game: the evaluator.
@@ -119,7 +119,9 @@ def choose_pairs(
             f"Expected `evaluations` of at least {least} for {players} players but got "
             f"{evaluations}; fewer coalitions do not determine so many values."
         )
-    if count >= 2 ** (players - 1) - 1:
+    every = 2 ** (players - 1) - 1
+    # Errors over drawn pairs are those of the draws of a value function, too.
+    if count >= every and not (game.sampled and every):
         # Every coalition without the last player; the complements are those with that player.
         mask = all_coalitions(players - 1)[1:]
         mask = torch.cat((mask, mask.new_zeros(len(mask), 1)), dim=1)

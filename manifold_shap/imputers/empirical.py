@@ -219,14 +219,17 @@ class EmpiricalImputer(DonorImputer):
     ) -> Float[Tensor, "pairs donors"]:
         """Log-weights with no weight for donors beyond the share; equal ones count together."""
         donors = log_weights.shape[-1]
-        for count in (64, 512, donors):
+        lightest = torch.empty_like(log_weights[:, :1])
+        left = torch.arange(len(log_weights), device=log_weights.device)
+        for count in (16, 128, donors):
             # Mostly a few donors make up the share, and the others need not be sorted.
-            largest = log_weights.topk(min(count, donors), dim=-1).values
+            largest = log_weights[left].topk(min(count, donors), dim=-1).values
             before = largest.exp().cumsum(-1) - largest.exp()
-            if bool((before[:, -1] >= self.share).all()):
+            last = (before < self.share).sum(-1, keepdim=True) - 1
+            lightest[left] = largest.gather(-1, last) - _TIE
+            left = left[before[:, -1] < self.share]
+            if not len(left):
                 break
-        last = (before < self.share).sum(-1, keepdim=True) - 1
-        lightest = largest.gather(-1, last) - _TIE
         return log_weights.masked_fill(log_weights < lightest, -torch.inf)
 
 

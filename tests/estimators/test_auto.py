@@ -22,8 +22,11 @@ def drawn(players: int) -> tuple[ms.ValueFunction, torch.Tensor]:
         (4, 28, "exact"),
         (4, 27, "permutation"),
         (6, None, "exact"),
-        (7, None, "permutation"),
-        (10, None, "permutation"),
+        (7, None, "kernel"),
+        (10, 32 * 10, "kernel"),
+        (10, 32 * 10 - 1, "permutation"),
+        (20, None, "kernel"),
+        (21, None, "permutation"),
     ],
 )
 def test_of_what_is_drawn_errors_are_known(
@@ -31,8 +34,8 @@ def test_of_what_is_drawn_errors_are_known(
 ) -> None:
     explanation = ms.auto_shapley(*drawn(players), evaluations=evaluations)
     assert explanation.made_by["estimator"] == estimator
-    # Each value is the mean over 64 model rows: 64 orders take long enough.
-    usual = (64 if estimator == "permutation" else 256) * (players + 1)
+    # Each value is the mean over 64 model rows: 64 values for each player take long enough.
+    usual = (256 if estimator == "exact" else 64) * (players + 1)
     assert explanation.made_by["evaluations"] <= 2 * (evaluations or usual)
     assert (explanation.standard_error > 0).all()
 

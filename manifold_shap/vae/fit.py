@@ -50,11 +50,12 @@ class VAEOptions(TrainingOptions, total=False):
     """Options of the network and the loss of a VAE, and of its training.
 
     Attributes:
-        continuous: the distribution of continuous elements: `normal`, `quantile` (bins between
-            quantiles, which fits peaks and skew), or `auto`: `quantile` for columns of a table
+        continuous: the distribution of continuous elements: `normal` (of a table that of their
+            normal scores, so that draws stay between the values that were observed), `quantile`
+            (bins between quantiles, which fits peaks), or `auto`: `quantile` for columns of a table
             that have a peak.
         bins: most quantile bins of a column; frequent values have bins of their own besides.
-        least_scale: smallest scale of a normal element, in standard deviations of the data.
+        least_scale: smallest scale of a normal element, in standard deviations of the scores.
         network: `mlp`, or `conv` for pictures `(channels, height, width)` and series
             `(channels, time)`.
         latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and

@@ -363,7 +363,7 @@ def _errors_of_means(
     vae: VAEImputer, x: Rows, mask: Mask, keys: Keys
 ) -> Float[Tensor, "tempers batch"]:
     """The same of a model that returns its input, whose outputs need no draws."""
-    gap = (vae.means(x, mask, keys, TEMPERS) - x[:, None]) / units(vae.reference)
+    gap = (vae.means(x, mask, keys, TEMPERS) - x[:, None]) / units(vae.reference)[1]
     return (gap.square() * ~vae.present(x, mask)).flatten(2).mean(2).cpu()
 
 

@@ -38,9 +38,6 @@ from manifold_shap.training.task import SCHEDULES, Task
 # accelerator each waits for its step.
 _EVERY = 20
 
-# An epoch ends with a validation: after every few batches it would cost more than the training.
-_LEAST_BATCHES = 100
-
 LOGGERS = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
 
 
@@ -63,7 +60,8 @@ def fit(
     started = time.perf_counter() - (before["seconds"] if before else 0.0)
     # In a process that Lightning starts nobody would be looking.
     shell = Shell(task, started, not progress_bar(options["progress"]).disable)
-    batches = Batches(rows, validation, options["batch_size"], options["seed"])
+    order = (options[name] for name in ("batch_size", "seed", "least_batches"))
+    batches = Batches(rows, validation, *order)
     with _quiet():
         runner = _runner(directory, epochs, options)
         try:
@@ -328,14 +326,18 @@ class Batches(L.LightningDataModule):
         rows, validation: see `train`.
         size: rows of a batch, those of all processes together.
         seed: of their order.
+        least: batches of an epoch, see `TrainingOptions`.
     """
 
-    def __init__(self, rows: Parts, validation: Parts, size: int, seed: int) -> None:
+    def __init__(
+        self, rows: Parts, validation: Parts, size: int, seed: int, least: int = 1
+    ) -> None:
         super().__init__()
-        self.rows, self.validation, self.size, self.seed = rows, validation, size, seed
+        self.rows, self.validation = rows, validation
+        self.size, self.seed, self.least = size, seed, least
 
     def train_dataloader(self) -> DataLoader:
-        length = max(len(self.rows[0]), _LEAST_BATCHES * self.size)
+        length = max(len(self.rows[0]), self.least * self.size)
         batches = self._loader(self.rows, self.size, shuffle=True, rows_per_epoch=length)
         assert self.trainer is not None
         # Worker processes begin an epoch before Lightning says which.

@@ -206,6 +206,14 @@ class Shell(L.LightningModule):
         self.task, self.started, self.progress = task, started, progress
         self._losses: list[Tensor] = []
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Lightning notes the hook that it calls, fifty times in a step: where torch would first see
+        # whether the word is a weight.
+        if name == "_current_fx_name":
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
     def setup(self, stage: str) -> None:
         if multiprocessing.parent_process() is not None:
             silence()
@@ -217,9 +225,10 @@ class Shell(L.LightningModule):
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         loss = self._loss(batch, self.global_step).mean()
-        own, every = _counts(self.trainer.train_dataloader, batch_idx)
-        # Lightning takes the mean over processes; their parts of a batch may differ by a row.
-        loss = loss * (own * self.trainer.world_size / every)
+        if (processes := self.trainer.world_size) > 1:
+            own, every = _counts(self.trainer.train_dataloader, batch_idx)
+            # Lightning takes the mean over processes; their parts of a batch may differ by a row.
+            loss = loss * (own * processes / every)
         if batch_idx % _EVERY == 0:
             found = self._finite(self.trainer.strategy.reduce(loss.detach()), "training")
             for logger in self.loggers:

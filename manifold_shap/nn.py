@@ -27,6 +27,11 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "elu": nn.ELU,
 }
 
+# No element is further from its mean than so many units, see `units`: shares of the rows between
+# which is their middle, and how many times as far as that is wide numbers may lie outside of it.
+MOST_UNITS = 10.0
+_MIDDLE, _REACH = (0.05, 0.95), 3.0
+
 # Modules that are in evaluation mode for as long as calls last, and how many calls these are.
 _PAUSED: Counter[nn.Module] = Counter()
 _PAUSING = Lock()
@@ -152,18 +157,24 @@ def layers_behind(
     return nn.Sequential(*layers)
 
 
-def units(x: Float[Tensor, "rows *event"]) -> Float[Tensor, "*event"]:
-    """The unit of each element: its standard deviation, of an image that of all pixels.
+def units(x: Float[Tensor, "rows *event"]) -> tuple[Tensor, Tensor]:
+    """The mean and the unit of each element, of an image those of all pixels.
 
-    An element that hardly varies, such as an indicator that is almost always 0, has a tenth of its
-    range; a constant has 1.
+    A unit is the standard deviation. An element that hardly varies, such as an indicator that is
+    almost always 0, has a tenth of its range; a constant has 1. Of columns of a table numbers far
+    outside of the middle nine tenths count as less far ones: one mistyped cell decides nothing.
 
     >>> units(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
-    tensor([1., 1.])
+    (tensor([1., 5.]), tensor([1., 1.]))
     """
     axes = 0 if x.ndim == 2 else tuple(range(x.ndim))
-    deviation = x.std(axes, correction=0).maximum(0.1 * (x.amax(axes) - x.amin(axes)))
-    return torch.where(deviation > 0, deviation, 1.0).expand(x.shape[1:])
+    if x.ndim == 2:
+        low, high = (x.kthvalue(1 + round(share * (len(x) - 1)), 0).values for share in _MIDDLE)
+        reach = torch.where(high > low, _REACH * (high - low), torch.inf)
+        x = x.clamp(low - reach, high + reach)
+    deviation = x.std(axes, correction=0).maximum((x.amax(axes) - x.amin(axes)) / MOST_UNITS)
+    unit = torch.where(deviation > 0, deviation, 1.0)
+    return x.mean(axes).expand(x.shape[1:]), unit.expand(x.shape[1:])
 
 
 class MaskedLinear(nn.Module):

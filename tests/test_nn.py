@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from manifold_shap import nn as layers
-from manifold_shap.nn import MLP, MaskedLinear, prefix_sums
+from manifold_shap.nn import MLP, MaskedLinear, prefix_sums, units
 
 FOLDED = 40
 DIRECT = 20
@@ -131,3 +131,11 @@ def test_terms_are_what_players_add_and_their_squares_are_summed(index: list[int
     torch.testing.assert_close(layer.terms(x), terms)
     torch.testing.assert_close(layer.sum_of_squared_terms(x), terms.square().sum(1))
     torch.testing.assert_close(layer.sum_of_terms(x), terms.sum(1))
+
+
+def test_one_mistyped_cell_does_not_decide_the_unit_of_a_column() -> None:
+    x = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
+    x[7, 0] = 1e9
+    center, unit = units(x)
+    assert (center.abs() < 0.1).all()
+    assert ((unit > 0.9) & (unit < 1.6)).all()

@@ -46,8 +46,9 @@ Settings = Mapping[str, Any]
 OBJECTIVE = "mse_validation"
 # Draws behind the figure off the manifold.
 _DRAWS = 64
-# Test pairs of each law of coalitions.
-_PAIRS_BY_LAW = 10_000
+# Pairs of a row and a coalition that an error is a mean over, at least one of each row: with more
+# of the same rows it would take as long as a training, and be hardly more certain.
+_PAIRS = 2_000
 # Test rows on which an amortised explainer is measured, and evaluations per player of each: 16
 # times the usual.
 _MEASURED_ROWS, _EVALUATIONS = 16, 1024
@@ -207,7 +208,7 @@ def _evaluate(value: ValueFunction, run: Run, training: Settings, place: Path) -
 def _pairs(value: ValueFunction, x: Tensor) -> Bool[Tensor, "rows m players"]:
     """Coalitions of the rows that an error is measured on."""
     counts = value.counts(x.to(value.device)).cpu() if value.players.by_row else None
-    return shapley_pairs(len(x), len(value.players), counts=counts)
+    return shapley_pairs(len(x), len(value.players), _PAIRS, counts=counts)
 
 
 def _of_choices(value: ValueFunction, run: Run) -> dict[str, float]:
@@ -222,7 +223,7 @@ def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
     law, x = value.training_law, sample_of(run.data.x_test)
     if law is None or len(law.parts) == 1:
         return {}
-    scores = errors_by_law(value, x, law, _PAIRS_BY_LAW, progress=run.progress)
+    scores = errors_by_law(value, x, law, _PAIRS, progress=run.progress)
     return {"mse_by_law": {name: report.figures_of(each) for name, each in scores.items()}}
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.models import Model
-from manifold_shap.nn import units
+from manifold_shap.nn import MOST_UNITS, units
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.training.rows import without_padding
@@ -96,11 +96,9 @@ class SurrogateNetwork(nn.Module, ABC):
         self, x: Float[Tensor, "rows *event"], target: Float[Tensor, "rows outputs"]
     ) -> None:
         """Take means and scales from training rows, padding apart, and from their targets."""
-        x = without_padding(x, self.game.players)
-        # An image has one mean for all of its pixels, as it has one unit.
-        mean = x.mean(0 if x.ndim == 2 else tuple(range(x.ndim)))
-        self.x_mean.copy_(mean.expand_as(self.x_mean))
-        self.x_scale.copy_(units(x))
+        mean, unit = units(without_padding(x, self.game.players))
+        self.x_mean.copy_(mean)
+        self.x_scale.copy_(unit)
         self.target_mean.copy_(target.mean(0))
         deviation = target.std(0, correction=0)
         self.target_scale.copy_(torch.where(deviation > 0, deviation, 1.0))
@@ -188,8 +186,11 @@ class SurrogateNetwork(nn.Module, ABC):
         return None if rows >= _MANY_ROWS else rows
 
     def standardised(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch *event"]:
-        """Rows in units of the training rows, around their mean; 0 for padding."""
-        found = (x - self.x_mean) / self.x_scale
+        """Rows in units of the training rows, around their mean; 0 for padding.
+
+        What is further away than any training row but extremes is seen at that distance.
+        """
+        found = ((x - self.x_mean) / self.x_scale).clamp(-MOST_UNITS, MOST_UNITS)
         return found if self.game.padding is None else found * self.used(x)
 
     def present(self, mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m *event"]:

@@ -73,7 +73,7 @@ class NetworkRecipe:
         kind: `mlp` for any rows, `conv` for pictures and series, or `transformer` for tokens,
             patches of pictures and segments of series.
         options: those of the network, see `networks.Dense`, `Residual` and `Attentive`; and
-            `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `patience`,
+            `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `least_batches`, `patience`,
             `weight_averaging` and `seed` of `TrainingOptions`. By default learning rates are 3e-3,
             2e-3 and 1e-3, an MLP is trained for 10 epochs and the others for 20, with a patience of
             10.

@@ -38,9 +38,6 @@ from manifold_shap.training.task import SCHEDULES, Task
 # accelerator each waits for its step.
 _EVERY = 20
 
-# An epoch ends with a validation: after every few batches it would cost more than the training.
-_LEAST_BATCHES = 100
-
 LOGGERS = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
 
 
@@ -63,7 +60,8 @@ def fit(
     started = time.perf_counter() - (before["seconds"] if before else 0.0)
     # In a process that Lightning starts nobody would be looking.
     shell = Shell(task, started, not progress_bar(options["progress"]).disable)
-    batches = Batches(rows, validation, options["batch_size"], options["seed"])
+    order = (options[name] for name in ("batch_size", "seed", "least_batches"))
+    batches = Batches(rows, validation, *order)
     with _quiet():
         runner = _runner(directory, epochs, options)
         try:
@@ -208,6 +206,14 @@ class Shell(L.LightningModule):
         self.task, self.started, self.progress = task, started, progress
         self._losses: list[Tensor] = []
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Lightning notes the hook that it calls, fifty times in a step: where torch would first see
+        # whether the word is a weight.
+        if name == "_current_fx_name":
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
     def setup(self, stage: str) -> None:
         if multiprocessing.parent_process() is not None:
             silence()
@@ -219,9 +225,10 @@ class Shell(L.LightningModule):
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         loss = self._loss(batch, self.global_step).mean()
-        own, every = _counts(self.trainer.train_dataloader, batch_idx)
-        # Lightning takes the mean over processes; their parts of a batch may differ by a row.
-        loss = loss * (own * self.trainer.world_size / every)
+        if (processes := self.trainer.world_size) > 1:
+            own, every = _counts(self.trainer.train_dataloader, batch_idx)
+            # Lightning takes the mean over processes; their parts of a batch may differ by a row.
+            loss = loss * (own * processes / every)
         if batch_idx % _EVERY == 0:
             found = self._finite(self.trainer.strategy.reduce(loss.detach()), "training")
             for logger in self.loggers:
@@ -328,14 +335,18 @@ class Batches(L.LightningDataModule):
         rows, validation: see `train`.
         size: rows of a batch, those of all processes together.
         seed: of their order.
+        least: batches of an epoch, see `TrainingOptions`.
     """
 
-    def __init__(self, rows: Parts, validation: Parts, size: int, seed: int) -> None:
+    def __init__(
+        self, rows: Parts, validation: Parts, size: int, seed: int, least: int = 1
+    ) -> None:
         super().__init__()
-        self.rows, self.validation, self.size, self.seed = rows, validation, size, seed
+        self.rows, self.validation = rows, validation
+        self.size, self.seed, self.least = size, seed, least
 
     def train_dataloader(self) -> DataLoader:
-        length = max(len(self.rows[0]), _LEAST_BATCHES * self.size)
+        length = max(len(self.rows[0]), self.least * self.size)
         batches = self._loader(self.rows, self.size, shuffle=True, rows_per_epoch=length)
         assert self.trainer is not None
         # Worker processes begin an epoch before Lightning says which.

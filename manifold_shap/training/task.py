@@ -41,7 +41,10 @@ class TrainingOptions(TypedDict, total=False):
         weight_decay: of AdamW.
         schedule: of the learning rate: `one_cycle`, `cosine` or `constant`.
         batch_size: rows per step.
-        max_epochs: passes over the training rows, at most; one has at least 100 batches.
+        max_epochs: passes over the training rows, at most.
+        least_batches: of an epoch. Of a small table rows come several times in one, so that it is
+            trained for more than a few steps and not validated after every few; with 1 an epoch is
+            one pass.
         patience: epochs without a smaller validation loss after which training stops; the weights
             of the best epoch are kept. None trains all epochs and keeps the last weights.
         weight_averaging: decay of the exponential moving average of the weights, which is what is
@@ -62,6 +65,7 @@ class TrainingOptions(TypedDict, total=False):
     schedule: str
     batch_size: int
     max_epochs: int
+    least_batches: int
     patience: int | None
     weight_averaging: float | None
     seed: int
@@ -76,6 +80,7 @@ DEFAULTS: TrainingOptions = {
     "schedule": "one_cycle",
     "batch_size": 256,
     "max_epochs": 30,
+    "least_batches": 100,
     "patience": 20,
     "weight_averaging": 0.99,
     "seed": 0,
@@ -122,7 +127,7 @@ def training_options(
     check_known(given, (*own, *known), f"options of `{fit.__name__}`")
     chosen = {**known, **given}
     # What AdamW, Lightning and pathlib refuse themselves is left to them.
-    for name in ("batch_size", "max_epochs"):
+    for name in ("batch_size", "max_epochs", "least_batches"):
         chosen[name] = check_whole(name, chosen[name])
     chosen["schedule"] = check_choice("schedule", chosen["schedule"], tuple(SCHEDULES))
     chosen["seed"] = check_seed(chosen["seed"])

@@ -50,11 +50,11 @@ class Bank(nn.Module):
         return self.product(self.table[codes])
 
     def mean(
-        self, weights: Iterable[Float[Tensor, "some codes"]]
-    ) -> Float[Tensor, "pairs elements"]:
+        self, weights: Iterable[Float[Tensor, "*batch some codes"]]
+    ) -> Float[Tensor, "*batch pairs elements"]:
         """Expected values of the elements under weights of the codes, which come in parts."""
         decoded = self.product(self.table).mean
-        return torch.cat([some @ decoded for some in weights])
+        return torch.cat([some @ decoded for some in weights], dim=-2)
 
 
 @torch.no_grad()

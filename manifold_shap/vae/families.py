@@ -44,7 +44,7 @@ def choose_families(
         ValueError: `continuous` is none of them.
 
     >>> choose_families(torch.tensor([[0.0, 1.5], [1.0, 2.5]]), continuous="normal")
-    [['Bernoulli', [0]], ['Normal', [1], 0.05, False]]
+    [['Bernoulli', [0]], ['Scores', [1], 0.05]]
     """
     check_choice("continuous", continuous, CONTINUOUS)
     flat = x.flatten(1)
@@ -60,13 +60,14 @@ def choose_families(
         if len(there) and (peak or continuous == "quantile"):
             family: list[Any] = ["Quantile", [element], bin_edges(there, bins).tolist()]
         elif indicator is not None:
-            family = ["Normal", [element], least_scale]
+            family = ["Scores", [element], least_scale]
         else:
             smooth.append(element)
             continue
         chosen.append(family if indicator is None else ["MaybeMissing", family, indicator])
     if smooth:
-        chosen.append(["Normal", smooth, least_scale, x.ndim > 2])
+        # The elements of a picture or a series have one unit.
+        chosen.append(["Scores" if x.ndim == 2 else "Normal", smooth, least_scale])
     return chosen
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_known, check_number
@@ -13,6 +13,7 @@ from manifold_shap._messages import check_choice, check_flag
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.coalitions import SizeUniform
 from manifold_shap.imputers import TableImputer
+from manifold_shap.imputers.base import Keys, Mask, Rows
 from manifold_shap.nn import units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
@@ -36,11 +37,12 @@ from manifold_shap.values import ImputedValue, codebook_behind, imputed_value, m
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
-# Powers of the weights to choose from, and rows and pairs of row and coalition to choose by.
-TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+# Powers of the weights to choose from, and pairs of a row and a coalition to choose by; draws for
+# each of them where a model's outputs decide.
+TEMPERS = (0.2, 0.35, 0.6, 1.0)
 
-_MOST_ROWS = 512
-_PAIRS = 2048
+_PAIRS = 512
+_DRAWS = 32
 _ROWS_AT_A_TIME = 64
 
 
@@ -48,11 +50,12 @@ class VAEOptions(TrainingOptions, total=False):
     """Options of the network and the loss of a VAE, and of its training.
 
     Attributes:
-        continuous: the distribution of continuous elements: `normal`, `quantile` (bins between
-            quantiles, which fits peaks and skew), or `auto`: `quantile` for columns of a table
+        continuous: the distribution of continuous elements: `normal` (of a table that of their
+            normal scores, so that draws stay between the values that were observed), `quantile`
+            (bins between quantiles, which fits peaks), or `auto`: `quantile` for columns of a table
             that have a peak.
         bins: most quantile bins of a column; frequent values have bins of their own besides.
-        least_scale: smallest scale of a normal element, in standard deviations of the data.
+        least_scale: smallest scale of a normal element, in standard deviations of the scores.
         network: `mlp`, or `conv` for pictures `(channels, height, width)` and series
             `(channels, time)`.
         latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and
@@ -324,16 +327,21 @@ def choose_temper(
     units of their spread. The standard error is that of the difference, over rows. The largest
     power is the closest to the posterior itself, τ = 1, and a few rows do not decide by chance.
     """
-    rows = x[:_MOST_ROWS]
+    rows = x[:_PAIRS].to(imputer.device)
     coalitions = -(-_PAIRS // len(rows))
     generator = torch.Generator().manual_seed(seed)
     mask = SizeUniform(len(imputer.players)).sample((len(rows), coalitions), generator)
-    value = None if model is None else imputed_value(model, imputer, output, seed=seed)
-    vae, errors = _vae_of(imputer), []
+    keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
+    mask, keys = mask.to(rows.device), keys.to(rows.device)
+    vae = _vae_of(imputer)
+    if model is None:
+        return largest_good(_errors_of_means(vae, encoded(rows, imputer.codebook), mask, keys))
+    value = imputed_value(model, imputer, output, _DRAWS, seed)
+    errors = []
     for temper in TEMPERS:
         vae.temper = temper
-        parts = torch.arange(len(rows)).split(_ROWS_AT_A_TIME)
-        errors.append(torch.cat([_errors(imputer, value, rows, mask, part) for part in parts]))
+        parts = (part.split(_ROWS_AT_A_TIME) for part in (rows, mask, keys))
+        errors.append(torch.cat([_errors(value, *some) for some in zip(*parts, strict=True)]))
     return largest_good(torch.stack(errors))
 
 
@@ -345,22 +353,18 @@ def largest_good(errors: Float[Tensor, "tempers rows"]) -> float:
     return TEMPERS[int(good.max())]
 
 
-def _errors(
-    imputer: VAEImputer | TableImputer,
-    value: ImputedValue | None,
-    x: Float[Tensor, "all *event"],
-    mask: Bool[Tensor, "all m players"],
-    rows: Tensor,
-) -> Float[Tensor, " rows"]:
-    """Squared errors of some rows, the mean over their coalitions."""
-    keys = (rows[:, None] * mask.shape[1] + torch.arange(mask.shape[1])).to(imputer.device)
-    some, coalitions = x[rows].to(imputer.device), mask[rows].to(imputer.device)
-    if value is not None:
-        gap = value(some, coalitions, keys) - value.prediction(some)[:, None]
-        return gap.square().mean((1, 2)).cpu()
-    vae, seen = _vae_of(imputer), encoded(some, imputer.codebook)
-    gap = (vae.mean(seen, coalitions, keys) - seen[:, None]) / units(vae.reference)
-    return (gap.square() * ~vae.present(seen, coalitions)).flatten(1).mean(1).cpu()
+def _errors(value: ImputedValue, x: Rows, mask: Mask, keys: Keys) -> Float[Tensor, " batch"]:
+    """Squared errors of imputed outputs, the mean over the coalitions of a row."""
+    gap = value(x, mask, keys) - value.prediction(x)[:, None]
+    return gap.square().mean((1, 2)).cpu()
+
+
+def _errors_of_means(
+    vae: VAEImputer, x: Rows, mask: Mask, keys: Keys
+) -> Float[Tensor, "tempers batch"]:
+    """The same of a model that returns its input, whose outputs need no draws."""
+    gap = (vae.means(x, mask, keys, TEMPERS) - x[:, None]) / units(vae.reference)[1]
+    return (gap.square() * ~vae.present(x, mask)).flatten(2).mean(2).cpu()
 
 
 def _vae_of(imputer: VAEImputer | TableImputer) -> VAEImputer:

@@ -6,7 +6,7 @@ the codes of the training rows represent the prior, and are drawn in proportion 
 product over hundreds of elements is over-confident as a likelihood; τ < 1 tempers it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,10 +154,11 @@ class VAEImputer(Imputer):
         mask = self.network.known(x.flatten(1), mask)
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
-            chosen, effective = self._chosen(self._log_prob(x, mask, 1), u)
+            chosen, effective = self._chosen(self._log_prob(x, mask, 1, self.temper), u)
             rows = self._complete(x, mask, draws, keys, *self._decoded(chosen))
             return Completions(rows, None, effective)
-        decoded, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, draws)
+        decoded, log_ratio = self._from_encoder(x.flatten(1), mask, u, keys, draws)
+        log_weights = None if log_ratio is None else self.temper * log_ratio
         return Completions(self._complete(x, mask, draws, keys, decoded), log_weights)
 
     @torch.no_grad()
@@ -171,7 +172,7 @@ class VAEImputer(Imputer):
         run, coalitions = mask.shape[2], self.network.known(x.flatten(1), mask.flatten(1, 2))
         keys = keys.repeat_interleave(run, 1)
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
-        drawn = self._chosen(self._log_prob(x, coalitions, run), u)
+        drawn = self._chosen(self._log_prob(x, coalitions, run, self.temper), u)
         parts = (part.split(most, 1) for part in (coalitions, keys, *drawn))
         for some, own, chosen, effective in zip(*parts, strict=True):
             rows = self._complete(x, some, draws, own, *self._decoded(chosen))
@@ -191,27 +192,36 @@ class VAEImputer(Imputer):
         self, x: Rows, mask: Mask, keys: Keys, draws: int = 64
     ) -> Float[Tensor, "batch m *event"]:
         """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
+        return self.means(x, mask, keys, (self.temper,), draws)[0]
+
+    @torch.no_grad()
+    def means(
+        self, x: Rows, mask: Mask, keys: Keys, tempers: Sequence[float], draws: int = 64
+    ) -> Float[Tensor, "tempers batch m *event"]:
+        """`mean` for several powers of the weights, from the same likelihoods."""
         mask = self.network.known(x.flatten(1), mask)
+        # With a power of 0 the logarithm of 0, of codes that are left out, would be no number.
+        powers = torch.tensor(tempers, device=x.device).clamp(min=1e-9)[:, None, None]
         if self.posterior == "bank":
-            weights = (some.softmax(-1) for some in self._log_prob(x, mask, 1))
-            mean = self.bank.mean(weights).unflatten(0, mask.shape[:2])
+            parts = ((powers * own).softmax(-1) for own in self._log_prob(x, mask, 1, 1.0))
+            mean = self.bank.mean(parts).unflatten(1, mask.shape[:2])
         else:
             u = _random.uniform(_random.fold(keys, _COMPONENT), (), range(draws))
-            product, log_weights = self._from_encoder(x.flatten(1), mask, u, keys, range(draws))
-            known = torch.zeros_like(u) if log_weights is None else log_weights
-            mean = torch.einsum("bmk,bmke->bme", known.softmax(-1), product.mean)
+            product, log_ratio = self._from_encoder(x.flatten(1), mask, u, keys, range(draws))
+            known = torch.zeros_like(u) if log_ratio is None else log_ratio
+            weights = (powers[..., None] * known).softmax(-1)
+            mean = torch.einsum("tbmk,bmke->tbme", weights, product.mean)
         return mean.unflatten(-1, self.players.event)
 
     def bank_log_prob(
-        self,
-        x: Float[Tensor, "pairs elements"],
-        mask: Bool[Tensor, "pairs players"],
-        out: Float[Tensor, "pairs codes"] | None = None,
+        self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]
     ) -> Float[Tensor, "pairs codes"]:
         """τ log p(x_S|z) of the codes in the bank."""
-        return torch.mm(self._tempered(x, mask), self.bank.table.T, out=out)
+        return self._tempered(x, mask, self.temper) @ self.bank.table.T
 
-    def _log_prob(self, x: Tensor, mask: Tensor, run: int) -> Iterator[Float[Tensor, "some codes"]]:
+    def _log_prob(
+        self, x: Tensor, mask: Tensor, run: int, temper: float
+    ) -> Iterator[Float[Tensor, "some codes"]]:
         """τ log p(x_S|z) of all coalitions in turn, a part at a time; see `impute_nested`.
 
         Each part takes the memory of the one before it.
@@ -220,13 +230,15 @@ class VAEImputer(Imputer):
             most = min(self._coalitions_of(_PRODUCT_ELEMENTS_CPU), mask[..., 0].numel())
             held = x.new_empty(most, len(self.bank))
             for own, coalitions in self._pairs(x, mask):
-                yield self._as_long(own, self.bank_log_prob(own, coalitions, held[: len(own)]))
+                tempered = self._tempered(own, coalitions, temper)
+                log_prob = torch.mm(tempered, self.bank.table.T, out=held[: len(own)])
+                yield self._as_long(own, log_prob)
             return
         for own, coalitions in zip(x.split(1), mask.split(1), strict=True):
             for similar in coalitions.split(run, 1):
                 running = RunningLikelihood(self.bank.table)
                 for pairs in self._pairs(own, similar):
-                    yield self._as_long(pairs[0], running(self._tempered(*pairs)))
+                    yield self._as_long(pairs[0], running(self._tempered(*pairs, temper)))
 
     def _as_long(self, x: Float[Tensor, "some elements"], log_prob: Tensor) -> Tensor:
         """log p without the codes of rows that are shorter, which know nothing of what is behind.
@@ -301,6 +313,7 @@ class VAEImputer(Imputer):
     def _from_encoder(
         self, x: Tensor, mask: Tensor, u: Tensor, keys: Tensor, draws: range
     ) -> tuple[Product, Tensor | None]:
+        """p(x'|z) at draws of r(z|x_S), and log p(x_S|z) p(z) / r(z|x_S) where that weighs them."""
         r = self.network.encode_masked(x, mask)
         latent = _random.normal(_random.fold(keys, _LATENT), (self.network.latent,), draws)
         z = sample_mixture(r, u, latent)
@@ -311,11 +324,11 @@ class VAEImputer(Imputer):
         statistics = self._present(x[numbers], mask.flatten(0, 1)).unflatten(0, mask.shape[:2])
         likelihood = decoded.log_prob(statistics[:, :, None])
         proposed = r.log_prob(z.movedim(2, 0)).movedim(0, 2)
-        return decoded, self.temper * (likelihood + prior_log_prob(z) - proposed)
+        return decoded, likelihood + prior_log_prob(z) - proposed
 
-    def _tempered(self, x: Tensor, mask: Tensor) -> Float[Tensor, "pairs f"]:
+    def _tempered(self, x: Tensor, mask: Tensor, temper: float) -> Float[Tensor, "pairs f"]:
         # The temper goes to the statistics: they are far smaller than their product.
-        return self.temper * self._present(x, mask)
+        return temper * self._present(x, mask)
 
     def _present(
         self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]

@@ -14,12 +14,20 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
+from numpy.polynomial import hermite_e
 from torch import Tensor, nn
 
 from manifold_shap._random import to_normal
 
 # Values kept of each quantile bin, evenly spaced in rank.
 _KEPT = 32
+
+# Numbers kept of a column, at evenly spaced scores, up to which score before a training, and nodes
+# of expectations over them.
+_KNOTS, _MOST_SCORE, _NODES = 65, 8.0, 9
+
+# The largest mean and scale of a continuous element, in units of the training rows.
+_MOST_UNITS = 100.0
 
 
 class Family(nn.Module, ABC):
@@ -92,36 +100,36 @@ class Family(nn.Module, ABC):
 
 
 class Normal(Family):
-    """Continuous elements, with a mean and a scale each.
+    """Continuous elements in one unit, such as the pixels of a picture: a mean and a scale each.
 
     Args:
         elements: which.
-        least_scale: smallest scale, in standard deviations of the training rows. Without a bound,
-            collinear columns would drive the likelihood to infinity.
-        shared_unit: whether all elements have one unit, as the pixels of an image do.
+        least_scale: smallest scale, in units of the training rows. Without a bound, collinear
+            columns would drive the likelihood to infinity.
     """
 
     center: Tensor
     scale: Tensor
 
-    def __init__(
-        self, elements: Sequence[int], least_scale: float = 0.05, shared_unit: bool = False
-    ) -> None:
+    def __init__(self, elements: Sequence[int], least_scale: float = 0.05) -> None:
         super().__init__(elements, parameters=2, statistics=3)
-        self.least, self.shared_unit = math.log(least_scale), shared_unit
-        self.register_buffer("center", torch.zeros(len(elements)))
-        self.register_buffer("scale", torch.ones(len(elements)))
+        self.least = math.log(least_scale)
+        self.register_buffer("center", torch.zeros(()))
+        self.register_buffer("scale", torch.ones(()))
 
     def describe(self, x: Tensor) -> None:
         own = x[:, self.elements]
-        center, scale = own.mean(0), own.std(0, correction=0)
-        if self.shared_unit:
-            center, scale = own.mean(), own.std(correction=0)
-        self.center.copy_(center.expand_as(self.center))
-        self.scale.copy_(torch.where(scale > 0, scale, 1.0).expand_as(self.scale))
+        scale = own.std(correction=0)
+        self.center.copy_(own.mean())
+        self.scale.copy_(torch.where(scale > 0, scale, 1.0))
 
     def features(self, x: Tensor) -> Tensor:
+        """The elements in these units."""
         return (self.own(x) - self.center) / self.scale
+
+    def values(self, features: Float[Tensor, "*batch own"]) -> Float[Tensor, "*batch own"]:
+        """Elements of these features."""
+        return features * self.scale + self.center
 
     def statistics(self, x: Tensor) -> Tensor:
         own = self.features(x)
@@ -129,7 +137,10 @@ class Normal(Family):
 
     def coefficients(self, raw: Tensor) -> Tensor:
         mean, rough = raw.chunk(2, dim=-1)
+        # Far from all rows a network extrapolates: unbounded, its numbers would overflow.
+        mean = mean.clamp(-_MOST_UNITS, _MOST_UNITS)
         log_scale = self.least + F.softplus(rough - self.least)
+        log_scale = log_scale.clamp(max=math.log(_MOST_UNITS))
         precision = (-2 * log_scale).exp()
         constant = -mean.square() * precision / 2 - log_scale - math.log(2 * math.pi) / 2
         return torch.cat((mean * precision, -precision / 2, constant), dim=-1)
@@ -141,11 +152,70 @@ class Normal(Family):
 
     def quantile(self, inverse: Tensor, u: Tensor) -> Tensor:
         mean, scale = inverse.chunk(2, dim=-1)
-        return (mean + to_normal(self.own(u)) * scale) * self.scale + self.center
+        return self.values(mean + to_normal(self.own(u)) * scale)
 
     def mean(self, eta: Tensor) -> Tensor:
         linear, square, _ = eta.chunk(3, dim=-1)
-        return linear / (-2 * square) * self.scale + self.center
+        return self.values(linear / (-2 * square))
+
+
+class Scores(Normal):
+    """Columns of numbers by their normal scores: the quantiles of a standard normal distribution.
+
+    Between the quantiles of the training rows numbers are interpolated, and no draw lies beyond
+    the smallest and the largest: neither heavy tails nor an outlier decide the unit of a column.
+
+    Args:
+        elements, least_scale: see `Normal`; a unit is that of the scores.
+    """
+
+    knots: Tensor
+    most: Tensor
+
+    def __init__(self, elements: Sequence[int], least_scale: float = 0.05) -> None:
+        super().__init__(elements, least_scale)
+        # Numbers at evenly spaced scores; before a training they are the scores themselves.
+        line = torch.linspace(-_MOST_SCORE, _MOST_SCORE, _KNOTS)
+        self.register_buffer("knots", line.repeat(len(elements), 1))
+        self.register_buffer("most", torch.tensor(_MOST_SCORE))
+
+    def describe(self, x: Tensor) -> None:
+        own = x[:, self.elements].sort(0).values
+        rows = len(own)
+        self.most.copy_(to_normal(torch.tensor(1 - 0.5 / max(2, rows), dtype=torch.float64)))
+        scores = torch.linspace(-1, 1, _KNOTS, dtype=torch.float64) * self.most.double().cpu()
+        rank = (torch.special.ndtr(scores) * rows - 0.5).clamp(0, rows - 1).to(x.device)
+        low, share = rank.long(), rank.frac().to(x.dtype)[:, None]
+        self.knots.copy_(torch.lerp(own[low], own[(low + 1).clamp(max=rows - 1)], share).T)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The scores of the elements; of a value that fills a range of scores, the middle."""
+        own = self.own(x)
+        columns = own.flatten(0, -2).mT.contiguous()
+        below, up_to = (
+            torch.searchsorted(self.knots, columns, right=right) for right in (False, True)
+        )
+        low = (below - 1).clamp(0, _KNOTS - 2)
+        first, second = (self.knots.gather(1, place) for place in (low, low + 1))
+        width = (second - first).clamp(min=torch.finfo(x.dtype).tiny)
+        between = low + ((columns - first) / width).clamp(0, 1)
+        place = torch.where(below == up_to, between, (below + up_to - 1) / 2)
+        return ((place * (2 / (_KNOTS - 1)) - 1) * self.most).mT.reshape(own.shape)
+
+    def values(self, features: Tensor) -> Tensor:
+        place = (features / self.most + 1) * ((_KNOTS - 1) / 2)
+        place = place.clamp(0, _KNOTS - 1)
+        low = place.long().clamp(max=_KNOTS - 2)
+        index = low + torch.arange(len(self.knots), device=low.device) * _KNOTS
+        return torch.lerp(self.knots.take(index), self.knots.take(index + 1), place - low)
+
+    def mean(self, eta: Tensor) -> Tensor:
+        # By the Gauss-Hermite quadrature: the mean of a score is not the score of a mean.
+        mean, scale = self.inverse(eta).chunk(2, dim=-1)
+        found = torch.zeros_like(mean)
+        for node, weight in zip(*hermite_e.hermegauss(_NODES), strict=True):
+            found += weight / math.sqrt(2 * math.pi) * self.values(mean + node * scale)
+        return found
 
 
 class Bernoulli(Family):
@@ -204,16 +274,13 @@ class Quantile(Categorical):
 
     edges: Tensor
     values: Tensor
-    center: Tensor
-    scale: Tensor
 
     def __init__(self, elements: Sequence[int], edges: Sequence[float]) -> None:
         bins = len(edges) + 1
         super().__init__(elements, bins, bins, bins + 1)
+        self.scores = Scores(elements)
         self._constant("edges", edges)
         self.register_buffer("values", torch.zeros(bins, _KEPT))
-        self.register_buffer("center", torch.zeros(1))
-        self.register_buffer("scale", torch.ones(1))
 
     def describe(self, x: Tensor) -> None:
         own = x[:, self.elements[0]].sort().values
@@ -222,13 +289,10 @@ class Quantile(Categorical):
         steps = (torch.arange(_KEPT, device=own.device) + 0.5) / _KEPT
         rank = begin[:, None] + ((end - begin)[:, None] * steps).long()
         self.values.copy_(own[rank])
-        self.center.copy_(own.mean())
-        scale = own.std(correction=0)
-        self.scale.copy_(torch.where(scale > 0, scale, 1.0))
+        self.scores.describe(x)
 
     def features(self, x: Tensor) -> Tensor:
-        own = (x[..., self.elements] - self.center) / self.scale
-        return torch.cat((own, self.statistics(x)), dim=-1)
+        return torch.cat((self.scores.features(x), self.statistics(x)), dim=-1)
 
     def statistics(self, x: Tensor) -> Tensor:
         position = torch.searchsorted(self.edges, x[..., self.elements[0]].contiguous(), right=True)
@@ -309,7 +373,7 @@ class MaybeMissing(Family):
 
 
 _FAMILIES: dict[str, Callable[..., Family]] = {
-    kind.__name__: kind for kind in (Normal, Bernoulli, Categorical, Quantile, MaybeMissing)
+    kind.__name__: kind for kind in (Normal, Scores, Bernoulli, Categorical, Quantile, MaybeMissing)
 }
 
 

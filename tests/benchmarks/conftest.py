@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import report, reproduce
 from benchmarks.support import trained
+from manifold_shap.training.task import DEFAULTS
 
 Run = Callable[..., dict[str, Any]]
 
@@ -29,7 +30,7 @@ def run(tmp_path: Path) -> Run:
 @pytest.fixture
 def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """One short epoch, and a small network, for all that the settings of the commands train."""
-    monkeypatch.setattr("manifold_shap.training.runner._LEAST_BATCHES", 10)
+    monkeypatch.setitem(DEFAULTS, "least_batches", 10)
     of_commands = trained.settings
     brief = [f"{kind}.{word}" for kind in ("value_function", "classifier")
              for word in ("max_epochs=1", "hidden=[16]")]  # fmt: skip

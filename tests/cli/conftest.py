@@ -3,23 +3,20 @@
 import inspect
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 import pytest
 
-import manifold_shap as ms
 from manifold_shap import plots
 from tests.cli.commands import FOREST, QUICK, TINY, TINY_VAE, train
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _few_test_pairs() -> Iterator[None]:
-    """Scores of a few hundred pairs instead of ten thousand."""
+    """Scores of a few hundred pairs instead of thousands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manifold_shap.cli.train.shapley_pairs", partial(ms.shapley_pairs, least=300))
-        patch.setattr("manifold_shap.cli.train._PAIRS_BY_LAW", 100)
+        patch.setattr("manifold_shap.cli.train._PAIRS", 300)
         patch.setattr("manifold_shap.cli.explain._SCORED_ROWS", 20)
         patch.setattr("manifold_shap.cli.explain._PAIRS", 100)
         yield

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifold_shap import shapley_pairs
 from tests.cli.commands import ORDERS, TINY, explain, explained, train
 from tests.data.test_images import write_idx
 
@@ -18,10 +17,7 @@ FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
     FOLDER is None or not Path(FOLDER, "mnist").exists(),
     reason="no 'mnist' in a folder named by MANIFOLD_SHAP_DATA",
 )
-def test_the_default_surrogate_beats_the_published_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("manifold_shap.cli.train.shapley_pairs", shapley_pairs)
+def test_the_default_surrogate_beats_the_published_one(tmp_path: Path) -> None:
     metrics = train(tmp_path, "data=mnist")
     assert metrics["classifier_accuracy"] >= 0.975
     # Frye et al., Table 1: 0.0121 supervised, 0.0448 off the manifold.

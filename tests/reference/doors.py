@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap.vae.likelihood import Likelihood
 from tests.reference.compare import Results
 
 # One-hot columns are collinear; with more than a trace of it, results do not hang on rounding.
@@ -28,10 +29,15 @@ NETWORKS: Mapping[type, Sequence[str]] = {
 
 
 def weights_of(thing: Any) -> list[Tensor]:
-    """Parameters and floating buffers of the networks of something learned, in their order."""
+    """Parameters and floating buffers of the networks of something learned, in their order.
+
+    Units of a likelihood are not among them: they are those of the rows.
+    """
     networks = [getattr(thing, name) for name in NETWORKS[type(thing)]]
+    parts = [part for net in networks for part in net.modules() if isinstance(part, Likelihood)]
+    units = {id(each) for part in parts for each in part.buffers()}
     tensors = [each for net in networks for each in (*net.parameters(), *net.buffers())]
-    return [each for each in tensors if each.is_floating_point()]
+    return [each for each in tensors if each.is_floating_point() and id(each) not in units]
 
 
 def with_weights(thing: Any, stored: Sequence[Tensor]) -> Any:
@@ -39,9 +45,11 @@ def with_weights(thing: Any, stored: Sequence[Tensor]) -> Any:
     for name in NETWORKS[type(thing)]:
         getattr(thing, name).float()
     own = weights_of(thing)
-    if isinstance(thing, ms.VAEImputer) and len(own) < len(stored):
-        # Stored are those of a masked encoder, too, between the decoder's and the last two.
-        stored = [*stored[: len(own) - 2], *stored[-2:]]
+    if isinstance(thing, ms.VAEImputer):
+        # Behind them are those of a masked encoder, and units.
+        stored = stored[: len(own)]
+    elif isinstance(thing, ms.GuidedValue):
+        stored = [*stored[:3], *stored[5:]]  # Units of the guide are between.
     shapes = [tuple(each.shape) for each in own], [tuple(each.shape) for each in stored]
     assert shapes[0] == shapes[1], (
         "the network has other tensors than the stored ones, or in another order; put the stored "

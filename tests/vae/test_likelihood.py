@@ -56,7 +56,7 @@ def uniform(rows: int) -> Tensor:
 
 def density(family: families.Normal, x: Tensor, mean: Tensor, rough: Tensor) -> Tensor:
     scale = (family.least + softplus(rough - family.least)).exp()
-    return Normal(mean, scale).log_prob((x - family.center) / family.scale)
+    return Normal(mean, scale).log_prob(family.features(x))
 
 
 def test_log_probability_is_that_of_the_distributions_of_torch() -> None:
@@ -64,9 +64,9 @@ def test_log_probability_is_that_of_the_distributions_of_torch() -> None:
     numbers = raw(likelihood, 40)
     binary, colour, income, rough, gone, mean, roughs = numbers.split([1, 3, 1, 1, 1, 2, 2], dim=1)
     *_, maybe, normal = likelihood.families
-    value = density(maybe.value, x[:, [INCOME]], income, rough)[:, 0]
+    value = density(maybe.value, x, income, rough)[:, 0]
     expected = (
-        density(normal, x[:, [AGE, GAINS]], mean, roughs).sum(1)
+        density(normal, x, mean, roughs).sum(1)
         + Bernoulli(logits=binary[:, 0]).log_prob(x[:, SMOKES])
         + Categorical(logits=colour).log_prob(x[:, COLOUR].argmax(1))
         + Bernoulli(logits=gone[:, 0]).log_prob(x[:, MISSING])
@@ -99,11 +99,10 @@ def test_a_missing_value_itself_is_never_read(continuous: str) -> None:
     assert torch.equal(likelihood.statistics(other), likelihood.statistics(x))
     assert torch.equal(likelihood.features(other), likelihood.features(x))
     # Nor is it a part of units.
-    there = x[x[:, MISSING] == 0, INCOME]
     likelihood.describe(x)
-    maybe = next(each for each in likelihood.families if isinstance(each, families.MaybeMissing))
-    torch.testing.assert_close(maybe.value.center, there.mean()[None])
-    torch.testing.assert_close(maybe.value.scale, there.std(correction=0)[None])
+    before = likelihood.features(x)
+    likelihood.describe(other)
+    assert torch.equal(likelihood.features(x), before)
 
 
 @both
@@ -169,17 +168,17 @@ def test_families_follow_the_schema_or_the_values() -> None:
         ("Bernoulli", [SMOKES]),
         ("Categorical", [2, 3, 4]),
         ("Quantile", [GAINS]),
-        ("MaybeMissing", ["Normal", [INCOME], 0.05]),
-        ("Normal", [AGE]),
+        ("MaybeMissing", ["Scores", [INCOME], 0.05]),
+        ("Scores", [AGE]),
     ]
     x = table()[:, :GAINS]
-    assert chosen(x, continuous="normal") == [("Bernoulli", [1, 2, 3, 4]), ("Normal", [0])]
+    assert chosen(x, continuous="normal") == [("Bernoulli", [1, 2, 3, 4]), ("Scores", [0])]
     # A player of one-hot elements is a category.
     found = chosen(x, continuous="normal", index=[0, 1, 2, 2, 2])
-    assert found == [("Bernoulli", [1]), ("Categorical", [2, 3, 4]), ("Normal", [0])]
+    assert found == [("Bernoulli", [1]), ("Categorical", [2, 3, 4]), ("Scores", [0])]
     images = torch.rand(10, 1, 2, 2)
     images[:, 0, 0, 0] = 0.5  # A peak; but pixels share a unit.
-    assert choose_families(images) == [["Normal", [0, 1, 2, 3], 0.05, True]]
+    assert choose_families(images) == [["Normal", [0, 1, 2, 3], 0.05]]
     # Superpixels of black and white are no categories: their pixels are not one 1 among 0s.
     black = (torch.rand(20, 4) > 0.5).float()
     assert choose_families(black, index=[0, 0, 1, 1]) == [["Bernoulli", [0, 1, 2, 3]]]
@@ -188,6 +187,23 @@ def test_families_follow_the_schema_or_the_values() -> None:
 def test_a_kind_that_there_is_not() -> None:
     with pytest.raises(ValueError, match=r"Expected `continuous` to be one of .* got 'cauchy'"):
         choose_families(table(), SCHEMA, "cauchy")
+
+
+def test_neither_tails_nor_outliers_decide_the_unit_of_a_column() -> None:
+    normal = torch.randn(2000, 1, generator=torch.Generator().manual_seed(0))
+    outlier = normal.clone()
+    outlier[7] = 1e9
+    x = torch.cat((normal, normal.mul(3).exp(), outlier, (5 * normal).round()), dim=1)
+    scores = families.Scores(range(4))
+    scores.describe(x)
+    own = scores.features(x)
+    kept = (normal[:, 0].abs() < 2) & (normal[:, 0] != normal[7])
+    # Scores are normal numbers, whatever the column.
+    torch.testing.assert_close(own.std(0), torch.ones(4), rtol=0.03, atol=0)
+    torch.testing.assert_close(own[kept, :3], normal[kept].expand(-1, 3), rtol=0, atol=0.15)
+    torch.testing.assert_close(scores.values(own)[kept], x[kept], rtol=1e-3, atol=1e-3)
+    far = torch.tensor([[-1e9], [1e30]]).expand(-1, 4)
+    torch.testing.assert_close(scores.values(scores.features(far)), torch.stack(x.aminmax(dim=0)))
 
 
 @both

@@ -187,10 +187,11 @@ def test_save_and_load(tmp_path: Path) -> None:
     loaded = load_imputer(path, made.reference)
     assert loaded.settings == made.settings
     assert torch.equal(impute(made), impute(loaded))
-    # No row is in the file, and those of another shape, or in other units, are refused.
+    # No row is in the file, but the smallest and the largest number of a column; rows of another
+    # shape, or in other units, are refused.
     stored = torch.load(path, weights_only=True)["state_dict"]
     kept = torch.cat([entry.flatten() for entry in stored.values()])
-    assert not torch.isin(rows()[:, 0], kept).any()
+    assert torch.isin(rows()[:, 0], kept).sum() <= 2
     with pytest.raises(ValueError, match=r"`reference` of shape \(rows, 4\) but got \(5, 3\)"):
         load_imputer(path, torch.zeros(5, 3))
     with pytest.raises(ValueError, match=r"the means of [1-4] of 4 elements are more than three"):

@@ -48,8 +48,6 @@ def with_weights(thing: Any, stored: Sequence[Tensor]) -> Any:
     if isinstance(thing, ms.VAEImputer):
         # Behind them are those of a masked encoder, and units.
         stored = stored[: len(own)]
-    elif isinstance(thing, ms.GuidedValue):
-        stored = [*stored[:3], *stored[5:]]  # Units of the guide are between.
     shapes = [tuple(each.shape) for each in own], [tuple(each.shape) for each in stored]
     assert shapes[0] == shapes[1], (
         "the network has other tensors than the stored ones, or in another order; put the stored "

@@ -72,8 +72,9 @@ class NarwhalsForm(Form):
         if dtype.is_integer() and not isinstance(dtype, _WIDE):
             wide = nw.UInt64 if dtype.is_unsigned_integer() else nw.Int64
             return column.cast(wide).fill_null(0).to_numpy(), missing
-        text = column.cast(nw.String).fill_null("").to_numpy()
-        return np.asarray(text, dtype=object), missing
+        # As a list: arrays of text cut off zero characters at the end.
+        text = column.cast(nw.String).fill_null("").to_list()
+        return np.array(text, dtype=object), missing
 
     def cells(self, column: nw.Series[Any]) -> pd.Series:
         dtype, cells = column.dtype, column.to_list()

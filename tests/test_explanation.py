@@ -237,7 +237,7 @@ def test_another_basis_forgets_what_was_of_the_coordinates() -> None:
     assert turned.audit is None
     assert turned.made_by["evaluations"] == 12
     assert bool(turned.model_error.isnan().all())
-    with pytest.raises(ValueError, match=r"error of learning .* average these"):
+    with pytest.raises(ValueError, match=r"error of learning .* before `with_learning_error`"):
         turned.interval()
     assert bool(whole.norm_errors().isnan().all())
     exact = replace(whole, model_error=torch.zeros_like(whole.phi))

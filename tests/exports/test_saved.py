@@ -36,6 +36,7 @@ def test_a_file_of_another_model_is_an_error_before_anything_is_written(
     assert not (tmp_path / "folder").exists()
 
 
+@pytest.mark.filterwarnings("ignore:Of the candidates")
 def test_a_model_that_needs_files_beside_it_is_refused(tmp_path: Path) -> None:
     """As ONNX with external data does, whose other file would stay behind."""
     place, numbers = tmp_path / "made", FRAME.astype("float32")

@@ -43,7 +43,7 @@ def progress_bar(
     >>> with progress_bar(None, total=3) as bar:
     ...     bar.update(1)
     """
-    shown = _watched() if progress is None else check_flag("progress", progress)
+    shown = watched() if progress is None else check_flag("progress", progress)
     if not shown:
         quiet = progress is False or _in_test_or_worker()
         return _Lines(over, name, total, unit=unit, initial=initial, disable=quiet)
@@ -83,7 +83,7 @@ def _in_test_or_worker() -> bool:
     return "PYTEST_CURRENT_TEST" in os.environ or multiprocessing.parent_process() is not None
 
 
-def _watched() -> bool:
+def watched() -> bool:
     """Whether a person looks at what this process writes."""
     if _in_test_or_worker():
         return False

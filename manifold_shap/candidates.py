@@ -43,7 +43,7 @@ _DRAWS, _COMPARED_DRAWS = 8, 16
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
 # Seconds of the comparison from which it is announced, and rows whose prediction is timed.
-_LONG, _TIMED_ROWS = 10.0, 256
+_LONG, _TIMED_ROWS = 10.0, 2048
 # Values that are computed at a time.
 _VALUES = 1024
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
@@ -178,14 +178,13 @@ def choose(
                 continue
             try:
                 values = [own[name] for own in fits]
+                seconds[name] = time.perf_counter() - start
+                errors[name] = [
+                    _errors(game, value, held_out, wanted.index(name), fold, len(folds))
+                    for fold, (value, (_, held_out)) in enumerate(zip(values, folds, strict=True))
+                ]
             except (UnfitError, torch.linalg.LinAlgError) as error:
                 skipped[name] = str(error).splitlines()[0]
-                continue
-            seconds[name] = time.perf_counter() - start
-            errors[name] = [
-                _errors(game, value, held_out, wanted.index(name), fold, len(folds))
-                for fold, (value, (_, held_out)) in enumerate(zip(values, folds, strict=True))
-            ]
     if len(errors) == 1:
         raise ValueError(
             f"Expected at least one of `candidates` to be fitted but of {wanted[1:]} none was: "
@@ -206,14 +205,18 @@ def choose(
 
 def _announce(game: Game, wanted: Sequence[str], folds: int) -> None:
     """Say what the comparison will take, where that is long."""
-    start, few = time.perf_counter(), game.x[:_TIMED_ROWS]
-    game.model(few, scale=game.space.takes)
+    few = game.x[:_TIMED_ROWS]
+    for _ in range(2):  # The first call may start what others find ready.
+        start = time.perf_counter()
+        game.model(few, scale=game.space.takes)
     asked = len(wanted) * _PAIRS * _COMPARED_DRAWS
     seconds = asked * (time.perf_counter() - start) / len(few)
     trained = [name for name in wanted if name in SLOW]
     if not trained and seconds < _LONG:
         return
-    trainings = f", after training {', '.join(trained)}, of minutes each" if trained else ""
+    trainings = (
+        f", after training {', '.join(trained)}, of up to a minute or more each" if trained else ""
+    )
     times = f", {folds} times" if trained and folds > 1 else ""
     announce(
         game.progress,
@@ -281,7 +284,7 @@ def _products(errors: Sequence[_Errors]) -> Float[Tensor, "rows candidates candi
 
 
 def _stacked(fits: Fits) -> ValueFunction:
-    """The mean of candidates by their weights, with as many draws in all as one of them has."""
+    """The mean of candidates by their weights, with about as many draws in all as one has."""
     parts = [fits[name] for name in fits.weights]
     for k, (part, weight) in enumerate(zip(parts, fits.weights.values(), strict=True)):
         if isinstance(part, ImputedValue):

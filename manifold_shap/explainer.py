@@ -173,7 +173,7 @@ class Explainer:
             halves: how many times a value function is chosen and learned again, from random halves
                 of the frame of training, and explains these rows as well: `model_error` and
                 `interval` then hold the error of learning, see `with_learning_error`. Each takes
-                the time of a fit, once, and of an explanation.
+                the time of a fit and of an explanation, in every call.
             estimator: see `auto_shapley`.
             seed: of the coalitions.
             progress: whether to show a progress bar; by default where a person looks.
@@ -188,7 +188,9 @@ class Explainer:
                 training is not saved.
         """
         x = self.codebook.rows(frame)
-        values = [self.value, *self._learned_again(check_whole("halves", halves, 0))]
+        if check_whole("halves", halves, 0) == 1:
+            raise ValueError("Expected `halves` to be 0, or at least 2 to compare, but got 1.")
+        values = [self.value, *self._learned_again(halves)]
         found, *others = [
             estimator(value, x, seed=seed + k, progress=progress, **settings)
             for k, value in enumerate(values)

@@ -18,11 +18,6 @@ from manifold_shap._checks import check_number
 if TYPE_CHECKING:
     from manifold_shap.explanation import Explanation
 
-# Degrees of freedom of a `model_error` by eight halves. A player's variance has about four, one for
-# each division of the rows, and the mean of eight players 32; by Satterthwaite's formula the mean
-# of both has 12.
-FREEDOM = 12.0
-
 
 def total_error(explanation: "Explanation") -> Float[Tensor, "instances players outputs"]:
     """Of sampling and of learning together: the root of the sum of their squares.
@@ -121,7 +116,17 @@ def half_width(
     half = torch.as_tensor(quantile)[:, None, None].to(error) * error
     if learned is None:
         return half
-    return torch.hypot(half, stats.t.ppf(0.5 + level / 2, FREEDOM) * learned)
+    return torch.hypot(half, stats.t.ppf(0.5 + level / 2, _freedom(explanation)) * learned)
+
+
+def _freedom(explanation: "Explanation") -> float:
+    """Degrees of freedom of a `model_error`; of one that no halves have told, infinite.
+
+    A player's variance has one for each division of the rows into halves, and the mean of those of
+    n players n times as many; of the mean of both Satterthwaite's formula gives this.
+    """
+    halves = explanation.made_by.get("halves", torch.inf)
+    return 2 * halves / (1 + 3 / len(explanation.players))
 
 
 def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> list["Explanation"]:

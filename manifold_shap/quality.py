@@ -1,13 +1,11 @@
 """Chooses a value function among candidates by errors on rows that they were not fitted to."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,7 +17,7 @@ OFF_MANIFOLD, STACKED = "marginal", "stacked"
 
 # Standard errors by which the chosen one should be better.
 _CLEARLY = 2.0
-# The least weight of a candidate in a mean: two of 32 draws.
+# The least weight of a candidate in a mean: what is less is not worth its fit.
 _LEAST_WEIGHT = 1 / 16
 # Parts of the rows, each of which is scored by the choice of the others.
 _PARTS = 5
@@ -40,14 +38,14 @@ gaussian 0.02, marginal 0.04)
 
     Attributes:
         chosen: the name of the candidate that serves.
-        mse: of each candidate, and of `stacked`, a weighted mean of them; `marginal` is the value
-            function off the manifold.
+        mse: of each candidate, and of `stacked`, the weighted mean of those that are not slow to
+            fit, by weights that other rows gave; `marginal` is the value function off the manifold.
         standard_error: of each candidate's difference to the chosen one, over rows.
         error: of the choice, on rows that did not choose: each fifth of the held-out rows is
             scored for the candidate that the others choose.
         rows: how many rows the errors are means over.
         fits: which fits the errors are of.
-        weights: of the candidates in `stacked`, where there is one; they sum to one.
+        weights: of the candidates in `stacked`, whether it was chosen or not; they sum to one.
         seconds: that fitting each candidate took.
         skipped: candidates that were not tried, and why.
         warning: what a reader of any explanation should know; empty where there is nothing.
@@ -122,14 +120,14 @@ def stacking(
 ) -> Float[Tensor, " candidates"]:
     """The weights, which sum to one, of the mean of candidates that has the least error.
 
-    Breiman (1996), Stacked regressions. A candidate has no weight, or one that draws can show.
+    Breiman (1996), Stacked regressions. A candidate has at least a sixteenth, or nothing.
 
     Args:
         products: of the errors of each two candidates; the diagonal has their squares.
     """
     matrix = products.mean(0)
-    weights, least = torch.zeros(len(matrix), dtype=matrix.dtype), math.inf
-    numbers = range(len(matrix))
+    best, numbers = int(matrix.diagonal().argmin()), range(len(matrix))
+    weights, least = torch.eye(len(matrix)).to(matrix)[best], matrix[best, best].item()
     for some in chain.from_iterable(combinations(numbers, k + 1) for k in numbers):
         part = matrix[some, :][:, some]
         # Where the gradient of their error has no direction in which weights sum to zero.
@@ -194,11 +192,13 @@ def _choice(
 ) -> tuple[str, Errors, Mapping[str, Float[Tensor, " candidates"]]]:
     """The name of the choice, the errors that decide it, and the weights behind each of them."""
     errors = {name: products[:, k, k] for k, name in enumerate(names)}
-    weights = dict(zip(names, torch.eye(len(names), dtype=products.dtype), strict=True))
-    if len(names) > 2:
+    every = torch.eye(len(names), dtype=products.dtype)
+    weights = dict(zip(names, every, strict=True))
+    fast = [k for k, name in enumerate(names) if name not in (OFF_MANIFOLD, *slow)]
+    if len(fast) > 1:
 
         def stacked(some: Tensor) -> Tensor:
-            return F.pad(stacking(some[:, 1:, 1:]), (1, 0))
+            return stacking(some[:, fast][..., fast]) @ every[fast]
 
         # By weights of other rows: those that minimise these errors would flatter the mean.
         errors[STACKED], weights[STACKED] = _by_others(products, stacked), stacked(products)

@@ -121,7 +121,7 @@ def test_halves_tell_the_error_of_learning(explainer: ms.Explainer, tmp_path: Pa
     assert columns[0].equals(columns[1])
     explainer.save(tmp_path / "saved")
     loaded = ms.Explainer.load(tmp_path / "saved", TREES)
-    for one, halves, message in ((explainer, 1, "two or more"), (loaded, 2, "rows to learn from")):
+    for one, halves, message in ((explainer, 1, "at least 2"), (loaded, 2, "rows to learn from")):
         with pytest.raises(ValueError, match=message):
             one(rows, halves=halves)
 

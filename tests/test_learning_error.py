@@ -47,15 +47,18 @@ def test_model_errors_are_those_of_all_rows(count: int, bias: float) -> None:
     assert whole.made_by["halves"] == count
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95])
-def test_intervals_hold_errors_of_learning(level: float) -> None:
+@pytest.mark.parametrize(
+    ("level", "count", "players"),
+    [(0.5, 8, 8), (0.95, 8, 8), (0.95, 4, 8), (0.95, 8, 3), (0.95, 16, 3)],
+)
+def test_intervals_hold_errors_of_learning(level: float, count: int, players: int) -> None:
     """As often as they should, where players are alike."""
     generator = torch.Generator().manual_seed(0)
-    numbers = torch.randn(32, 1000, 8, generator=generator)
+    numbers = torch.randn(200, 1000, players, generator=generator)
     halves = [
         explained(numbers[part].mean(0))
-        for _ in range(4)
-        for part in torch.randperm(32, generator=generator).chunk(2)
+        for _ in range(count // 2)
+        for part in torch.randperm(200, generator=generator).chunk(2)
     ]
     whole = ms.with_learning_error(explained(numbers.mean(0)), halves)
     low, high = whole.interval(level)

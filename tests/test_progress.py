@@ -64,3 +64,6 @@ def test_trainings_show_a_bar_by_the_same_rule(
     x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
     ms.fit_surrogate(lambda x: x.softmax(-1), x, hidden=[4], **few)
     assert "surrogate" in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    ms.fit_surrogate(lambda x: x.softmax(-1), x, hidden=[4], **few)
+    assert "surrogate" not in capsys.readouterr().err  # It took no minute.

@@ -56,6 +56,16 @@ def test_independent_errors_are_weighted_by_their_inverse_variances(
     assert stacking(found).tolist() == pytest.approx(weights)
 
 
+def test_what_errs_nowhere_has_all_of_the_weight() -> None:
+    assert stacking(torch.zeros(4, 2, 2, dtype=torch.float64)).tolist() == [1.0, 0.0]
+
+
+def test_what_is_slow_is_no_part_of_the_mean() -> None:
+    found = torch.tensor([0.9, 0.2, 0.2, 0.21], dtype=torch.float64).diag().expand(10, -1, -1)
+    quality = report(["marginal", "gaussian", "empirical", "vae"], found, ["vae"])
+    assert quality.weights == pytest.approx({"gaussian": 0.5, "empirical": 0.5})
+
+
 def test_a_mean_of_candidates_is_chosen_where_their_errors_differ() -> None:
     found = torch.tensor([0.9, 0.2, 0.2], dtype=torch.float64).diag().expand(10, -1, -1)
     scale = torch.linspace(0.9, 1.1, 10, dtype=torch.float64)[:, None, None]

@@ -124,7 +124,7 @@ def fit_guided(
         TypeError: `teacher` is not imputed.
         ValueError: an argument that is unknown or out of range, a training that diverges, a
             `directory` with another training; what a `MixtureImputer` raises.
-        KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in `directory`.
+        KeyboardInterrupt: on Ctrl-C; the same call with the same `directory` continues.
 
     >>> import manifold_shap as ms
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))

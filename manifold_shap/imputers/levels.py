@@ -249,10 +249,11 @@ def _columns(rows: Float[Tensor, "rows elements"], owner: Sequence[int]) -> list
 
 def _joined(rows: Float[Tensor, "rows elements"], categories: list[Category]) -> list[Category]:
     """Categories of which none nearly determines another one."""
-    whole = [each for each in categories if not each.has_numbers]
-    levels = [each.level(each.label(rows)) for each in whole]
-    while pair := _closest(levels):
-        first, second = (whole[k] for k in pair)
+    whole = dict(enumerate(each for each in categories if not each.has_numbers))
+    levels = {k: each.level(each.label(rows)) for k, each in whole.items()}
+    shared = {(i, j): _shared_entropy(levels[i], levels[j]) for j in whole for i in range(j)}
+    while shared and shared[pair := max(shared, key=lambda pair: shared[pair])] > _SHARED_ENTROPY:
+        first, second = (whole.pop(k) for k in pair)
         label = torch.cat([first.label(rows), second.label(rows)], 1)
         joint = Category(
             [*first.elements, *second.elements],
@@ -260,24 +261,18 @@ def _joined(rows: Float[Tensor, "rows elements"], categories: list[Category]) ->
             [*first.values, *second.values],
             label.unique(dim=0),
         )
-        whole = [each for k, each in enumerate(whole) if k not in pair] + [joint]
-        code = label.unique(dim=0, return_inverse=True)[1]
-        levels = [each for k, each in enumerate(levels) if k not in pair] + [code]
-    return whole + [each for each in categories if each.has_numbers]
+        new, code = max(levels) + 1, label.unique(dim=0, return_inverse=True)[1]
+        shared = {each: own for each, own in shared.items() if not {*each} & {*pair}}
+        shared |= {(k, new): _shared_entropy(levels[k], code) for k in whole}
+        whole[new], levels[new] = joint, code
+    return [*whole.values()] + [each for each in categories if each.has_numbers]
 
 
-def _closest(levels: Sequence[Int64[Tensor, " rows"]]) -> tuple[int, int] | None:
-    """The two that share the largest part of the smaller entropy, if any join."""
-    entropies = [_entropy(own)[0] for own in levels]
-    best, found = _SHARED_ENTROPY, None
-    for second, own in enumerate(levels):
-        for first in range(second):
-            both, count = _entropy(levels[first] * (int(own.max()) + 1) + own)
-            least = min(entropies[first], entropies[second])
-            shared = (entropies[first] + entropies[second] - both) / max(least, 1e-9)
-            if shared > best and count * _ROWS_PER_LEVEL <= len(own):
-                best, found = shared, (first, second)
-    return found
+def _shared_entropy(first: Int64[Tensor, " rows"], second: Int64[Tensor, " rows"]) -> float:
+    """What two share of the smaller entropy; nothing where there are too few rows to join them."""
+    one, two = (_entropy(own)[0] for own in (first, second))
+    both, count = _entropy(first * (int(second.max()) + 1) + second)
+    return (one + two - both) / max(min(one, two), 1e-9) * (count * _ROWS_PER_LEVEL <= len(first))
 
 
 def _entropy(levels: Int64[Tensor, " rows"]) -> tuple[float, int]:

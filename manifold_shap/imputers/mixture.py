@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from manifold_shap import _random
-from manifold_shap._checks import check_rows, check_seed, check_whole
+from manifold_shap._checks import check_coalitions, check_rows, check_seed, check_whole
 from manifold_shap._messages import UnfitError
 from manifold_shap.coalitions import distinct_coalitions
 from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
@@ -250,7 +250,7 @@ def _chosen(rows: _Split, levels: Sequence[int], counts: Sequence[int], seed: in
     held_out = (
         numbers.chunk(_FOLDS) if size < _FEW_ROWS else numbers.split(round(_HELD_OUT * size))[:1]
     )
-    best, value, worse = None, -math.inf, 0
+    best, value = None, -math.inf
     for count in counts:
         if best is not None and count * _ROWS_PER_COMPONENT > size - len(held_out[0]):
             break
@@ -261,8 +261,8 @@ def _chosen(rows: _Split, levels: Sequence[int], counts: Sequence[int], seed: in
             law = _fitted(some.of(left), levels, count, seed)
             total += law.log_joint(some.of(fold))[0].logsumexp(1).sum().item()
         if total > value:
-            best, value, worse = law, total, 0
-        elif (worse := worse + 1) == 2:
+            best, value = law, total
+        else:
             break
     assert best is not None
     return best.climb(rows)
@@ -377,7 +377,8 @@ class MixtureImputer(Imputer):
     def _log_joint(self, x: Rows, mask: Mask | None) -> Float64[Tensor, "batch m components"]:
         x = check_rows(x, self.players)
         if mask is None:
-            mask = torch.ones(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
+            mask = torch.ones(len(x), 1, len(self.players), dtype=torch.bool)
+        mask = check_coalitions(mask, len(x), self.players).to(x.device)
         return self.mixture.log_joint(x.flatten(1), mask)
 
 

@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from manifold_shap._messages import UnfitError
-from manifold_shap._progress import progress_bar
+from manifold_shap._progress import progress_bar, watched
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import IndexBatches, Parts, loader
 from manifold_shap.training.task import SCHEDULES, Task
@@ -59,7 +59,8 @@ def fit(
         epochs = before["epoch"] + 1
     started = time.perf_counter() - (before["seconds"] if before else 0.0)
     # In a process that Lightning starts nobody would be looking.
-    shell = Shell(task, started, not progress_bar(options["progress"]).disable)
+    progress = options["progress"]
+    shell = Shell(task, started, (watched() or None) if progress is None else progress)
     order = (options[name] for name in ("batch_size", "seed", "least_batches"))
     batches = Batches(rows, validation, *order)
     with _quiet():

@@ -1,5 +1,6 @@
 """A weighted mean of value functions of the same model."""
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,13 +39,13 @@ class StackedValue(ValueFunction):
     """
 
     def __init__(self, values: Sequence[ValueFunction], weights: Sequence[float]) -> None:
-        games = {(each.players.names, each.outputs, each.space.name) for each in values}
+        games = {(each.players.names, each.outputs, str(each.space.settings)) for each in values}
         if len(games) != 1 or len(values) != len(weights):
             raise ValueError(
                 "Expected value functions of the same players, outputs and output space, with a "
                 f"weight for each, but got {shown(values, 3)} and the weights {list(weights)}."
             )
-        if min(weights) <= 0 or abs(sum(weights) - 1) > 1e-6:
+        if not (min(weights) > 0 and abs(sum(weights) - 1) < 1e-6):
             raise ValueError(
                 f"Expected positive `weights` that sum to one but got {list(weights)}; divide them "
                 "by their sum, and leave out those of zero."
@@ -73,7 +74,9 @@ class StackedValue(ValueFunction):
         return self
 
     def in_full_precision(self) -> "StackedValue":
-        return StackedValue([part.in_full_precision() for part in self.parts], self.weights)
+        other = copy.copy(self)
+        other.parts = tuple(part.in_full_precision() for part in self.parts)
+        return other
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -188,3 +188,10 @@ def test_rows_of_any_kind_have_finite_draws_and_densities(rows: Tensor) -> None:
     assert (drawn >= rows.amin(0)).all()
     assert (drawn <= rows.amax(0)).all()
     assert imputer.log_prob(rows[:2], mask).isfinite().all()
+
+
+@pytest.mark.parametrize("mask", [torch.ones(3, 2, dtype=bool), torch.ones(3, 1, 2, dtype=bool)])
+def test_masks_of_other_players_are_refused(mask: Tensor) -> None:
+    imputer = ms.MixtureImputer(normal(30, 4), components=1)
+    with pytest.raises(ValueError, match="players"):
+        imputer.log_prob(normal(3, 4), mask)

@@ -47,6 +47,7 @@ def test_the_variance_of_draws_is_that_of_a_mean_of_independent_ones() -> None:
         ([game(2), game(3)], [1.0], "a weight for each"),
         ([game(2), game(3)], [0.5, 0.6], "sum to one"),
         ([game(2), game(3)], [1.5, -0.5], "positive"),
+        ([game(2), game(3)], [float("nan"), 1.0], "positive"),
     ],
 )
 def test_bad_input(values: Any, weights: list[float], words: str) -> None:

@@ -190,6 +190,7 @@ def test_rows_of_any_kind_have_finite_draws_and_densities(rows: Tensor) -> None:
     assert imputer.log_prob(rows[:2], mask).isfinite().all()
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize("mask", [torch.ones(3, 2, dtype=bool), torch.ones(3, 1, 2, dtype=bool)])
 def test_masks_of_other_players_are_refused(mask: Tensor) -> None:
     imputer = ms.MixtureImputer(normal(30, 4), components=1)

@@ -65,9 +65,9 @@ class Explainer:
         model: from codes of rows to predictions.
         codebook: the columns, their values and the players.
         value: the value function that was chosen.
-        candidates: all value functions that were compared, by name, `marginal` among them: each is
-            fitted to all rows when it is first asked for; of an explainer that was loaded, the
-            chosen one alone.
+        candidates: all value functions that were compared, by name, `marginal` and `stacked`, the
+            weighted mean, among them: each is fitted to all rows when it is first asked for; of an
+            explainer that was loaded, the chosen one alone.
         quality: the error of every candidate.
 
     Args:
@@ -173,7 +173,7 @@ class Explainer:
             halves: how many times a value function is chosen and learned again, from random halves
                 of the frame of training, and explains these rows as well: `model_error` and
                 `interval` then hold the error of learning, see `with_learning_error`. Each takes
-                the time of a fit and of an explanation, in every call.
+                the time of a fit, in the first call that needs it, and of an explanation.
             estimator: see `auto_shapley`.
             seed: of the coalitions.
             progress: whether to show a progress bar; by default where a person looks.

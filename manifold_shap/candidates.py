@@ -124,7 +124,8 @@ class Fits(Mapping):
     def half(self, number: int) -> ValueFunction:
         """Chosen by a random half of the errors, and learned from a random half of the rows.
 
-        The errors are those by which all rows chose; nothing is compared again. Numbers 2k and 2k + 1 are the halves of one division.
+        The errors are those by which all rows chose; nothing is compared again.
+        Numbers 2k and 2k + 1 are the halves of one division.
         """
         assert self.products is not None
         names = [name for name in self.names if name != STACKED]

@@ -180,6 +180,8 @@ def silence() -> None:
     # Batches are gathered from memory: worker processes would only slow them down.
     warnings.filterwarnings("ignore", ".*does not have many workers.*")
     warnings.filterwarnings("ignore", ".*Checkpoint directory .* exists and is not empty.*")
+    # Every device is used by default; whoever names the CPU means it.
+    warnings.filterwarnings("ignore", "GPU available but not used.*")
     # Lightning 2.6 still uses a check that torch 2.10 deprecated.
     warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
 

@@ -39,13 +39,14 @@ gaussian 0.02, marginal 0.04)
     Attributes:
         chosen: the name of the candidate that serves.
         mse: of each candidate, and of `stacked`, the weighted mean of those that are not slow to
-            fit, by weights that other rows gave; `marginal` is the value function off the manifold.
+            fit, with weights from other rows; `marginal` is the value function off the manifold.
         standard_error: of each candidate's difference to the chosen one, over rows.
         error: of the choice, on rows that did not choose: each fifth of the held-out rows is
             scored for the candidate that the others choose.
         rows: how many rows the errors are means over.
         fits: which fits the errors are of.
-        weights: of the candidates in `stacked`, whether it was chosen or not; they sum to one.
+        weights: of the candidates in `stacked`, which sum to one; none where no mean is better than
+            the best of them.
         seconds: that fitting each candidate took.
         skipped: candidates that were not tried, and why.
         warning: what a reader of any explanation should know; empty where there is nothing.
@@ -101,18 +102,22 @@ Errors = Mapping[str, Float[Tensor, " rows"]]
 
 
 def best(errors: Errors, slow: Sequence[str] = ()) -> str:
-    """The candidate with the least error on average over rows.
+    """The mean of candidates where there is one, since it has the least error nearly always.
 
-    One that is slow to fit has to be better by a standard error of the difference. The value
-    function off the manifold is no candidate.
+    Else the candidate with the least error on average over rows. One that is slow to fit has to be
+    better by a standard error of the difference. The value function off the manifold is none.
     """
+
+    def least(names: Sequence[str]) -> str | None:
+        return min(names, key=lambda name: errors[name].mean().item(), default=None)
+
     names = [name for name in errors if name != OFF_MANIFOLD]
-    first = min((n for n in names if n not in slow), key=lambda n: errors[n].mean(), default=None)
-    least = min(names, key=lambda name: errors[name].mean())
-    if first is None or first == least:
-        return least
-    ahead = errors[first] - errors[least]
-    return least if ahead.mean() > _spread(ahead) else first
+    first = STACKED if STACKED in names else least([n for n in names if n not in slow])
+    second = least([name for name in names if name in slow])
+    if first is None or second is None:
+        return first or second or OFF_MANIFOLD
+    ahead = errors[first] - errors[second]
+    return second if ahead.mean() > _spread(ahead) else first
 
 
 def stacking(
@@ -200,8 +205,10 @@ def _choice(
         def stacked(some: Tensor) -> Tensor:
             return stacking(some[:, fast][..., fast]) @ every[fast]
 
-        # By weights of other rows: those that minimise these errors would flatter the mean.
-        errors[STACKED], weights[STACKED] = _by_others(products, stacked), stacked(products)
+        mean = stacked(products)
+        if int((mean > 0).sum()) > 1:
+            # By weights of other rows: those that minimise these errors would flatter the mean.
+            errors[STACKED], weights[STACKED] = _by_others(products, stacked), mean
     return best(errors, slow), errors, weights
 
 

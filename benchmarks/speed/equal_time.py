@@ -10,7 +10,7 @@ wait for.
 
 The error of `auto` is compared with the least that any estimator has in the time that `auto` took:
 on the line between its points in logarithms or, beyond the last, falling as the root of the time.
-All coalitions are a choice where `auto` may ask for as many. Where `auto` is best the ratio is 1.
+Where evaluations are bound, no estimator has more of them. Where `auto` is best the ratio is 1.
 """
 
 import itertools
@@ -155,7 +155,8 @@ def measure(
             many = sorted({*asked, *by_default})
             others[work] = points(ESTIMATORS, value, x, phi, many, rows, repeats)
         added = _MODEL_CALL if cost == "model" else 0.0
-        found[cost] = compared(autos[cost], others[work], added)
+        allowed = {f"{each / len(one.players):g}": each for each in asked}
+        found[cost] = compared(autos[cost], others[work], added, allowed)
         print(len(one.players), cost, found[cost]["chosen"], found[cost]["ratios"], flush=True)
     return found
 
@@ -193,22 +194,28 @@ def points(
     return curves
 
 
-def compared(auto: Curves, others: Curves, added: float) -> dict[str, Any]:
+def compared(auto: Curves, others: Curves, added: float, allowed: dict[str, int]) -> dict[str, Any]:
     """What `auto` chose, and its error over the best of the others in equal time, by budget.
 
     Args:
         auto: points of `auto`.
         others: points of the estimators.
         added: seconds that each evaluation takes beside those measured.
+        allowed: evaluations, of budgets that bind.
     """
     chosen, ratios = {}, {}
     for budget, (estimator, asked, seconds, error) in auto.get("auto", {}).items():
         curves = [
-            # What is exact with more evaluations than are allowed is no choice.
-            [(s + added * e, err) for _, e, s, err in curve.values() if err > _EXACT or e <= asked]
+            # With bound evaluations, and to be exact, more than are allowed are no choice.
+            [
+                (s + added * e, err)
+                for _, e, s, err in curve.values()
+                if e <= allowed.get(budget, math.inf if err > _EXACT else asked)
+            ]
             for curve in others.values()
         ]
-        best = min(within(curve, seconds + added * asked) for curve in curves)
+        further = budget not in allowed
+        best = min(within(curve, seconds + added * asked, further) for curve in curves)
         chosen[budget] = estimator
         ratios[budget] = 1.0 if error <= max(best, _EXACT) else error / best
     return {"curves": {**others, **auto}, "chosen": chosen, "ratios": ratios}
@@ -230,8 +237,8 @@ def relative(phi: Tensor, exact: Tensor) -> Tensor:
     return (phi.double() - exact).square().sum(-1) / exact.double().square().sum(-1)
 
 
-def within(curve: Sequence[tuple[float, float]], taken: float) -> float:
-    """The least error of an estimator in this time, between its points and beyond the last."""
+def within(curve: Sequence[tuple[float, float]], taken: float, further: bool) -> float:
+    """The least error of an estimator in this time, between its points or further."""
     points = sorted(curve)
     earlier = [point for point in points if point[0] <= taken]
     if not earlier:
@@ -240,7 +247,7 @@ def within(curve: Sequence[tuple[float, float]], taken: float) -> float:
     later = [point for point in points if point[0] > taken]
     seconds, error = earlier[-1]
     if not later:
-        return min(least, error * math.sqrt(seconds / taken))
+        return least if not further else min(least, error * math.sqrt(seconds / taken))
     after, its_error = later[0]
     if min(error, its_error) < 1e-9:
         return least

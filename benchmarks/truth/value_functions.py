@@ -100,6 +100,7 @@ def run(
     draws: int = 64,  # of true values that are not summed
     explained: int = 4,  # rows whose seconds are taken
     evaluations: int = 512,  # values of v for each of them
+    scored_draws: int = 64,  # of imputers, when they are compared
     fitted: Sequence[str] = candidates.CANDIDATES,  # what is compared
     seed: int = 0,
     parts: str = "runs/value_functions",  # where finished data sets are kept
@@ -109,8 +110,8 @@ def run(
     for name in names:
         settings: dict[str, Any] = {
             "train": train, "scored": scored, "pairs": pairs, "draws": draws,
-            "explained": explained, "evaluations": evaluations, "fitted": list(fitted),
-            "seed": seed,
+            "explained": explained, "evaluations": evaluations, "scored_draws": scored_draws,
+            "fitted": list(fitted), "seed": seed,
         }  # fmt: skip
         make = partial(measure, name, **settings)
         found[name] = kept(Path(parts, f"{name}.json"), {"data": name, **settings}, make)
@@ -126,6 +127,7 @@ def measure(
     draws: int,
     explained: int,
     evaluations: int,
+    scored_draws: int,
     fitted: Sequence[str],
     seed: int,
 ) -> dict[str, Any]:
@@ -145,10 +147,13 @@ def measure(
         chosen = explainer.candidates
         assert isinstance(chosen, candidates.Fits)
         fit_seconds.clear()
-        values = dict(candidates.Fits(chosen.game, (OFF_MANIFOLD, *fitted), chosen.x))
-        values[STACKED] = chosen[STACKED]
+        weights = chosen.weights
+        names = [OFF_MANIFOLD, *fitted, *([STACKED] if weights else [])]
+        values = dict(candidates.Fits(chosen.game, names, chosen.x, weights=weights))
     mask = ms.shapley_pairs(len(test), len(explainer.codebook.players), pairs, seed + 1)
-    errors = {n: ms.mean_squared_error(v, test, mask).by_row for n, v in values.items()}
+    # Of many draws, whose variance is small: what is left of it would be noise of the comparison.
+    precise = {name: with_draws(value, scored_draws) for name, value in values.items()}
+    errors = {n: ms.mean_squared_error(v, test, mask).by_row for n, v in precise.items()}
     found: dict[str, Any] = {
         "columns": data.frame.shape[1],
         "rows": {"learned from": len(frame), "scored": len(test)},
@@ -163,7 +168,7 @@ def measure(
     }
     if data.law is not None:
         truth = truth_of(model, data.law, draws, seed)
-        scores = {n: ms.distance_to_truth(v, truth, test, mask) for n, v in values.items()}
+        scores = {n: ms.distance_to_truth(v, truth, test, mask) for n, v in precise.items()}
         found["distance"] = compared({n: score.by_row for n, score in scores.items()})
     some = test.iloc[:explained]
     per_row = {
@@ -209,6 +214,16 @@ def trees(regression: bool) -> Pipeline:
     """Boosted trees on numbers."""
     kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
     return make_pipeline(Numbered(), kind(max_iter=60, random_state=0))
+
+
+def with_draws(value: ms.ValueFunction, draws: int) -> ms.ValueFunction:
+    """The same value function with more draws, if it has any."""
+    if isinstance(value, ms.StackedValue):
+        parts = [with_draws(part, draws) for part in value.parts]
+        return ms.StackedValue(parts, value.weights)
+    if isinstance(value, ms.ImputedValue):
+        return ms.imputed_value(value.model, value.imputer, value.space, draws, value.seed)
+    return value
 
 
 def truth_of(model: Any, law: ConditionalLaw, draws: int, seed: int) -> TrueValue:

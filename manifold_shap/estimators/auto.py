@@ -1,6 +1,7 @@
 """Chooses the estimator that suits a game: by its sizes, and by what its value function costs."""
 
 import math
+from bisect import bisect_right
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +38,9 @@ _MOST_FITTED, _LEAST_FITTED, _LEAST_SHARE = 20, 32, 1 / 8
 _LEAST_PAIRED = 4
 # Players, and evaluations for each, with which a regression with interactions is more precise.
 _FEWEST_INTERACTING, _MOST_INTERACTING, _LEAST_INTERACTING = 3, 128, 7
-# It is fitted to so many evaluations at most; with more than the second, others are as precise.
-_MOST_FITTED_INTERACTING, _MOST_EVALUATIONS_INTERACTING = 2**14, 2**16
+# It is fitted to so many evaluations at most. With the fit these may take so much longer than all
+# that are allowed; of so many players they have to be all of these, of half as many players half.
+_MOST_FITTED_INTERACTING, _SLOWER, _ALL_INTERACTING = 2**14, 1.25, 40
 
 
 @by_player_count
@@ -68,8 +70,9 @@ def auto_shapley(
       coalitions (`coalition_shapley`) or, of up to 20 players and with an eighth of all coalitions,
       a regression (`kernel_shapley`).
     - A regression with interactions (`odd_shapley`), where nothing is drawn, of 3 to 128 players on
-      7 evaluations or more for each, on 16,384 at most where more are allowed and not beyond
-      65,536, and where the fit takes no longer than the evaluations.
+      7 evaluations or more for each. It takes as many of those that are allowed, and 16,384 at
+      most, as leave time for the fit: together a quarter longer than all would take. Where this
+      leaves it too few, other estimators are more precise.
     - A regression (`kernel_shapley`) on 4 evaluations or more for each player or, where values are
       drawn, of up to 20 players on 32 or more for each.
     - Orders of the players (`permutation_shapley`), where values of more players are drawn, an
@@ -118,8 +121,8 @@ def auto_shapley(
     linear = not (game.sampled or order.restricts) and linearization(game) is not None
     if not order.restricts and target_error is None:
         pairs = f"a regression of {players} players on pairs of coalitions"
-        if _suits_interactions(game, budget) and not (game.sampled or linear):
-            fitted = min(budget, _MOST_FITTED_INTERACTING) // 2 * 2
+        fitted = 0 if game.sampled or linear else _fitted_interacting(game, budget)
+        if fitted:
             found = odd_shapley(value, x, evaluations=fitted, **common)
             why = "whose fit takes no longer than the evaluations"
             return _with_choice(found, f"odd: {pairs}, with interactions, {why}")
@@ -179,16 +182,21 @@ def _suits_enumeration(
     return target_error is None and 2 * needed <= budget and order.largest <= 2**_MOST_DRAWN
 
 
-def _suits_interactions(game: Evaluator, budget: int) -> bool:
-    """Whether a regression with interactions is worth its time."""
+def _fitted_interacting(game: Evaluator, budget: int) -> int:
+    """Evaluations on which a regression with interactions is worth its time; 0 if on none."""
     _, players, outputs = game.shape
-    fitted = min(budget, _MOST_FITTED_INTERACTING)
-    fits = outputs * nominal_seconds(players, fitted)
-    return (
-        _FEWEST_INTERACTING <= players <= _MOST_INTERACTING
-        and _LEAST_INTERACTING * players <= budget <= _MOST_EVALUATIONS_INTERACTING
-        and fits <= fitted * COSTS[game.value.cost]
-    )
+    if not _FEWEST_INTERACTING <= players <= _MOST_INTERACTING:
+        return 0
+    share = min(1, players / _ALL_INTERACTING)
+    least = math.ceil(max(_LEAST_INTERACTING * players, share * (budget - 1)))
+    possible = range(least + least % 2, min(budget, _MOST_FITTED_INTERACTING) + 1, 2)
+    cost = COSTS[game.value.cost]
+
+    def seconds(evaluations: int) -> float:
+        return evaluations * cost + outputs * nominal_seconds(players, evaluations)
+
+    fast = bisect_right(possible, _SLOWER * budget * cost, key=seconds)
+    return possible[fast - 1] if fast else 0
 
 
 def _with_choice(explanation: Explanation, choice: str) -> Explanation:

@@ -137,7 +137,7 @@ def nominal_seconds(players: int, evaluations: int) -> float:
     pairs = evaluations // 2
     few, fitted = min(pairs, max(_CHOOSING, _CHOOSING_EACH * players)), min(pairs, _FITTED)
     tries = 2 + len(_POWERS) * _ROUNDS
-    return 2e-10 * (tries * few**3 + fitted**3 + 150 * pairs * fitted) + 3e-3
+    return 1.8e-10 * tries * few**3 + 7e-11 * fitted**3 + 2e-8 * pairs * fitted + 1e-3
 
 
 class OddGames:

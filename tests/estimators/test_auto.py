@@ -52,6 +52,7 @@ def product(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         ("closed form", 784, 8 * 784, "kernel"),
         ("closed form", 40, 4 * 40 - 1, "permutation"),
         ("network", 13, None, "exact"),
+        ("network", 14, None, "odd"),
         ("network", 40, None, "kernel"),
         ("model", 40, None, "odd"),
         ("model", 40, 7 * 40, "odd"),

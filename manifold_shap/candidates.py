@@ -265,7 +265,8 @@ def _errors(
         value.estimate(*some)
         for some in zip(x.split(step), pairs.split(step), keys.split(step), strict=True)
     ]
-    values, variance = (torch.cat([part[k] for part in parts]).double() for k in range(2))
+    values = torch.cat([part.values for part in parts]).double()
+    variance = torch.cat([part.known_variance for part in parts]).double()
     predictions = value.prediction(x).double()
     deviation = (values - predictions[:, None]).flatten(1)
     if not math.isfinite(deviation.float().square().sum()):

@@ -1,6 +1,5 @@
 """Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,10 +16,11 @@ from manifold_shap._memory import lacks_memory
 from manifold_shap._messages import warn
 from manifold_shap._progress import progress_bar
 from manifold_shap._version import __version__
+from manifold_shap.coalitions import Coalitions, Listed, Nested, Toggled
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.tables.rows import codebook_of, constant_players, encoded
-from manifold_shap.values.base import Linearized
+from manifold_shap.values.base import Estimate, Linearized
 from manifold_shap.values.seen import outside
 from manifold_shap.values.wrapped import as_value_function
 
@@ -108,7 +108,7 @@ class Evaluator:
             keys: `[rows, count]` or `[rows, 1]`; coalitions with equal keys share the random
                 numbers of a sampled value function.
         """
-        values = self._in_chunks(self.value.values, rows, coalitions, keys.expand(-1, count))
+        values = self._in_chunks(Listed, rows, coalitions, keys.expand(-1, count))
         _check_finite(values, rows)
         self.evaluations += len(rows) * count
         return values
@@ -135,7 +135,7 @@ class Evaluator:
         def some(start: int, stop: int) -> Tensor:
             return orders[:, start:stop]
 
-        values = self._in_chunks(self.value.values_along, rows, some, keys, sizes)
+        values = self._in_chunks(Nested, rows, some, keys).unflatten(1, (-1, sizes))
         _check_finite(values, rows)
         self.evaluations += values[..., 0].numel()
         return torch.cat((base, values, prediction), dim=2)
@@ -160,7 +160,7 @@ class Evaluator:
             return mask[:, start:stop]
 
         places, own = mask.shape[2] + 1, linearized or self.value
-        values = self._in_chunks(own.values_around, rows, some, keys, places)
+        values = self._in_chunks(Toggled, rows, some, keys, own.values).unflatten(1, (-1, places))
         size = mask.sum(2, keepdim=True)
         sizes = torch.cat((size, size + torch.where(mask, -1, 1)), dim=2)[..., None]
         base, prediction = (end[:, None, None] for end in self.ends(rows))
@@ -250,70 +250,76 @@ class Evaluator:
         return with_constants(found)
 
     def _anchor(self, anchor: Callable[[Tensor], Tensor]) -> Float[Tensor, "instances outputs"]:
-        def value(x: Tensor, nothing: Tensor, keys: Tensor) -> Tensor:
-            return anchor(x)[:, None]
+        def value(x: Tensor, coalitions: Coalitions) -> Estimate:
+            return Estimate(anchor(x)[:, None])
 
         rows = torch.arange(len(self.x))
         nothing = torch.zeros(len(rows), 1, 0, dtype=torch.bool)
-        values = self._in_chunks(value, rows, lambda start, stop: nothing, rows[:, None])
+        values = self._in_chunks(
+            Listed, rows, lambda start, stop: nothing, rows[:, None], function=value
+        )
         _check_finite(values, rows)
         return values[:, 0]
 
     @torch.no_grad()
     def _in_chunks(
         self,
-        function: Callable[..., Tensor],
+        kind: type[Coalitions],
         rows: Tensor,
         items: Callable[[int, int], Tensor],
-        keys: Int64[Tensor, "rows m"],
-        each: int | None = None,
-    ) -> Float[Tensor, "rows m *each outputs"]:
-        """`function(x, items, keys)` in calls of at most `batch_size` model rows.
+        keys: Int64[Tensor, "rows runs"],
+        function: Callable[[Tensor, Any], Estimate] | None = None,
+    ) -> Float[Tensor, "rows m outputs"]:
+        """Values of coalitions, in calls of at most `batch_size` model rows.
 
         Args:
-            function: gives a value for every item or, with `each`, so many; it then takes the
-                batch size, too.
+            kind: of the coalitions.
             rows: indices of rows.
-            items: gives the coalitions or orders, `[rows, some, players]`, from a number to
-                another; one of them is never split.
-            keys: one per item.
-            each: values of an item.
+            items: gives the `items` of the coalitions, `[rows, some, players]`, from a run to
+                another.
+            keys: one per run.
+            function: gives all values of a run for the cost of a few; by default the value
+                function does, which gets no more coalitions at a time than fit.
         """
         x, keys, count = self.x[rows].to(self.device), keys.to(self.device), keys.shape[1]
-        several = () if each is None else (each,)
         parts: list[tuple[slice, slice]] = []
-        values, start, stop, built = None, 0, 0, keys
+        values, start, stop, run = None, 0, 0, kind(items(0, 1), keys[:, :1]).run
         while parts or stop < count:
             _stopping.stop_if_asked()
             if not parts:
-                start, stop = stop, min(stop + self.rows_per_batch(len(x) * (each or 1)), count)
+                start, stop = stop, min(stop + self.rows_per_batch(len(x) * run), count)
                 built = items(start, stop).expand(len(x), -1, -1)
                 parts = [(slice(0, len(x)), slice(0, stop - start))]
             where, which = part = parts.pop()
             size = (where.stop - where.start) * (which.stop - which.start)
-            if size > 1 and size * (each or 1) * self.draws > self.batch_size:
+            if size > 1 and size * run * self.draws > self.batch_size:
                 parts += _halves(*part)
                 continue
-            own, batch_size = keys[where, start:stop][:, which], (self.batch_size,) * len(several)
+            some = kind(built[part], keys[where, start:stop][:, which])
             try:
-                found = function(x[where], built[part], own, *batch_size)
+                if function is not None:
+                    found = function(x[where], some).values
+                else:
+                    pieces = some.split(self.rows_per_batch(where.stop - where.start))
+                    found = torch.cat([self._asked(x[where], each) for each in pieces], 1)
             except (RuntimeError, MemoryError) as error:
-                self._halve_or_raise(error, size, each or 1)
+                self._halve_or_raise(error, size, run)
                 parts.append(part)
                 continue
-            shape = (*own.shape, *several)
-            if found.ndim != len(shape) + 1 or found.shape[:-1] != shape:
-                raise ValueError(
-                    f"Expected the value function to return {math.prod(shape[1:])} values for "
-                    f"each of {shape[0]} rows but got shape {tuple(found.shape)}."
-                )
             if values is None:
-                whole = (len(x), count, *several, found.shape[-1])
-                values = found.new_empty(whole, dtype=self._dtype)
-            values[where, start:stop][:, which] = found
+                values = found.new_empty((len(x), count * run, found.shape[-1]), dtype=self._dtype)
+            values[where, start * run : stop * run][:, which.start * run : which.stop * run] = found
         # A game of one player has no coalitions to evaluate.
-        empty = (len(x), 0, *several)
-        return self.base.new_empty(*empty, self.shape[2]) if values is None else values
+        return self.base.new_empty(len(x), 0, self.shape[2]) if values is None else values
+
+    def _asked(self, x: Tensor, coalitions: Coalitions) -> Float[Tensor, "rows m outputs"]:
+        found = self.value.values(x, coalitions).values
+        if found.ndim != 3 or found.shape[:2] != coalitions.shape:
+            raise ValueError(
+                f"Expected the value function to return {coalitions.shape[1]} values for each of "
+                f"{len(x)} rows but got shape {tuple(found.shape)}."
+            )
+        return found
 
     def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
         least = count * each * self.draws == 1 or (count == 1 and self.batch_size == 1)

@@ -9,13 +9,13 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import warn
-from manifold_shap.coalitions import is_proper
+from manifold_shap.coalitions import Coalitions, Listed, Nested, is_proper
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.base import Estimate
+from manifold_shap.values.base import Estimate, joined
 from manifold_shap.values.model import (
     ModelValue,
     codebook_behind,
@@ -109,14 +109,17 @@ class ImputedValue(ModelValue):
         """v(empty coalition): the mean over the reference rows, or over completions of each row."""
         if not self.imputer.base_by_row:
             return super().base(x)
-        none = torch.zeros(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
-        keys = torch.zeros(len(x), 1, dtype=torch.int64, device=x.device)
+        none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
+        keys = torch.zeros(1, 1, dtype=torch.int64, device=x.device)
         most = max(1, self.batch_size // self.draws)
-        parts = zip(x.split(most), none.split(most), keys.split(most), strict=True)
-        return torch.cat([self.values(*some)[:, 0] for some in parts])
+        found = [
+            self.values(some, Listed(none.expand(len(some), 1, -1), keys.expand(len(some), 1)))
+            for some in x.split(most)
+        ]
+        return torch.cat([each.values[:, 0] for each in found])
 
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values of any coalitions, with the variance that their draws leave.
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        """Means over draws, with the variance that these leave.
 
         It is that of a weighted mean by the jackknife, Σ (w/(1-w))² (1-p) (t-v)² · (K-1)/K, with p
         the probability that a distinct draw is among the K: s²/K for independent draws of equal
@@ -124,19 +127,30 @@ class ImputedValue(ModelValue):
         for donors that are always drawn. For equally weighted draws from weighted codes the
         effective draws are those of the codes, K at most.
         """
-        outputs, weights, effective, left = self._drawn(x, mask, keys)
-        values = _mean(outputs, weights)
-        # How far the mean moves without one of the draws; a single weight may round to 1.
-        share = weights / (1 - weights).clamp(min=1e-6)
-        moved = (outputs - values[:, :, None]) * share[..., None]
-        scale = (self.draws - 1) / self.draws if self.draws > 1 else torch.nan
-        variance = (moved.square() * left[..., None]).sum(2) * scale
-        known = (weights * left == 0).all(2, keepdim=True)
-        return Estimate(values, variance.masked_fill(known, 0), effective)
+        if isinstance(coalitions, Listed):
+            return self._estimate(*self._drawn(x, coalitions.masks(), coalitions.keys))
+        return self._nested(x, coalitions)
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        outputs, weights, *_ = self._drawn(x, mask, keys)
-        return _mean(outputs, weights)
+    def _estimate(
+        self,
+        outputs: Float[Tensor, "batch m draws outputs"],
+        weights: Float[Tensor, "batch m draws"],
+        effective: Float[Tensor, "batch m"],
+        left: Float[Tensor, "batch m draws"],
+    ) -> Estimate:
+        """The weighted mean; arguments as `_drawn` gives them."""
+        values = torch.einsum("bmdo,bmd->bmo", outputs, weights.to(outputs.dtype))
+
+        def variance() -> Tensor:
+            # How far the mean moves without one of the draws; a single weight may round to 1.
+            share = weights / (1 - weights).clamp(min=1e-6)
+            moved = (outputs - values[:, :, None]) * share[..., None]
+            scale = (self.draws - 1) / self.draws if self.draws > 1 else torch.nan
+            found = (moved.square() * left[..., None]).sum(2) * scale
+            known = (weights * left == 0).all(2, keepdim=True)
+            return found.masked_fill(known, 0)
+
+        return Estimate(values, variance, effective)
 
     def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""
@@ -147,25 +161,21 @@ class ImputedValue(ModelValue):
         draws = [range(first, min(first + _ROWS_DRAWN, count)) for first in numbers]
         return torch.cat([self.imputer.sample(x, none, some, keys)[0, 0] for some in draws])
 
-    def values_along(
-        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Float[Tensor, "batch orders sizes outputs"]:
-        """Values along orders: an imputer may complete nested coalitions for less."""
-        rank = orders.argsort(-1)[:, :, None]
-        mask = rank <= torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
-        coalitions, run = mask.flatten(1, 2), mask.shape[2]
-        if len(x) * self.draws * self.imputer.row_elements > _MOST_ELEMENTS:
-            # Not even one coalition of each row has all of its draws completed at once.
-            return super().values_along(x, orders, keys, 1)
-        # Coalitions of each row whose completed rows fit one call, and memory.
-        rows = min(batch_size or self.batch_size, self.batch_size)
-        most, own = max(1, rows // (len(x) * self.draws)), _random.fold(keys, self.seed)
-        values = []
-        for completed in self.imputer.impute_nested(x, mask, range(self.draws), own, most):
-            some, coalitions = coalitions.tensor_split([completed.rows.shape[1]], 1)
+    def _nested(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        """Along orders: an imputer may complete nested coalitions for less."""
+        masks = coalitions.masks()
+        runs = masks.unflatten(1, (-1, coalitions.run))
+        # Coalitions of each row whose completed rows fit memory.
+        rows = _MOST_ELEMENTS // self.imputer.row_elements
+        most, keys = rows // (len(x) * self.draws), _random.fold(coalitions.keys, self.seed)
+        if most == 0 or not isinstance(coalitions, Nested):
+            return self.values(x, Listed(masks, coalitions.each_key()))
+        estimates = []
+        for completed in self.imputer.impute_nested(x, runs, range(self.draws), keys, most):
+            some, masks = masks.tensor_split([completed.rows.shape[1]], 1)
             outputs = self._outputs(completed.rows)
-            values.append(_mean(outputs, self._weights(outputs, completed, some)[0]))
-        return torch.cat(values, dim=1).unflatten(1, (-1, run))
+            estimates.append(self._estimate(outputs, *self._weights(outputs, completed, some)))
+        return joined(estimates)
 
     def _drawn(
         self, x: Tensor, mask: Tensor, keys: Tensor
@@ -255,10 +265,6 @@ class ImputedValue(ModelValue):
             f"{self._seen} coalitions, fewer than {least:g}, so values rest on single draws. "
             "Temper the weights (a `temper` below 1), or give more draws or codes.",
         )
-
-
-def _mean(outputs: Tensor, weights: Tensor) -> Float[Tensor, "batch m outputs"]:
-    return torch.einsum("bmdo,bmd->bmo", outputs, weights.to(outputs.dtype))
 
 
 def imputed_value(

@@ -5,15 +5,17 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.models.outputs import check_outputs, differs_between_calls
 from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import COSTS, ValueFunction
+from manifold_shap.values.base import COSTS, Estimate, ValueFunction
 
 
 class CallableValue(ValueFunction):
@@ -51,7 +53,10 @@ class CallableValue(ValueFunction):
     def device(self) -> torch.device:
         return self._device
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return Estimate(self._of(x, coalitions.masks()))
+
+    def _of(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
         # Copies: a function that works in place must not change what the caller gave.
         of = self.function
         with evaluated(of) if isinstance(of, nn.Module) else nullcontext():
@@ -74,7 +79,7 @@ class CallableValue(ValueFunction):
 
     def _at(self, x: Tensor, everyone: bool) -> Tensor:
         mask = torch.full((len(x), 1, len(self.players)), everyone, device=x.device)
-        return self.values(x, mask, torch.zeros(mask.shape[:2], dtype=torch.int64))[:, 0]
+        return self._of(x, mask)[:, 0]
 
 
 def as_value_function(
@@ -124,7 +129,7 @@ def as_value_function(
 
     def ask(some: Tensor, coalitions: Tensor) -> Tensor:
         keys = torch.zeros(len(some), len(coalitions), dtype=torch.int64)
-        return wrapped.values(some, coalitions.expand(len(some), -1, -1), keys)
+        return wrapped.values(some, Listed(coalitions.expand(len(some), -1, -1), keys)).values
 
     with torch.no_grad():
         try:

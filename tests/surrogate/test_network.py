@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import toggled
+from manifold_shap.coalitions import Nested, Toggled, toggled
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
@@ -100,10 +100,13 @@ def test_values_along_orders_and_around_coalitions_are_those_of_the_coalitions(
     orders = torch.rand(2, 4, 6).argsort(-1)
     nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
     expected = surrogate(x, nested.flatten(1, 2)).unflatten(1, (4, -1))
-    torch.testing.assert_close(surrogate.along(x, orders), expected, **close)
+    keys = torch.zeros(2, 5, dtype=torch.int64)
+    found = surrogate.values(x, Nested(orders, keys[:, :4])).unflatten(1, (4, -1))
+    torch.testing.assert_close(found, expected, **close)
     mask = torch.rand(2, 5, 6) < torch.tensor([0, 0.3, 0.5, 0.7, 1])[:, None]
     expected = surrogate(x, toggled(mask).flatten(1, 2)).unflatten(1, (5, -1))
-    torch.testing.assert_close(surrogate.around(x, mask), expected, **close)
+    found = surrogate.values(x, Toggled(mask, keys)).unflatten(1, (5, -1))
+    torch.testing.assert_close(found, expected, **close)
     # Of the coalition itself a linearized value is exact, and so are all with one hidden layer.
     chosen = torch.tensor([2, 0])
     linearized, alone = surrogate.linearized(x, mask), surrogate.linearized(x, mask, chosen)

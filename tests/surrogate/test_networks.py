@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.coalitions import toggled
+from manifold_shap.coalitions import Nested, Toggled, toggled
 from manifold_shap.nn import growing
 from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
@@ -73,11 +73,15 @@ def test_values_along_and_around_are_those_of_the_coalitions(kind: str) -> None:
     network, x, mask = some(kind, m=3)
     orders = torch.rand(4, 2, network.players).argsort(-1)
     expected = network(x, growing(orders).flatten(1, 2)).unflatten(1, (2, -1))
-    torch.testing.assert_close(network.along(x, orders, 7), expected, **close)
+    keys = torch.zeros(4, 2, dtype=torch.int64)
+    found = network.values(x, Nested(orders, keys)).unflatten(1, (2, -1))
+    torch.testing.assert_close(found, expected, **close)
     expected = network(x, toggled(mask).flatten(1, 2)).unflatten(1, (3, -1))
     # What it gives for empty and full coalitions is not used.
     proper = (toggled(mask).any(-1) & ~toggled(mask).all(-1))[..., None]
-    torch.testing.assert_close(network.around(x, mask, 7) * proper, expected * proper, **close)
+    keys = torch.zeros(4, 3, dtype=torch.int64)
+    found = network.values(x, Toggled(mask, keys)).unflatten(1, (3, -1))
+    torch.testing.assert_close(found * proper, expected * proper, **close)
 
 
 @every

@@ -283,7 +283,8 @@ class Evaluator:
         """
         x, keys, count = self.x[rows].to(self.device), keys.to(self.device), keys.shape[1]
         parts: list[tuple[slice, slice]] = []
-        values, start, stop, run = None, 0, 0, kind(items(0, 1), keys[:, :1]).run
+        values, start, stop = None, 0, 0
+        run = kind(items(0, 1), keys[:, :1]).run if count else 1
         while parts or stop < count:
             _stopping.stop_if_asked()
             if not parts:

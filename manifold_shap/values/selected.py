@@ -6,7 +6,7 @@ computed for all outputs, and those that are not asked for are dropped.
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -61,7 +61,7 @@ class SelectedValue(MappedValue):
         names = [value.outputs[k] for k in numbers]
         check_distinct(names, "outputs", "name each of them once")
         super().__init__(value, outputs=names)
-        self.chosen = torch.tensor(numbers)
+        self.chosen = torch.tensor(numbers, device=value.device)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -69,7 +69,12 @@ class SelectedValue(MappedValue):
         return {"outputs_of": len(self.value.outputs), **super().provenance}
 
     def mapped(self, values: Float[Tensor, "*batch all"]) -> Float[Tensor, "*batch outputs"]:
-        return values[..., self.chosen.to(values.device)]
+        return values[..., self.chosen]
+
+    def to(self, device: torch.device | str) -> Self:
+        super().to(device)
+        self.chosen = self.chosen.to(self.device)
+        return self
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         return self.value.linearized(self.chosen if chosen is None else self.chosen[chosen])

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -74,19 +75,13 @@ def test_values(name: str, cuda: Cuda) -> None:
     compare(cuda, here.prediction, moved.prediction, x)
     compare(cuda, here.base, moved.base, x)
     for kind, items in ((Listed, mask), (Nested, orders), (Toggled, mask)):
-        compare(
-            cuda,
-            partial(_asked, here.values, kind),
-            partial(_asked, moved.values, kind),
-            x,
-            items,
-            keys,
-        )
+        asked_of = [partial(_asked, each.values, kind) for each in (here, moved)]
+        compare(cuda, *asked_of, x, items, keys)
     if linear := here.linearized():
         with cuda():
             other = moved.linearized()
         assert other is not None
-        asked_of = (partial(_asked, each.values, Toggled) for each in (linear, other))
+        asked_of = [partial(_asked, each.values, Toggled) for each in (linear, other)]
         compare(cuda, *asked_of, x, mask, keys)
 
 

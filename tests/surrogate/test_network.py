@@ -192,8 +192,8 @@ def test_bins_belong_to_their_element_s_player(seed: int) -> None:
     torch.testing.assert_close(one, whole, atol=1e-5, rtol=1e-4)
     orders = torch.rand(40, 3, 4, generator=generator).argsort(-1)
     nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 4)[:, None]
-    along = surrogate.along(x, orders)
-    torch.testing.assert_close(along.flatten(1, 2), surrogate(x, nested.flatten(1, 2)))
+    along = surrogate.values(x, Nested(orders, torch.zeros(40, 3, dtype=torch.int64)))
+    torch.testing.assert_close(along, surrogate(x, nested.flatten(1, 2)))
 
 
 def test_elements_with_few_values_and_images_have_no_bins() -> None:

@@ -311,7 +311,7 @@ class ImputerContract:
     def complete(self, imputer: ms.Imputer, x: Tensor, draws: range, key: int = 3) -> Any:
         """Completions of these coalitions of the rows."""
         mask = self.coalitions(imputer)
-        return imputer.impute(x, mask, draws, torch.full(mask.shape[:2], key))
+        return imputer.impute(x, Listed(mask, torch.full(mask.shape[:2], key)), draws)
 
     def test_present_players_stay(self, imputer: ms.Imputer, x: Tensor) -> None:
         completed = self.complete(imputer, x, range(3))
@@ -331,7 +331,7 @@ class ImputerContract:
         for k in range(mask.shape[1]):
             one, own = mask[:, k : k + 1], keys[:, k : k + 1]
             other = torch.where(imputer.players.expand(one[:, 0]), x, 1.0)
-            found = [imputer.impute(rows, one, range(3), own) for rows in (x, other)]
+            found = [imputer.impute(rows, Listed(one, own), range(3)) for rows in (x, other)]
             torch.testing.assert_close(found[0].rows, found[1].rows)
             if found[0].log_weights is not None:
                 torch.testing.assert_close(found[0].log_weights, found[1].log_weights)
@@ -393,13 +393,9 @@ class ImputerContract:
     ) -> None:
         players = len(imputer.players)
         order = torch.rand(2, 2, players, generator=torch.Generator().manual_seed(0)).argsort(-1)
-        run = min(4, players - 1)
-        mask = order.argsort(-1)[:, :, None] <= torch.arange(run)[:, None]
-        keys = torch.tensor([[1, 2], [3, 4]])
-        own = keys.repeat_interleave(run, 1)
-        plain = imputer.impute(x, mask.flatten(1, 2), range(3), own)
-        parts = list(imputer.impute_nested(x, mask, range(3), keys, most))
-        assert max(part.rows.shape[1] for part in parts) <= max(most, 1)
+        nested = Nested(order, torch.tensor([[1, 2], [3, 4]]), last=min(4, players - 1))
+        plain = imputer.impute(x, Listed(nested.masks(), nested.each_key()), range(3))
+        parts = [imputer.impute(x, some, range(3)) for some in nested.split(most)]
         self.compare(parts, plain)
 
     @staticmethod
@@ -415,9 +411,9 @@ class ImputerContract:
     def test_samples_have_equal_weights(self, imputer: ms.Imputer, x: Tensor) -> None:
         mask = self.coalitions(imputer)
         keys = torch.full(mask.shape[:2], 3)
-        drawn = imputer.sample(x, mask, range(20), keys)
+        drawn = imputer.sample(x, Listed(mask, keys), range(20))
         assert drawn.shape == (*mask.shape[:2], 20, *imputer.players.event)
-        few = imputer.sample(x, mask, range(3, 9), keys)
+        few = imputer.sample(x, Listed(mask, keys), range(3, 9))
         torch.testing.assert_close(few, drawn[:, :, 3:9], rtol=1e-4, atol=1e-4)
 
     def test_the_reference_is_a_copy_and_is_kept(self, imputer: ms.Imputer, x: Tensor) -> None:
@@ -436,7 +432,7 @@ class ImputerContract:
         assert moved.device.type == device
         mask = self.coalitions(imputer).to(device)
         keys = torch.full(mask.shape[:2], 3, device=device)
-        found = moved.impute(x.to(device), mask, range(4), keys)
+        found = moved.impute(x.to(device), Listed(mask, keys), range(4))
         counts = slice(None)
         if expected.log_weights is not None:
             torch.testing.assert_close(

@@ -16,7 +16,7 @@ from torch import Tensor
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_whole
 from manifold_shap.coalitions import Coalitions
-from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
+from manifold_shap.imputers.base import Completions, Imputer, Rows
 from manifold_shap.oracles.base import ConditionalLaw, check_possible
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.values import Estimate, ImputedValue, ModelValue, ValueFunction, imputed_value
@@ -45,7 +45,8 @@ class OracleImputer(Imputer):
     >>> from manifold_shap.oracles import GaussianMixture
     >>> imputer = OracleImputer(GaussianMixture.random(3), rows=100)
     >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
-    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows.shape
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).rows.shape
     torch.Size([1, 1, 5, 3])
 
     Raises:
@@ -62,8 +63,9 @@ class OracleImputer(Imputer):
     def provenance(self) -> dict[str, Any]:
         return {"law": self.law.name}
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by exact draws; see `Imputer.impute`."""
+        mask, keys = coalitions.masks(), coalitions.each_key()
         return Completions(self.law.draw(x, mask, draws, keys).x)
 
 

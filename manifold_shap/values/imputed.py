@@ -1,15 +1,15 @@
 """Averages a model over completed rows: the value function of an imputer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import warn
-from manifold_shap.coalitions import Coalitions, Listed, Nested, is_proper
+from manifold_shap.coalitions import Coalitions, Listed, is_proper
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
@@ -127,18 +127,29 @@ class ImputedValue(ModelValue):
         for donors that are always drawn. For equally weighted draws from weighted codes the
         effective draws are those of the codes, K at most.
         """
-        if isinstance(coalitions, Listed):
-            return self._estimate(*self._drawn(x, coalitions.masks(), coalitions.keys))
-        return self._nested(x, coalitions)
+        coalitions = coalitions.folded(self.seed)
+        rows = _MOST_ELEMENTS // (self.imputer.row_elements * len(x))
+        if most := rows // self.draws:
+            parts, draws = coalitions.split(most), [range(self.draws)]
+        else:
+            # Not even one coalition of each row has all of its draws completed at once.
+            parts, step = coalitions.split(1), max(1, rows)
+            firsts = range(0, self.draws, step)
+            draws = [range(first, min(first + step, self.draws)) for first in firsts]
+        return joined([self._mean(x, some, draws) for some in parts])
 
-    def _estimate(
-        self,
-        outputs: Float[Tensor, "batch m draws outputs"],
-        weights: Float[Tensor, "batch m draws"],
-        effective: Float[Tensor, "batch m"],
-        left: Float[Tensor, "batch m draws"],
-    ) -> Estimate:
-        """The weighted mean; arguments as `_drawn` gives them."""
+    def _mean(self, x: Tensor, coalitions: Coalitions, draws: Sequence[range]) -> Estimate:
+        """The weighted mean over draws, which are completed in parts."""
+        parts, log_weights = [], []
+        for some in draws:
+            completed = self.imputer.impute(x, coalitions, some)
+            parts.append(self._outputs(completed.rows))
+            if completed.log_weights is not None:
+                log_weights.append(completed.log_weights)
+        outputs = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
+        if log_weights:
+            completed = completed._replace(log_weights=torch.cat(log_weights, dim=2))
+        weights, effective, left = self._weights(outputs, completed, coalitions)
         values = torch.einsum("bmdo,bmd->bmo", outputs, weights.to(outputs.dtype))
 
         def variance() -> Tensor:
@@ -156,51 +167,10 @@ class ImputedValue(ModelValue):
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""
         x = self.imputer.reference[:1]
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
-        keys = torch.full((1, 1), seed, device=x.device)
+        some = Listed(none, torch.full((1, 1), seed, device=x.device))
         numbers = range(0, count, _ROWS_DRAWN)
         draws = [range(first, min(first + _ROWS_DRAWN, count)) for first in numbers]
-        return torch.cat([self.imputer.sample(x, none, some, keys)[0, 0] for some in draws])
-
-    def _nested(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        """Along orders: an imputer may complete nested coalitions for less."""
-        masks = coalitions.masks()
-        runs = masks.unflatten(1, (-1, coalitions.run))
-        # Coalitions of each row whose completed rows fit memory.
-        rows = _MOST_ELEMENTS // self.imputer.row_elements
-        most, keys = rows // (len(x) * self.draws), _random.fold(coalitions.keys, self.seed)
-        if most == 0 or not isinstance(coalitions, Nested):
-            return self.values(x, Listed(masks, coalitions.each_key()))
-        estimates = []
-        for completed in self.imputer.impute_nested(x, runs, range(self.draws), keys, most):
-            some, masks = masks.tensor_split([completed.rows.shape[1]], 1)
-            outputs = self._outputs(completed.rows)
-            estimates.append(self._estimate(outputs, *self._weights(outputs, completed, some)))
-        return joined(estimates)
-
-    def _drawn(
-        self, x: Tensor, mask: Tensor, keys: Tensor
-    ) -> tuple[
-        Float[Tensor, "batch m draws outputs"],
-        Float[Tensor, "batch m draws"],
-        Float[Tensor, "batch m"],
-        Float[Tensor, "batch m draws"],
-    ]:
-        """Outputs of the completed rows, then as `_weights`."""
-        keys = _random.fold(keys, self.seed)
-        outputs: list[Tensor] = []
-        log_weights: list[Tensor] = []
-        # A part at a time, where the completed rows of all draws would not fit.
-        most = max(1, _MOST_ELEMENTS // (mask[..., 0].numel() * self.imputer.row_elements))
-        for first in range(0, self.draws, most):
-            draws = range(first, min(first + most, self.draws))
-            completed = self.imputer.impute(x, mask, draws, keys)
-            outputs.append(self._outputs(completed.rows))
-            if completed.log_weights is not None:
-                log_weights.append(completed.log_weights)
-        together = torch.cat(outputs, dim=2) if len(outputs) > 1 else outputs[0]
-        if log_weights:
-            completed = completed._replace(log_weights=torch.cat(log_weights, dim=2))
-        return together, *self._weights(together, completed, mask)
+        return torch.cat([self.imputer.sample(x, some, numbers)[0, 0] for numbers in draws])
 
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]
@@ -212,7 +182,7 @@ class ImputedValue(ModelValue):
         self,
         outputs: Float[Tensor, "batch m draws outputs"],
         completed: Completions,
-        mask: Bool[Tensor, "batch m players"],
+        coalitions: Coalitions,
     ) -> tuple[
         Float[Tensor, "batch m draws"], Float[Tensor, "batch m"], Float[Tensor, "batch m draws"]
     ]:
@@ -234,25 +204,25 @@ class ImputedValue(ModelValue):
             effective = 1 / weights.square().sum(-1)
             # Weights of donors are the conditional distribution itself.
             if completed.threshold is None:
-                self._watch(effective, mask, LEAST_EFFECTIVE_DRAWS, 1)
+                self._watch(effective, coalitions, LEAST_EFFECTIVE_DRAWS, 1)
             return weights, effective, left
         weights = outputs.new_full(outputs.shape[:3], 1 / self.draws)
         if effective is None:
-            return weights, outputs.new_full(mask.shape[:2], self.draws), left
-        self._watch(effective, mask, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
+            return weights, outputs.new_full(outputs.shape[:2], self.draws), left
+        self._watch(effective, coalitions, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
         return weights, effective.clamp(max=self.draws), left
 
     def _watch(
         self,
         effective: Float[Tensor, "batch m"],
-        mask: Bool[Tensor, "batch m players"],
+        coalitions: Coalitions,
         least: float,
         least_seen: int,
     ) -> None:
         """Warn once where the weights of the coalitions so far collapse, on average."""
         if self._warned or self.draws == 1:
             return
-        proper = is_proper(mask)
+        proper = is_proper(coalitions.masks())
         # Over all calls: one alone may hold but a few coalitions, as the batch size has it.
         self._effective += effective[proper].double().sum().item()
         self._seen += int(proper.sum())

@@ -138,11 +138,16 @@ def test_completions(name: str, cuda: Cuda) -> None:
     keys = torch.arange(8).reshape(2, 4)
     compare(
         cuda,
-        lambda *of: rows_of(here.impute(*of)),
-        lambda *of: rows_of(moved.impute(*of)),
-        *(x, mask, range(3), keys),
+        lambda x, mask, keys: rows_of(here.impute(x, Listed(mask, keys), range(3))),
+        lambda x, mask, keys: rows_of(moved.impute(x, Listed(mask, keys), range(3))),
+        *(x, mask, keys),
     )
-    compare(cuda, here.sample, moved.sample, x, mask, range(3), keys)
+    compare(
+        cuda,
+        lambda x, mask, keys: here.sample(x, Listed(mask, keys), range(3)),
+        lambda x, mask, keys: moved.sample(x, Listed(mask, keys), range(3)),
+        *(x, mask, keys),
+    )
 
 
 # -- estimators --------------------------------------------------------------------------------
@@ -229,9 +234,9 @@ def test_a_tensor_left_behind_is_found(cuda: Cuda) -> None:
 
     imputer, keys = LeftBehind(normal(20, 4)), torch.zeros(1, 1, dtype=torch.int64)
     x, mask = normal(1, 4), torch.tensor([[[True, False, True, False]]])
-    assert rows_of(imputer.impute(x, mask, range(3), keys)).isfinite().all()
+    assert rows_of(imputer.impute(x, Listed(mask, keys), range(3))).isfinite().all()
     with cuda(), pytest.raises(RuntimeError, match="on the same device"):
-        imputer.to("cuda").impute(there(x), there(mask), range(3), there(keys))
+        imputer.to("cuda").impute(there(x), Listed(there(mask), there(keys)), range(3))
 
 
 class Stays(ms.ValueFunction):

@@ -5,14 +5,14 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from tests.examples import known
 
 
 def impute(imputer: ms.Imputer, x: Tensor, draws: int) -> Tensor:
     masks = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
     keys = torch.zeros(masks.shape[:2], dtype=torch.int64)
-    return imputer.impute(x, masks, range(draws), keys).rows
+    return imputer.impute(x, Listed(masks, keys), range(draws)).rows
 
 
 @pytest.mark.parametrize(("count", "draws"), [(20, 5), (97, 60), (100, 16), (100, 64)])

@@ -56,7 +56,9 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
     values, variance, effective = known(value, value.estimate(x, masks(), keys if keyed else None))
     assert torch.equal(values, value(x, masks(), keys))
     torch.testing.assert_close(effective, torch.full((3, 16), 7.0))
-    completed = value.imputer.impute(x, masks(), range(7), noise.fold(keys, value.seed)).rows
+    completed = value.imputer.impute(
+        x, Listed(masks(), noise.fold(keys, value.seed)), range(7)
+    ).rows
     for b, k in ((0, 1), (2, 9)):
         outputs = value.space(value.model(completed[b, k], scale=value.space.takes))
         torch.testing.assert_close(values[b, k], outputs.mean(0))
@@ -70,7 +72,8 @@ class Weighted(ms.Imputer):
 
     name = "weighted"
 
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        mask = coalitions.masks()
         numbers = torch.arange(draws.start, draws.stop, dtype=torch.float32)
         drawn = numbers[:, None].expand(*mask.shape[:2], -1, 4)
         log_weights = (numbers + 1).log().expand(*mask.shape[:2], -1)
@@ -100,8 +103,9 @@ class Codes(ms.MarginalImputer):
         super().__init__(reference)
         self.effective = torch.tensor(effective, dtype=torch.float32)
 
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
-        completed = super().impute(x, mask, draws, keys)
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        mask, keys = coalitions.masks(), coalitions.each_key()
+        completed = super().impute(x, Listed(mask, keys), draws)
         return completed._replace(effective_draws=self.effective[mask.sum(-1)])
 
 
@@ -131,10 +135,11 @@ def test_collapsed_codes_are_warned_of_once() -> None:
 class Collapsed(Weighted):
     """Draw number 0 counts for nearly all, or as the rest where few players are present."""
 
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        mask, keys = coalitions.masks(), coalitions.each_key()
         rest = torch.where(mask.sum(-1, keepdim=True) < 2, 0.0, -20.0)
         log_weights = torch.where(torch.arange(draws.start, draws.stop) == 0, 0.0, rest)
-        return super().impute(x, mask, draws, keys)._replace(log_weights=log_weights)
+        return super().impute(x, Listed(mask, keys), draws)._replace(log_weights=log_weights)
 
 
 def test_collapsed_samples_are_warned_of_once() -> None:

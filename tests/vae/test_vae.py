@@ -111,14 +111,14 @@ def test_samples_follow_the_weights() -> None:
     made, x = imputer("encoder", importance=True), rows(1, seed=1)
     mask = masks(1)[:, 5:6].expand(1, 4000, -1)
     keys = torch.arange(4000)[None]
-    one_each = made.sample(x, mask, range(1), keys)[0, :, 0]
+    one_each = made.sample(x, Listed(mask, keys), range(1))[0, :, 0]
     expected = made.mean(x, mask[:, :1], keys[:, :1], draws=20_000)[0, 0]
     absent = ~mask[0, 0]
     error = one_each.std(0) / 4000**0.5
     gap = (one_each.mean(0) - expected).abs() - 4 * error
     assert (gap[absent] < 0.03).all()
-    several = made.sample(x, mask[:, :3], range(70), keys[:, :3])
-    alone = made.sample(x, mask[:, :3], range(66, 68), keys[:, :3])
+    few = Listed(mask[:, :3], keys[:, :3])
+    several, alone = made.sample(x, few, range(70)), made.sample(x, few, range(66, 68))
     assert torch.equal(several[:, :, 66:68], alone)
 
 

@@ -99,8 +99,13 @@ def around_a_network(x: Tensor, mask: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     "value",
-    [around_a_network, lambda x, mask: Masked()(x - x.mean(0), mask)],
-    ids=["in training mode", "standardised"],
+    [
+        around_a_network,
+        lambda x, mask: Masked()(x - x.mean(0), mask),
+        lambda x, mask: Masked()(x.cumsum(0), mask),
+        lambda x, mask: Masked()(x.flip(0).cumsum(0).flip(0), mask),
+    ],
+    ids=["in training mode", "standardised", "steps of a series", "such steps, backwards"],
 )
 def test_a_callable_whose_rows_depend_on_each_other_is_named(value: Any) -> None:
     with pytest.warns(UserWarning, match="value function .*depend on the other rows of the call"):

@@ -46,6 +46,12 @@ def shared(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask[:, :, None], x[:, None, None], drawn).prod(-1).mean(-1, keepdim=True)
 
 
+def shared_between_ends(x: Tensor, mask: Tensor) -> Tensor:
+    """Noise that all coalitions of a call share, but for the empty and the grand one."""
+    proper = mask.any(-1, True) & ~mask.all(-1, True)
+    return (x[:, None] * mask).sum(-1, True) + proper * torch.randn(1)
+
+
 def noisy(level: float, noise: float) -> Any:
     """Sums with noise where some players are absent and the row is not zero."""
 
@@ -63,6 +69,7 @@ def noisy(level: float, noise: float) -> Any:
     ("value", "sampled"),
     [
         (shared, True),
+        (shared_between_ends, True),
         (noisy(0, 1), True),
         (noisy(1e6, 1), True),
         (noisy(1e6, 0), False),

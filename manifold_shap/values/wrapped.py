@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
 from manifold_shap.models.outputs import check_outputs, differs_between_calls
-from manifold_shap.nn import evaluated
+from manifold_shap.nn import evaluated, precision
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import COSTS, ValueFunction
@@ -20,7 +20,7 @@ class CallableValue(ValueFunction):
     """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
 
     It counts as sampled where it gave other values for the same row and coalition. A module is
-    asked in evaluation mode, whatever its mode is.
+    asked in evaluation mode, whatever its mode is, on rows of its precision.
 
     Rows stay where they are, and no gradients are recorded.
 
@@ -52,10 +52,12 @@ class CallableValue(ValueFunction):
         return self._device
 
     def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        # Copies: a function that works in place must not change what the caller gave.
         of = self.function
-        with evaluated(of) if isinstance(of, nn.Module) else nullcontext():
-            found = of(x.clone(), mask.clone())
+        is_module = isinstance(of, nn.Module)
+        # Copies: a function that works in place must not change what the caller gave.
+        rows = x.to(precision(of, x.dtype) if is_module else x.dtype, copy=True)
+        with evaluated(of) if is_module else nullcontext():
+            found = of(rows, mask.clone())
         values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
             rows, m = mask.shape[:2]

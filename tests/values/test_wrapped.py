@@ -123,3 +123,16 @@ def test_a_module_is_asked_in_evaluation_mode() -> None:
     value = Normalised()
     assert torch.equal(ms.exact_shapley(value, ROWS).phi, ms.exact_shapley(value.eval(), ROWS).phi)
     assert value.layer.num_batches_tracked == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_a_module_gets_rows_of_its_precision(dtype: torch.dtype) -> None:
+    class Linear(Masked):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 1).to(dtype)
+
+        def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+            return self.layer(x[:, None] * mask)
+
+    assert ms.exact_shapley(Linear(), ROWS.to(dtype)).efficiency_gap < 1e-2

@@ -54,7 +54,8 @@ class BlurImputer(Imputer):
         self.sigma = check_number("sigma", sigma, above=0)
         reach = math.ceil(_REACH * self.sigma)
         distance = torch.arange(-reach, reach + 1, device=self.device) / self.sigma
-        self.register_buffer("window", (-distance.square() / 2).softmax(0), persistent=False)
+        window = (-distance.square() / 2).softmax(0).to(self.reference)
+        self.register_buffer("window", window, persistent=False)
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class DonorImputer(Imputer):
         donors = len(self.numbers)
         count, pairs = min(draws.stop, donors), mask[..., 0].numel()
         index = torch.zeros(pairs, draws.stop, dtype=torch.int64, device=x.device)
-        log_weights = torch.full(index.shape, -torch.inf, device=x.device)
+        log_weights = x.new_full(index.shape, -torch.inf)
         threshold = log_weights.new_full((pairs,), -torch.inf)
         for some, own in self.weigh(x, mask):
             distinct, position = keys.flatten()[some].unique(return_inverse=True)
@@ -116,9 +116,9 @@ class DonorImputer(Imputer):
             priority = (apart - _random.uniform(distinct, (donors,)).log())[position] + own
             first = priority.topk(min(draws.stop + 1, donors), dim=-1)
             index[some, :count] = first.indices[:, :count]
-            log_weights[some, :count] = own.gather(-1, first.indices[:, :count]).float()
+            log_weights[some, :count] = own.gather(-1, first.indices[:, :count]).to(x)
             if count < donors:
-                threshold[some] = first.values[:, count].float()
+                threshold[some] = first.values[:, count].to(x)
         parts = (index[:, draws.start :], log_weights[:, draws.start :], threshold)
         index, log_weights, threshold = (each.unflatten(0, mask.shape[:2]) for each in parts)
         chosen = self.numbers[index]

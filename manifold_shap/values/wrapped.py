@@ -12,7 +12,7 @@ from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.models.outputs import check_outputs, differs_between_calls
-from manifold_shap.nn import evaluated
+from manifold_shap.nn import evaluated, precision
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.values.base import COSTS, Estimate, ValueFunction
@@ -22,7 +22,7 @@ class CallableValue(ValueFunction):
     """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
 
     It counts as sampled where it gave other values for the same row and coalition. A module is
-    asked in evaluation mode, whatever its mode is.
+    asked in evaluation mode, whatever its mode is, on rows of its precision.
 
     Rows stay where they are, and no gradients are recorded.
 
@@ -57,10 +57,12 @@ class CallableValue(ValueFunction):
         return Estimate(self._of(x, coalitions.masks()))
 
     def _of(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
-        # Copies: a function that works in place must not change what the caller gave.
         of = self.function
-        with evaluated(of) if isinstance(of, nn.Module) else nullcontext():
-            found = of(x.clone(), mask.clone())
+        is_module = isinstance(of, nn.Module)
+        # Copies: a function that works in place must not change what the caller gave.
+        rows = x.to(precision(of, x.dtype) if is_module else x.dtype, copy=True)
+        with evaluated(of) if is_module else nullcontext():
+            found = of(rows, mask.clone())
         values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
             rows, m = mask.shape[:2]
@@ -146,7 +148,13 @@ def as_value_function(
         gap = (found[:, 2] - found[:, 3]).abs()
         # Draws that all coalitions of a call share differ between calls.
         wrapped.sampled = bool((gap > 1e-3 * spread + rounding).any()) or differs_between_calls(
-            "the value function", lambda few: ask(few, mask[:2]), some, found[:, :2]
+            "the value function",
+            # Of everybody, values are known.
+            lambda few: ask(few, mask[1:3]),
+            some,
+            found[:, 1:3],
+            # It has rows on either side, where these are read as the steps of a series.
+            parts=[slice(1, 2)],
         )
     if space.on_simplex:
         check_outputs(found.flatten(0, 1), "probabilities")

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 from tests.contracts import ImputerContract
 from tests.examples import IMPUTERS, REMOVERS
 from tests.values.test_contract import kinds
@@ -50,7 +51,8 @@ def test_double_may_be_the_default_precision(name: str) -> None:
         imputer = {**IMPUTERS, **REMOVERS}[name]()
         rows = imputer.reference[:1]
         none = torch.zeros(1, 1, len(imputer.players), dtype=torch.bool)
-        completed = imputer.impute(rows, none, range(2), torch.zeros(1, 1, dtype=torch.int64))
+        nobody = Listed(none, torch.zeros(1, 1, dtype=torch.int64))
+        completed = imputer.impute(rows, nobody, range(2))
     finally:
         torch.set_default_dtype(torch.float32)
     assert completed.rows.isfinite().all()

@@ -1,7 +1,6 @@
 """Wraps a bare callable as a value function, once."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -58,11 +57,12 @@ class CallableValue(ValueFunction):
 
     def _of(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
         of = self.function
-        is_module = isinstance(of, nn.Module)
         # Copies: a function that works in place must not change what the caller gave.
-        rows = x.to(precision(of, x.dtype) if is_module else x.dtype, copy=True)
-        with evaluated(of) if is_module else nullcontext():
-            found = of(rows, mask.clone())
+        if isinstance(of, nn.Module):
+            with evaluated(of):
+                found = of(x.to(precision(of, x.dtype), copy=True), mask.clone())
+        else:
+            found = of(x.clone(), mask.clone())
         values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
             rows, m = mask.shape[:2]

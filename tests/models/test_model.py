@@ -115,8 +115,8 @@ def test_sklearn_estimators_without_probabilities() -> None:
 def test_other_errors() -> None:
     for given, way in (
         (3, "but got 3"),
-        (nn.Linear, "Linear"),
-        (nn.Linear(3, 2).state_dict(), "OrderedDict"),
+        (nn.Linear, "Linear.*; of a class give an instance"),
+        (nn.Linear(3, 2).state_dict(), "OrderedDict.* `load_state_dict`"),
     ):
         with pytest.raises(TypeError, match=f"Expected `model` to be a torch module, .*{way}"):
             as_model(given, X)

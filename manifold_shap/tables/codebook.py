@@ -214,7 +214,7 @@ class Codebook:
         """Warn of columns that a game of these rows takes otherwise than people may expect.
 
         Text and whole numbers that hold another value in each row; players with the same cells, up
-        to units; numbers so far out that the others in their column are alike in float32.
+        to units; numbers so far out that half of the others are alike in float32.
         """
         identifiers = [
             str(own.name)
@@ -240,12 +240,12 @@ class Codebook:
             own.column.name
             for own in self._coded
             if own.column.kind == "continuous"
-            if 2 * len(own.elements[:, 0].unique()) < len(own.elements)
+            if np.ptp(np.quantile(own.elements[:, 0], (0.25, 0.75))) < torch.finfo().eps
         ]
         if far:
             warn(
-                f"Columns {shown(far)} hold numbers so far out that most others cannot be told "
-                "apart in float32: correct these cells, or leave them empty."
+                f"Columns {shown(far)} hold numbers so far out that float32 hardly tells the "
+                "others apart: correct these cells, or leave them empty."
             )
 
     def with_constants(self) -> "Codebook":

@@ -20,8 +20,8 @@ FRAME = pd.DataFrame(
         "price": [i * 1.5 for i in range(40)],
         "bought": [["no", "yes"][i % 2] for i in range(40)],
         "always": 1,
-        "gap": [None if i == 7 else i / 4 for i in range(40)],
-        "since": pd.date_range("2020-01-01", periods=40),
+        "gap": [None if i == 7 else abs(i - 9.8) for i in range(40)],
+        "since": pd.date_range("2020-01-01", periods=40)[::-1],
     }
 )
 WRITERS: dict[str, Callable[[Path], Any]] = {

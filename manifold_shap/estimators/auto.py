@@ -38,9 +38,10 @@ _MOST_FITTED, _LEAST_FITTED, _LEAST_SHARE = 20, 32, 1 / 8
 _LEAST_PAIRED = 4
 # Players, and evaluations for each, with which a regression with interactions is more precise.
 _FEWEST_INTERACTING, _MOST_INTERACTING, _LEAST_INTERACTING = 3, 128, 7
-# It is fitted to so many evaluations at most. With the fit these may take so much longer than all
-# that are allowed; of so many players they have to be all of these, of half as many players half.
-_MOST_FITTED_INTERACTING, _SLOWER, _ALL_INTERACTING = 2**14, 1.25, 40
+# It is fitted to so many evaluations at most. Of the first number of players the fit may take as
+# long as all that are allowed, of twice as many half as long; of the second number of players it
+# has to be on all of these, of half as many players on half.
+_MOST_FITTED_INTERACTING, _FIT_AS_LONG, _ALL_INTERACTING = 2**14, 20, 40
 
 
 @by_player_count
@@ -71,8 +72,8 @@ def auto_shapley(
       a regression (`kernel_shapley`).
     - A regression with interactions (`odd_shapley`), where nothing is drawn, of 3 to 128 players on
       7 evaluations or more for each. It takes as many of those that are allowed, and 16,384 at
-      most, as leave time for the fit: together a quarter longer than all would take. Where this
-      leaves it too few, other estimators are more precise.
+      most, as leave time for the fit, which of 20 players may take as long as all of them, of 40
+      half as long. Where this leaves it too few, other estimators are more precise.
     - A regression (`kernel_shapley`) on 4 evaluations or more for each player or, where values are
       drawn, of up to 20 players on 32 or more for each.
     - Orders of the players (`permutation_shapley`), where values of more players are drawn, an
@@ -195,7 +196,8 @@ def _fitted_interacting(game: Evaluator, budget: int) -> int:
     def seconds(evaluations: int) -> float:
         return evaluations * cost + outputs * nominal_seconds(players, evaluations)
 
-    fast = bisect_right(possible, _SLOWER * budget * cost, key=seconds)
+    most = (1 + _FIT_AS_LONG / players) * budget * cost
+    fast = bisect_right(possible, most, key=seconds)
     return possible[fast - 1] if fast else 0
 
 

@@ -119,10 +119,12 @@ def _runner(directory: Path, epochs: int, options: Mapping[str, Any]) -> L.Train
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{given}: {error}"
         ) from error
-    if runner.precision.endswith("true") and runner.precision != "32-true":
+    averaged = options["weight_averaging"] is not None
+    if runner.precision in ("16-true", "bf16-true", *(("64-true",) if averaged else ())):
         raise ValueError(
             "Expected a `trainer` precision with weights in single precision, such as "
-            f"'bf16-mixed', but got {runner.precision!r}."
+            "'bf16-mixed', or '64-true' with weight_averaging=None, but got "
+            f"{runner.precision!r}."
         )
     if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
         runner.strategy.checkpoint_io = _WholeFiles()

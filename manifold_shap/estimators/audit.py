@@ -154,8 +154,8 @@ def _check(found: Explanation, again: Explanation) -> None:
         one, two = (getattr(vars(each)[what], "names", vars(each)[what]) for each in (found, again))
         if one != two:
             raise ValueError(
-                f"Expected the value function that was explained but its {what} are {two!s:.200}, not "
-                f"{one!s:.200}; give that one."
+                f"Expected the value function that was explained but its {what} are "
+                f"{two!s:.200}, not {one!s:.200}; give that one."
             )
     gap = (found.prediction - again.prediction).abs().max()
     if bool(gap > _SAME * found.prediction.abs().max()):

@@ -147,9 +147,10 @@ class Evaluator:
         x, items, keys = (each.to(self.device) for each in (self.x[rows], asked.items, asked.keys))
         count, players, place = items.shape[1], len(self.players), asked.place
         items, keys = items.expand(len(x), -1, -1), keys.expand(len(x), count)
+        function: Callable[..., Tensor]
         match asked:
-            case Linearized():
-                function, each = getattr(self.linearized, "values_around", None), players + 1
+            case Linearized() if self.linearized:
+                function, each = self.linearized.values_around, players + 1
             case Toggled():
                 function, each = self.value.values_around, players + 1
             case Nested():

@@ -88,7 +88,7 @@ def exact(game: Evaluator, evaluations: int | None = None, seed: int = 0) -> Ask
             f"{len(game.players)} players; use `auto_shapley` or `permutation_shapley`, or group "
             "features into fewer players."
         )
-    weights = torch.zeros(needed + 2, len(order.players), dtype=torch.float64)
+    weights = torch.zeros(int(needed) + 2, len(order.players), dtype=torch.float64)
     first = 0
     for part in order.parts:
         own = part.weights()

@@ -95,6 +95,7 @@ def explain(
     value = as_value_function(value, x).select(outputs, x)
     order = Ordering.of(ordering, value.players, constant_players(value.players, value.schema))
     rows, parts = value.rows(x), []
+    values: Any
     for group in _by_player_count(value, rows):
         game = Evaluator(value, rows[group], order, batch_size, progress)
         asking, values = estimator(game, **settings), None
@@ -122,7 +123,7 @@ def _explanation(
     rows: Float[Tensor, "instances *event"],
     parts: list[tuple[Int64[Tensor, " some"], Evaluator, Result]],
     order: Ordering,
-    labels: Sequence[Any],
+    labels: tuple[Any, ...],
 ) -> Explanation:
     """The labelled results, on the CPU and in the precision of the value function.
 

@@ -313,7 +313,7 @@ def dots(
     known = False
     for axes, (title, sides) in zip(grid, panels.items(), strict=True):
         style.strip(axes, grid="x")
-        looks = iter(zip(style.SERIES, "os^vPXd", strict=True))
+        looks = iter(zip((*style.SERIES, style.NEUTRAL), "os^vPXd*", strict=True))
         for k, (side, found) in enumerate(sides.items()):
             up = 0.7 * ((k + 0.5) / len(sides) - 0.5)
             where = [list(names).index(name) + up for name in found]

@@ -86,6 +86,7 @@ from .text import word_maps as word_maps
 from .vae import VAEImputer as VAEImputer
 from .vae.fit import fit_imputer as fit_imputer
 from .vae.fit import load_imputer as load_imputer
+from .values import Estimate as Estimate
 from .values import GroupedValue as GroupedValue
 from .values import ImputedValue as ImputedValue
 from .values import LogRatioOfMean as LogRatioOfMean

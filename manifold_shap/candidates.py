@@ -151,7 +151,8 @@ def choose(
 
     Of up to 2,000 rows each is compared on all: by five fits, each to the rows but a fifth.
     What cannot be fitted to these rows (`UnfitError`) is left out. Steps of trainings follow from
-    the size of the table alone, so that another machine makes the same choice.
+    the size of the table alone, so that another machine makes the same choice. Ctrl-C while a
+    network is trained ends the comparison: the rest is left out, what was compared is kept.
 
     Args:
         game: what they are fitted to.
@@ -179,13 +180,19 @@ def choose(
                 continue
             try:
                 values = [own[name] for own in fits]
-                seconds[name] = time.perf_counter() - start
+                fitted = time.perf_counter()
                 errors[name] = [
                     _errors(game, value, held_out, wanted.index(name), fold, len(folds))
                     for fold, (value, (_, held_out)) in enumerate(zip(values, folds, strict=True))
                 ]
+                seconds[name] = fitted - start
             except (UnfitError, torch.linalg.LinAlgError) as error:
                 skipped[name] = str(error).splitlines()[0]
+            except KeyboardInterrupt:
+                if name not in SLOW or len(errors) == 1:
+                    raise
+                skipped |= dict.fromkeys(wanted[wanted.index(name) :], "interrupted")
+                break
     if len(errors) == 1:
         raise ValueError(
             f"Expected at least one of `candidates` to be fitted but of {wanted[1:]} none was: "
@@ -265,7 +272,8 @@ def _errors(
         value.estimate(*some)
         for some in zip(x.split(step), pairs.split(step), keys.split(step), strict=True)
     ]
-    values, variance = (torch.cat([part[k] for part in parts]).double() for k in range(2))
+    values = torch.cat([part.values for part in parts]).double()
+    variance = torch.cat([part.known_variance for part in parts]).double()
     predictions = value.prediction(x).double()
     deviation = (values - predictions[:, None]).flatten(1)
     if not math.isfinite(deviation.float().square().sum()):

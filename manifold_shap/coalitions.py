@@ -1,16 +1,19 @@
-"""Defines probability laws over coalitions, and draws orders of the players.
+"""Defines coalitions and how they are related, probability laws over them, and orders of players.
 
 A coalition is a bool mask over players: `True` = the player is in the coalition.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from manifold_shap import _random
 from manifold_shap._checks import check_mask, check_whole
 
 
@@ -316,21 +319,119 @@ def is_proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
     return present.amax(-1).bool() & ~present.amin(-1).bool()
 
 
-def nested(
-    rank: Int[Tensor, "batch orders players"], start: int, stop: int
-) -> Bool[Tensor, "batch some players"]:
-    """The coalitions from start to stop among those nested along all orders, one after another.
+@dataclass(frozen=True, eq=False)
+class Coalitions(ABC):
+    """Coalitions of each row, in runs of related ones that share their random numbers.
 
-    Args:
-        rank: place of each player in each order.
+    A value function that makes nothing of how they are related asks for `masks()`.
+
+    Attributes:
+        items: what each run is made of, `[batch, runs, players]`.
+        keys: of each run, int64 `[batch, runs]`; coalitions with equal keys share their draws.
     """
-    sizes = rank.shape[2] - 1
-    last = torch.arange(sizes, device=rank.device).to(rank.dtype)[:, None]
-    if stop - start < sizes:
-        # A whole order takes n(n-1) bytes a row, whatever the batch.
-        at = torch.arange(start, stop, device=rank.device)
-        return rank[:, at // sizes] <= last[at % sizes]
-    # Whole orders are compared at once, and the ends cut to size.
-    first = start // sizes
-    whole = (rank[:, first : -(-stop // sizes), None] <= last).flatten(1, 2)
-    return whole[:, start - first * sizes : stop - first * sizes]
+
+    items: Tensor
+    keys: Int64[Tensor, "batch runs"]
+
+    @property
+    @abstractmethod
+    def run(self) -> int:
+        """How many coalitions a run has."""
+
+    @abstractmethod
+    def masks(self) -> Bool[Tensor, "batch m players"]:
+        """All of them, run after run: m is runs times `run`."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows, and of coalitions of each."""
+        return len(self.items), self.items.shape[1] * self.run
+
+    def each_key(self) -> Int64[Tensor, "batch m"]:
+        """The key of each coalition."""
+        return self.keys.repeat_interleave(self.run, 1)
+
+    def folded(self, number: int) -> Self:
+        """The same coalitions with other random numbers."""
+        return replace(self, keys=_random.fold(self.keys, number))
+
+    def split(self, most: int) -> Iterator["Coalitions"]:
+        """All of them in turn, at most so many of a row at a time: whole runs, or parts of one."""
+        runs = max(1, most // self.run)
+        for items, keys in zip(self.items.split(runs, 1), self.keys.split(runs, 1), strict=True):
+            some = replace(self, items=items, keys=keys)
+            yield from some._parts(most) if most < self.run else (some,)
+
+    def _parts(self, most: int) -> Iterator["Coalitions"]:
+        return Listed(self.masks(), self.each_key()).split(most)
+
+
+class Listed(Coalitions):
+    """Any coalitions: `items` are masks, each a run of its own.
+
+    >>> Listed(torch.tensor([[[True, False]]]), torch.tensor([[0]])).masks()
+    tensor([[[ True, False]]])
+    """
+
+    @property
+    def run(self) -> int:
+        return 1
+
+    def masks(self) -> Bool[Tensor, "batch m players"]:
+        return self.items
+
+
+@dataclass(frozen=True, eq=False)
+class Nested(Coalitions):
+    """The first 1, 2, ..., n-1 players of orders: `items` are players as they arrive.
+
+    >>> Nested(torch.tensor([[[2, 0, 1]]]), torch.tensor([[0]])).masks().int()
+    tensor([[[0, 0, 1],
+             [1, 0, 1]]], dtype=torch.int32)
+
+    Attributes:
+        first: the size of the smallest.
+        last: that of the largest; by default n-1.
+    """
+
+    first: int = 1
+    last: int | None = None
+
+    @property
+    def run(self) -> int:
+        last = self.items.shape[2] - 1 if self.last is None else self.last
+        return last - self.first + 1
+
+    def masks(self) -> Bool[Tensor, "batch m players"]:
+        rank = self.items.argsort(-1)[:, :, None]
+        # Narrow integers make the memory-bound comparison cheaper.
+        rank = rank.to(torch.int16) if rank.shape[-1] < 2**15 else rank
+        sizes = torch.arange(self.first, self.first + self.run, device=rank.device)
+        return (rank < sizes.to(rank.dtype)[:, None]).flatten(1, 2)
+
+    def _parts(self, most: int) -> Iterator["Coalitions"]:
+        stop = self.first + self.run
+        for first in range(self.first, stop, most):
+            yield replace(self, first=first, last=min(first + most, stop) - 1)
+
+
+class Toggled(Coalitions):
+    """Coalitions, each followed by the same with player 0, 1, ... toggled: `items` are masks.
+
+    Empty and full ones among these are replaced by any other, since estimators know their values.
+
+    >>> mask = torch.tensor([[[True, False, False]]])
+    >>> Toggled(mask, torch.tensor([[0]])).masks()[0, 2:].int()
+    tensor([[1, 1, 0],
+            [1, 0, 1]], dtype=torch.int32)
+    """
+
+    @property
+    def run(self) -> int:
+        return self.items.shape[2] + 1
+
+    def masks(self) -> Bool[Tensor, "batch m players"]:
+        players = self.items.shape[2]
+        masks = toggled(self.items).flatten(1, 2)
+        first = torch.arange(players, device=masks.device) == 0
+        return torch.where((masks.sum(-1) % players == 0)[..., None], first, masks)

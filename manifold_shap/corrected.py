@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_whole
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.estimators import exact_shapley, permutation_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, class_positions, labels_of, means_of_rows
@@ -43,7 +44,8 @@ from manifold_shap.spaces import Identity, Probability
 from manifold_shap.surrogate.fit import SurrogateOptions, fit_label_surrogate, fit_surrogate
 from manifold_shap.training.rows import TrainingRows, training_rows
 from manifold_shap.values import ValueFunction, model_for
-from manifold_shap.values.forwarding import ForwardingValue
+from manifold_shap.values.base import Estimate
+from manifold_shap.values.mapped import MappedValue
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -58,7 +60,7 @@ _FEW = 10
 _ROW_BY_ROW = ("exact", "permutation")
 
 
-class CorrectedValue(ForwardingValue):
+class CorrectedValue(MappedValue):
     """w(x, S): values of a model's surrogate, moved by what one of the labels says is missed.
 
     Its outputs are no distribution: those of one row are all moved alike.
@@ -85,14 +87,13 @@ class CorrectedValue(ForwardingValue):
         self.labels, self.mean, self.share = labels, mean, share
         self.sampled = value.sampled or labels.sampled
 
-    def values(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-    ) -> Float[Tensor, "batch m outputs"]:
-        m, h = (each.values(x, mask, keys) for each in (self.value, self.labels))
-        return _moved(m, h, self.prediction(x)[:, None])
+    def values(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Estimate:
+        m, h = (each.values(x, coalitions).values for each in (self.value, self.labels))
+        moved = _moved(m, h, self.prediction(x)[:, None])
+        return Estimate(moved, torch.full_like(moved, torch.nan) if self.sampled else None)
+
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> None:
+        """None: there is an approximation of neither."""
 
     def base(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch outputs"]:
         return _moved(self.mean, self.share, self.prediction(x))

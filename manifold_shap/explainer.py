@@ -84,7 +84,8 @@ class Explainer:
         returns: what a function returns, see `as_model`; by default detected.
         unit: of what a regression predicts, for figures.
         effort: "low" compares what fits in seconds: `gaussian`, `copula`, `empirical`, `mixture`.
-            "high" compares `vae`, `surrogate` and `guided_surrogate` as well, in minutes.
+            "high" compares `vae`, `surrogate` and `guided_surrogate` as well, in minutes; Ctrl-C
+            leaves out those that were not compared by then.
         candidates: value functions to choose among, by name, in place of those of an effort.
         model_batch_size: most rows in one call of the model.
         seed: of the split, the trainings and the draws: same seed, same choice.
@@ -131,7 +132,7 @@ class Explainer:
         x = self.codebook.rows(frame)
         own = (classes, returns, model_batch_size, self.codebook)
         self.model = as_model(model, x[:_CHECKED_ROWS], *own)
-        self.codebook.warn_of_identifiers(x)
+        self.codebook.warn_of_columns(x)
         if constants := list(self.codebook.constants):
             warn(f"Columns that hold a single value have a share of exactly 0: {shown(constants)}.")
         space = _space(output, self.model, unit)

@@ -194,7 +194,8 @@ def distance_to_truth(
 
     def target(_: Tensor, some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         # With the same random numbers the errors of the two would go together.
-        return truth.estimate(own[some], mask, _random.fold(keys, _TRUTH))[:2]
+        found = truth.estimate(own[some], mask, _random.fold(keys, _TRUTH))
+        return found.values, found.known_variance
 
     draws = max(value.draws, truth.draws)
     return _score(value, rows, mask, target, draws, batch_size, progress)
@@ -241,7 +242,7 @@ def _score(
     if bool(variance.isnan().any()):
         warn(
             f"The variance of the draws of {value.name!r} is unknown, so that `debiased` is NaN: "
-            "an imputer needs more than one, a value function of your own `sampled_values`."
+            "an imputer needs more than one; an `Estimate` of your own can say it."
         )
     by_row = squared.mean(1)
     mse, spread = by_row.mean().item(), by_row.std().item() if len(by_row) > 1 else math.nan
@@ -313,11 +314,14 @@ def _errors(
 ) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
     """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
     some = x[rows].to(value.device)
-    values, variance, effective = value.estimate(some, mask, keys)
+    found = value.estimate(some, mask, keys)
+    values, effective = found.values, found.effective_draws
+    if effective is None:
+        effective = values.new_full(values.shape[:2], value.draws)
     check_finite(values, "value(x, mask)", "look for rows on which the model has no answer")
     right, own = (each.to(values.device) for each in target(some, rows, mask, keys))
     error = (values - right).square().mean(-1).cpu().double()
-    return error, (variance + own).mean(-1).cpu().double(), effective.cpu()
+    return error, (found.known_variance + own).mean(-1).cpu().double(), effective.cpu()
 
 
 def _by_size(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
@@ -72,6 +72,17 @@ def evaluated(module: nn.Module) -> Iterator[None]:
                 if not _PAUSED[part]:
                     del _PAUSED[part]
                     part.training = True
+
+
+def precision(module: nn.Module, otherwise: torch.dtype) -> torch.dtype:
+    """That of the module's numbers; where it has none, another.
+
+    >>> precision(nn.Linear(2, 1).double(), torch.float32)
+    torch.float64
+    """
+    numbers = chain(module.parameters(), module.buffers())
+    own = (each.dtype for each in numbers if each.is_floating_point())
+    return next(own, otherwise)
 
 
 def options_given(

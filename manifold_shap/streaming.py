@@ -45,7 +45,7 @@ from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.forwarding import ForwardingValue
+from manifold_shap.values.mapped import MappedValue
 from manifold_shap.values.wrapped import CallableValue, as_value_function
 
 # Blocks on their way to an executor at a time, and threads: more of them wait for Python's lock.
@@ -298,7 +298,7 @@ def _blocks_at_once(value: ValueFunction, blocks: int) -> int:
     the caller's is not called from several threads at once, nor is an accelerator.
     """
     inner = value
-    while isinstance(inner, ForwardingValue):
+    while isinstance(inner, MappedValue):
         inner = inner.value
     if isinstance(inner, CallableValue) or inner.device.type != "cpu":
         return 1

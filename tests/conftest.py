@@ -89,10 +89,9 @@ def root() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _few_pairs() -> Iterator[None]:
-    """Tempers and candidates are chosen on a few hundred pairs instead of two thousand."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("vae.fit", "candidates"):
-            patch.setattr(f"manifold_shap.{module}._PAIRS", 256)
+    from tests.learned import few_pairs
+
+    with few_pairs():
         yield
 
 

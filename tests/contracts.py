@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions, toggled
+from manifold_shap.coalitions import Listed, Nested, Toggled, all_coalitions, toggled
 from tests.examples import (
     ESTIMATORS,
     Cramped,
@@ -28,6 +28,7 @@ from tests.examples import (
     Watched,
     additive_table,
     brute_force,
+    known,
     random_table,
     uniform,
 )
@@ -103,7 +104,7 @@ class ValueFunctionContract:
 
     def test_an_estimate_knows_what_is_drawn(self, made: Made, mask: Tensor) -> None:
         value, x, *_ = made
-        values, variance, effective = value.estimate(x, mask)
+        values, variance, effective = known(value, value.estimate(x, mask))
         assert torch.equal(values, value(x, mask))
         assert variance.shape == values.shape
         assert (variance[:, :2] == 0).all()
@@ -117,8 +118,8 @@ class ValueFunctionContract:
         keys, proper = 300, mask[:, 2:]
         many = proper.repeat(1, keys, 1)
         own = torch.arange(keys).repeat_interleave(proper.shape[1]).expand(len(x), -1)
-        found = value.estimate(x, many, own)
-        values, claimed = (each.unflatten(1, (keys, -1)) for each in found[:2])
+        found = known(value, value.estimate(x, many, own))[:2]
+        values, claimed = (each.unflatten(1, (keys, -1)) for each in found)
         variance = values.double().var(1).mean()
         assert claimed.isnan().all() or 0.8 < (claimed.mean() + 1e-12) / (variance + 1e-12) < 1.25
 
@@ -143,34 +144,38 @@ class ValueFunctionContract:
         gap = (value(x, mask, own + 10_000) - value(x, mask, own)).abs().max()
         assert (gap > 1e-4) == value.sampled
 
-    @pytest.mark.parametrize("batch_size", [None, 13])
-    def test_values_along_orders_are_values(self, made: Made, batch_size: int | None) -> None:
+    @pytest.mark.parametrize("most", [1000, 3])
+    def test_values_along_orders_are_values(self, made: Made, most: int) -> None:
         x, players = self.alike(made)
         value = made.value
         generator = torch.Generator().manual_seed(0)
         orders = torch.rand(len(x), 3, players, generator=generator).argsort(-1)
         keys = keys_of(orders)
-        along = value.values_along(x, orders, keys, batch_size)
-        assert along.shape == (len(x), 3, players - 1, len(value.outputs))
+        coalitions = Nested(orders, keys)
+        along = torch.cat([value.values(x, some).values for some in coalitions.split(most)], 1)
+        assert along.shape == (*coalitions.shape, len(value.outputs))
         sizes = torch.arange(1, players)
         nested = (orders.argsort(-1)[:, :, None] < sizes[:, None]).flatten(1, 2)
         own = keys.repeat_interleave(players - 1, 1)
-        expected = value.values(x, nested, own).unflatten(1, (3, -1))
+        expected = value.values(x, Listed(nested, own)).values
         torch.testing.assert_close(along, expected, rtol=1e-4, atol=1e-5)
 
-    @pytest.mark.parametrize("batch_size", [None, 13])
-    def test_values_around_coalitions_are_values(self, made: Made, batch_size: int | None) -> None:
+    @pytest.mark.parametrize("most", [1000, 3])
+    def test_values_around_coalitions_are_values(self, made: Made, most: int) -> None:
         x, players = self.alike(made)
         value = made.value
         generator = torch.Generator().manual_seed(0)
         mask = torch.rand(len(x), 4, players, generator=generator) < 0.5
         around, keys = toggled(mask), keys_of(mask)
-        found = value.values_around(x, mask, keys, batch_size)
-        assert found.shape == (*around.shape[:3], len(value.outputs))
+        coalitions = Toggled(mask, keys)
+        found = torch.cat([value.values(x, some).values for some in coalitions.split(most)], 1)
+        assert found.shape == (*coalitions.shape, len(value.outputs))
+        found = found.unflatten(1, (-1, coalitions.run))
         proper = around.any(-1) & ~around.all(-1)
         around[~proper] = torch.arange(players) == 0
         own = keys.repeat_interleave(players + 1, 1)
-        expected = value.values(x, around.flatten(1, 2), own).unflatten(1, around.shape[1:3])
+        expected = value.values(x, Listed(around.flatten(1, 2), own)).values
+        expected = expected.unflatten(1, around.shape[1:3])
         torch.testing.assert_close(found[proper], expected[proper], rtol=1e-4, atol=1e-5)
 
     def test_a_linearization_is_exact_at_the_coalition_itself(self, made: Made) -> None:
@@ -179,8 +184,11 @@ class ValueFunctionContract:
         if linearized is None:
             return
         mask = all_coalitions(players)[1:-1].expand(len(x), -1, -1)
-        found = linearized.values_around(x, mask, keys_of(mask))
-        exact = made.value.values_around(x, mask, keys_of(mask))
+        asked = Toggled(mask, keys_of(mask))
+        found, exact = (
+            each.values(x, asked).values.unflatten(1, (-1, asked.run))
+            for each in (linearized, made.value)
+        )
         assert found.shape == exact.shape
         torch.testing.assert_close(found[:, :, 0], exact[:, :, 0])
         # Of networks that nothing has trained it misses much, but has no wrong sign.
@@ -303,7 +311,7 @@ class ImputerContract:
     def complete(self, imputer: ms.Imputer, x: Tensor, draws: range, key: int = 3) -> Any:
         """Completions of these coalitions of the rows."""
         mask = self.coalitions(imputer)
-        return imputer.impute(x, mask, draws, torch.full(mask.shape[:2], key))
+        return imputer.impute(x, Listed(mask, torch.full(mask.shape[:2], key)), draws)
 
     def test_present_players_stay(self, imputer: ms.Imputer, x: Tensor) -> None:
         completed = self.complete(imputer, x, range(3))
@@ -323,7 +331,7 @@ class ImputerContract:
         for k in range(mask.shape[1]):
             one, own = mask[:, k : k + 1], keys[:, k : k + 1]
             other = torch.where(imputer.players.expand(one[:, 0]), x, 1.0)
-            found = [imputer.impute(rows, one, range(3), own) for rows in (x, other)]
+            found = [imputer.impute(rows, Listed(one, own), range(3)) for rows in (x, other)]
             torch.testing.assert_close(found[0].rows, found[1].rows)
             if found[0].log_weights is not None:
                 torch.testing.assert_close(found[0].log_weights, found[1].log_weights)
@@ -359,8 +367,8 @@ class ImputerContract:
         value = ms.ImputedValue(imputer, model, ms.Identity(), torch.zeros(2), draws)
         mask = self.coalitions(imputer)[:1, 2:].expand(len(x), -1, -1)
         own = torch.arange(keys).repeat_interleave(3).expand(len(x), -1)
-        found = value.estimate(x, mask.repeat(1, keys, 1), own)
-        values, claimed = (each.unflatten(1, (keys, 3)).double() for each in found[:2])
+        found = known(value, value.estimate(x, mask.repeat(1, keys, 1), own))[:2]
+        values, claimed = (each.unflatten(1, (keys, 3)).double() for each in found)
         assert 0.8 < claimed.mean() / values.var(1).mean() < 1.25
 
     def test_the_whole_support_leaves_nothing_out(self, imputer: ms.Imputer, x: Tensor) -> None:
@@ -385,13 +393,9 @@ class ImputerContract:
     ) -> None:
         players = len(imputer.players)
         order = torch.rand(2, 2, players, generator=torch.Generator().manual_seed(0)).argsort(-1)
-        run = min(4, players - 1)
-        mask = order.argsort(-1)[:, :, None] <= torch.arange(run)[:, None]
-        keys = torch.tensor([[1, 2], [3, 4]])
-        own = keys.repeat_interleave(run, 1)
-        plain = imputer.impute(x, mask.flatten(1, 2), range(3), own)
-        parts = list(imputer.impute_nested(x, mask, range(3), keys, most))
-        assert max(part.rows.shape[1] for part in parts) <= max(most, 1)
+        nested = Nested(order, torch.tensor([[1, 2], [3, 4]]), last=min(4, players - 1))
+        plain = imputer.impute(x, Listed(nested.masks(), nested.each_key()), range(3))
+        parts = [imputer.impute(x, some, range(3)) for some in nested.split(most)]
         self.compare(parts, plain)
 
     @staticmethod
@@ -407,9 +411,9 @@ class ImputerContract:
     def test_samples_have_equal_weights(self, imputer: ms.Imputer, x: Tensor) -> None:
         mask = self.coalitions(imputer)
         keys = torch.full(mask.shape[:2], 3)
-        drawn = imputer.sample(x, mask, range(20), keys)
+        drawn = imputer.sample(x, Listed(mask, keys), range(20))
         assert drawn.shape == (*mask.shape[:2], 20, *imputer.players.event)
-        few = imputer.sample(x, mask, range(3, 9), keys)
+        few = imputer.sample(x, Listed(mask, keys), range(3, 9))
         torch.testing.assert_close(few, drawn[:, :, 3:9], rtol=1e-4, atol=1e-4)
 
     def test_the_reference_is_a_copy_and_is_kept(self, imputer: ms.Imputer, x: Tensor) -> None:
@@ -428,7 +432,7 @@ class ImputerContract:
         assert moved.device.type == device
         mask = self.coalitions(imputer).to(device)
         keys = torch.full(mask.shape[:2], 3, device=device)
-        found = moved.impute(x.to(device), mask, range(4), keys)
+        found = moved.impute(x.to(device), Listed(mask, keys), range(4))
         counts = slice(None)
         if expected.log_weights is not None:
             torch.testing.assert_close(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap import _random
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.surrogate.adapted import AdaptedModel
 from manifold_shap.surrogate.convolution import Convolution
@@ -25,6 +26,7 @@ from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
+from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import model_for, reference_outputs
 from tests.laws import weather
 
@@ -105,16 +107,25 @@ class Recorded(ms.ValueFunction):
         self.masks: list[Tensor] = []
         self.keys: list[Tensor] = []
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask, keys = coalitions.masks(), coalitions.each_key()
         self.masks.append(mask)
         self.keys.append(keys)
-        return self.game(x, mask)
+        return Estimate(self.game(x, mask))
 
     def prediction(self, x: Tensor) -> Tensor:
         return self.game(x, torch.ones(len(x), 1, len(self.players), dtype=torch.bool))[:, 0]
 
     def base(self, x: Tensor) -> Tensor:
         return self.game(x, torch.zeros(len(x), 1, len(self.players), dtype=torch.bool))[:, 0]
+
+
+def known(value: ms.ValueFunction, found: Estimate) -> tuple[Tensor, Tensor, Tensor]:
+    """Values, variances and effective draws: zeros, and all draws, where nothing else is said."""
+    effective = found.effective_draws
+    if effective is None:
+        effective = torch.full(found.values.shape[:2], float(value.draws))
+    return found.values, found.known_variance, effective
 
 
 class Drawn(ms.ValueFunction):
@@ -125,10 +136,11 @@ class Drawn(ms.ValueFunction):
     def __init__(self, players: int) -> None:
         super().__init__(ms.Players.of_elements((players,)), ("sum",))
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask, keys = coalitions.masks(), coalitions.each_key()
         players = len(self.players)
         worth = torch.arange(players) + _random.normal(keys, (players,))
-        return (mask * worth).sum(-1, keepdim=True)
+        return Estimate((mask * worth).sum(-1, keepdim=True))
 
     def prediction(self, x: Tensor) -> Tensor:
         return torch.full((len(x), 1), sum(range(len(self.players)))).float()
@@ -154,12 +166,15 @@ class Ragged(ms.ValueFunction):
         place = torch.arange(x.shape[1], device=x.device) // 2
         return torch.where(x != 0, place, -1)
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
         pairs = x.unflatten(1, (-1, 2)).sum(-1)
         if not bool((self.counts(x) == mask.shape[2]).all()):
             raise ValueError(f"rows of {self.counts(x).tolist()} players with masks {mask.shape}")
         total = (pairs[:, None, : mask.shape[2]] * mask).sum(-1)
-        return torch.stack((total.square(), total.tanh()), -1) + 10 * x.mean(1)[:, None, None]
+        return Estimate(
+            torch.stack((total.square(), total.tanh()), -1) + 10 * x.mean(1)[:, None, None]
+        )
 
     def prediction(self, x: Tensor) -> Tensor:
         return torch.stack((x.sum(1).square(), x.sum(1).tanh()), -1) + 10 * x.mean(1)[:, None]
@@ -184,9 +199,10 @@ class Padded(ms.ValueFunction):
     def __init__(self, most: int = 6) -> None:
         super().__init__(ms.Players.tokens(most), ("square", "tanh"))
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
         total = (self.players.expand(mask) * x[:, None]).sum(-1)
-        return self._of(total) + 10 * x.mean(1)[:, None, None]
+        return Estimate(self._of(total) + 10 * x.mean(1)[:, None, None])
 
     def prediction(self, x: Tensor) -> Tensor:
         return self._of(x.sum(1)) + 10 * x.mean(1)[:, None]

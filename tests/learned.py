@@ -2,8 +2,10 @@
 
 import itertools
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import lightning as L
 import torch
@@ -34,6 +36,15 @@ LONGER: dict[str, Any] = {
     "learning_rate": 0.02, "weight_averaging": 0.95,
     "trainer": {"accelerator": "cpu", "limit_train_batches": 50},
 }  # fmt: skip
+
+
+@contextmanager
+def few_pairs() -> Iterator[None]:
+    """Tempers and candidates are chosen on a few hundred pairs instead of two thousand."""
+    with ExitStack() as stack:
+        for module in ("vae.fit", "candidates"):
+            stack.enter_context(patch(f"manifold_shap.{module}._PAIRS", 256))
+        yield
 
 
 def classifier(x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from scipy import stats
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 from manifold_shap.ordering import Ordering
 from manifold_shap.posets import Lattice, Sequential, closure, orders_of
 from tests.test_ordering import (
@@ -337,7 +338,7 @@ def test_interventions_of_a_graph_reach_effects_alone() -> None:
     x = torch.tensor([[9.0, 2.0, 9.0]])
     mask = torch.tensor([[[False, True, False]]])
     keys = torch.zeros(1, 1, dtype=torch.int64)
-    found = imputer.impute(x, mask, range(20_000), keys).rows[0, 0].double()
+    found = imputer.impute(x, Listed(mask, keys), range(20_000)).rows[0, 0].double()
     assert (found[:, 1] == 2).all()
     expected_mean = torch.tensor([0.0, 2.0, b * 2.0], dtype=torch.float64)
     torch.testing.assert_close(found.mean(0), expected_mean, rtol=0, atol=0.05)
@@ -353,6 +354,6 @@ def test_coalitions_share_draws_only_where_all_that_came_before_is_equal() -> No
     x = torch.tensor([[4.0, 0.0, 0.0]])
     mask = torch.tensor([[[True, False, False], [False, False, False]]])
     keys = torch.zeros(1, 2, dtype=torch.int64)
-    found = imputer.impute(x, mask, range(4_000), keys).rows[0]
+    found = imputer.impute(x, Listed(mask, keys), range(4_000)).rows[0]
     means = found[..., 2].mean(1)
     torch.testing.assert_close(means, torch.tensor([4 * 0.95**2, 0.0]), rtol=0, atol=0.12)

@@ -11,27 +11,30 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.oracles import PosteriorValue, true_value
-from manifold_shap.values.forwarding import ForwardingValue
+from manifold_shap.values.base import Estimate
+from manifold_shap.values.mapped import MappedValue
 from tests.laws import Enumerated, garden
 
 ROWS = 20_000
 FEW: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
 
 
-class Flat(ForwardingValue):
+class Flat(MappedValue):
     """A value function that has learned too little: values between the true ones and their mean."""
 
     def __init__(self, value: ms.ValueFunction, size: float) -> None:
         super().__init__(value)
         self.size = size
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        v = self.value.values(x, mask, keys)
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
+        v = self.value.values(x, coalitions).values
         flat = torch.lerp(v, self.value.base(x)[:, None], self.size)
         # The prediction of a row is the model's own.
-        return torch.where(mask.all(-1, keepdim=True), v, flat)
+        return Estimate(torch.where(mask.all(-1, keepdim=True), v, flat))
 
 
 def model(x: Tensor) -> Tensor:
@@ -88,12 +91,11 @@ def test_the_bias_is_the_product_of_both_errors(known: dict[str, Any]) -> None:
     mask = torch.tensor([[[True, False, True, False, False]]]).expand(len(states), -1, -1)
     keys = torch.zeros(len(states), 1, dtype=torch.int64)
     nothing = torch.zeros(2, dtype=torch.float64)
-    w = CorrectedValue(m, h, nothing, nothing).values(states, mask, keys)[:, 0]
-    v = known["m"].values(states, mask, keys)[:, 0]
-    posterior = known["h"].values(states, mask, keys)[:, 0]
-    wrong = (h.values(states, mask, keys)[:, 0] - posterior) * (
-        m.values(states, mask, keys)[:, 0] - v
+    games = (CorrectedValue(m, h, nothing, nothing), known["m"], known["h"], h, m)
+    w, v, posterior, of_h, of_m = (
+        each.values(states, Listed(mask, keys)).values[:, 0] for each in games
     )
+    wrong = (of_h - posterior) * (of_m - v)
     bias = (whole * (w - v)).sum()
     assert bias.item() == pytest.approx(-(whole.sum(-1) * wrong.sum(-1)).sum().item(), abs=1e-7)
     assert abs(bias) > 1e-3
@@ -138,11 +140,12 @@ class CellMeans(ms.ValueFunction):
 
     device = torch.device("cpu")
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
         alike = ((x[:, None, None] == self.x) | ~mask[:, :, None]).all(-1).double()
         count = alike.sum(-1, keepdim=True)
         means = (alike @ self.numbers + self.numbers.mean(0)) / (count + 1)
-        return torch.where(mask.all(-1, keepdim=True), self.prediction(x)[:, None], means)
+        return Estimate(torch.where(mask.all(-1, keepdim=True), self.prediction(x)[:, None], means))
 
     def prediction(self, x: Tensor) -> Tensor:
         return torch.as_tensor(self.model(x)).double()

@@ -1,6 +1,7 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
 import json
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -92,10 +93,10 @@ def test_what_is_no_part_of_a_table_is_refused(
         explainer.frame(frame, **settings)
 
 
-def test_the_best_candidate_on_held_out_rows_is_taken(explainer: ms.Explainer) -> None:
+def test_the_mean_of_candidates_on_held_out_rows_is_taken(explainer: ms.Explainer) -> None:
     quality = explainer.quality
     assert set(quality.mse) == {"marginal", *FEW, "stacked"}
-    assert quality.chosen == min(FEW, key=lambda name: quality.mse[name])
+    assert quality.chosen == "stacked"
     assert (quality.rows, quality.fits) == (len(FRAME), "5 fits to 96 of 120 rows")
     assert explainer.value.name == quality.chosen
     assert repr(explainer) == (
@@ -180,22 +181,32 @@ def test_a_model_at_fault_is_not_a_candidate_that_cannot_be_fitted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "kept"), [(UnfitError, True), (ValueError, False), (RuntimeError, False)]
+    ("error", "reasons"),
+    [
+        (UnfitError, {"vae": "a fault"}),
+        (KeyboardInterrupt, {"vae": "interrupted", "surrogate": "interrupted"}),
+        (ValueError, {}),
+        (RuntimeError, {}),
+    ],
 )
-def test_only_candidates_that_do_not_fit_the_table_are_left_out(
-    monkeypatch: pytest.MonkeyPatch, error: type[Exception], kept: bool
+def test_candidates_that_do_not_fit_the_table_or_are_interrupted_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException], reasons: dict[str, str]
 ) -> None:
     def failing(*_: Any, **__: Any) -> Any:
         raise error("a fault")
 
-    monkeypatch.setattr(candidates, "fit_surrogate", failing)
-    wanted = ["gaussian", "surrogate"]
-    if kept:
-        with pytest.warns(UserWarning, match="left out: {'surrogate': 'a fault'}"):
-            assert "gaussian" in ms.Explainer(TREES, FRAME, candidates=wanted).candidates
+    monkeypatch.setattr(candidates, "fit_imputer", failing)
+    wanted = ["gaussian", "vae", *[*reasons][1:]]
+    if reasons:
+        with pytest.warns(UserWarning, match=f"left out: {reasons}"):
+            quality = ms.Explainer(TREES, FRAME, candidates=wanted).quality
+        assert quality.skipped == reasons
+        assert [*quality.seconds] == [*quality.mse] == ["marginal", "gaussian"]
     else:
         with pytest.raises(error, match="a fault"):
             ms.Explainer(TREES, FRAME, candidates=wanted)
+    with pytest.raises((ValueError, error), match="a fault"):
+        ms.Explainer(TREES, FRAME, candidates=["vae"])
 
 
 @pytest.mark.parametrize("library", ["polars", "array", "tensor"])
@@ -316,6 +327,41 @@ def test_a_column_that_never_repeats_is_warned_of_and_may_be_left_out(numbers: A
         explainer = ms.Explainer(predict, frame, left_out=["number"], **settings)
     assert not any("repeats" in str(each.message) for each in caught)
     assert explainer(frame.head(2), evaluations=60).players.names == ("size",)
+
+
+NORMAL = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["a", "b", "c"])
+A, B = NORMAL["a"], NORMAL["b"]
+
+
+@pytest.mark.filterwarnings("ignore:Of the candidates")
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (NORMAL.assign(d=A, e=2.54 * A + 1), r"same in every row, \[\['a', 'd', 'e'\]\]"),
+        (NORMAL.assign(d=B.where(B.index > 0, 1e9)), r"\['d'\] hold numbers so far out"),
+        (NORMAL.assign(d=np.nan, e=1), r"a single value .* \['d', 'e'\]"),
+        (NORMAL.assign(d=[f"house {k}" for k in range(60)]), r"No value repeats .*\['d'\]"),
+        (np.exp(4 * NORMAL), None),
+        (pd.DataFrame(np.random.default_rng(1).normal(size=(20, 30))).rename(columns="x{}".format),
+         None),
+        (NORMAL.assign(d=["rare"] * 2 + ["usual"] * 58), None),
+    ],
+    ids=["copies", "1e9", "missing everywhere", "a category per row", "log-normal", "20 x 30",
+         "two rows"],
+)  # fmt: skip
+def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str | None) -> None:
+    def predict(rows: pd.DataFrame) -> Any:
+        return np.tanh(rows.iloc[:, 0] + rows.iloc[:, 1]) + (rows.iloc[:, -1] == frame.iloc[0, -1])
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explainer = ms.Explainer(predict, frame, returns="values")
+    found = [str(each.message) for each in caught]
+    assert len([each for each in found if "candidates" not in each]) == (message is not None)
+    assert message is None or any(re.search(message, each) for each in found)
+    explanation = explainer(frame.head(2), evaluations=60)
+    assert explanation.phi.isfinite().all()
+    assert explanation.efficiency_gap < 1e-5
 
 
 def test_a_model_no_value_function_is_better_for_is_warned_of() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random as noise
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.values import Estimate
 from tests.examples import Padded
@@ -28,15 +29,13 @@ class Noisy(ms.ValueFunction):
         self.draws, self.sigma, self.seed = draws, sigma, seed
         self.sampled = sigma > 0
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.sampled_values(x, mask, keys).values
-
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask, keys = coalitions.masks(), coalitions.each_key()
         drawn = noise.normal(noise.fold(keys, self.seed), (), range(self.draws)) * self.sigma
         drawn = drawn + (x[:, None] * mask).sum(-1, keepdim=True)
         spread = drawn.square().mean(2, keepdim=True) - drawn.mean(2, keepdim=True).square()
         values, variance = drawn.mean(2, keepdim=True), spread / max(1, self.draws - 1)
-        return Estimate(values, variance, torch.full(mask.shape[:2], float(self.draws)))
+        return Estimate(values, variance)
 
     def prediction(self, x: Tensor) -> Tensor:
         return x.sum(1, keepdim=True)
@@ -122,10 +121,8 @@ def test_debiased_removes_the_variance_of_the_draws_and_no_other() -> None:
 class Unsaid(Noisy):
     """One that does not say what its draws leave open."""
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return Noisy.sampled_values(self, x, mask, keys).values
-
-    sampled_values = ms.ValueFunction.sampled_values
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return Estimate(super().values(x, coalitions).values)
 
 
 def noisy(x: Tensor, mask: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 from benchmarks.plots import WORDS, Panel, curves
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support.trained import Trained, of_paper, shorter
-from manifold_shap.coalitions import sample_orders
+from manifold_shap.coalitions import Listed, sample_orders
 from manifold_shap.plots import canvas
 
 TITLE = "What completed digits look like, and what the model says of them"
@@ -50,9 +50,10 @@ def run(
     masks = coalitions(len(x), sizes, len(data.players), seed)
     found: dict[str, Any] = {"shares": list(shares), "distance": {}, "certainty": {}}
     found["distance"][REAL] = [spread(apart(x, nearest).tolist(), of_mean=True)]
+    keys = torch.arange(len(x))[:, None].expand(-1, len(sizes))
     for name, imputer in imputers.items():
         completed = torch.cat([
-            imputer.sample(x[k], masks[k], range(1), k[:, None].expand(-1, len(sizes)))[:, :, 0]
+            imputer.sample(x[k], Listed(masks[k], keys[k]), range(1))[:, :, 0]
             for k in torch.arange(len(x)).split(BLOCK)
         ])  # fmt: skip
         sure = torch.stack([trained.model(part)[torch.arange(len(x)), y].exp()
@@ -65,7 +66,7 @@ def run(
     key = torch.full((1, 1), digit)
     found["shown"] = {"digit": own[0].flatten(), "mask": mask[0, 0].int()}
     for name, imputer in imputers.items():
-        found["shown"][name] = imputer.sample(own, mask, range(SHOWN), key)[0, 0].flatten(1)
+        found["shown"][name] = imputer.sample(own, Listed(mask, key), range(SHOWN))[0, 0].flatten(1)
     return found
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
 from benchmarks.timing import seconds
+from manifold_shap.coalitions import Listed, Nested
 from manifold_shap.data import Abalone, Census
 from manifold_shap.nn import MLP
 from manifold_shap.vae.network import MaskedVAE
@@ -98,8 +99,8 @@ def measure(
     keys = torch.arange(len(x) * orders).view(len(x), orders)
     masks, own = grown(order).flatten(1, 2), keys.repeat_interleave(players - 1, 1)
     works = {
-        "plain": lambda: value.values(x, masks, own).view(len(x), orders, players - 1, -1),
-        "along": lambda: value.values_along(x, order, keys),
+        "plain": lambda: value.values(x, Listed(masks, own)).values,
+        "along": lambda: value.values(x, Nested(order, keys)).values,
     }
     gap = (works["along"]() - works["plain"]()).abs().max().item()
     found = seconds(works, repeats)

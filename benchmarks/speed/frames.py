@@ -15,7 +15,7 @@ from benchmarks.laws.table import Mixture
 from benchmarks.report import Found, Table, records
 from benchmarks.speed.truth import native
 from benchmarks.timing import seconds
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 
 TITLE = "Completed frames"
 QUICK = {"rows": 500, "draws": 8, "repeats": 1}
@@ -58,7 +58,7 @@ def measure(value: ms.ImputedValue, x: Any, model: Any, repeats: int) -> dict[st
     """Model rows per second of a value function, and of its model on the same rows, ready."""
     mask = all_coalitions(len(value.players))[1:-1].expand(len(x), -1, -1)
     keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
-    completed = value.imputer.impute(x, mask, range(value.draws), keys).rows.flatten(0, 2)
+    completed = value.imputer.impute(x, Listed(mask, keys), range(value.draws)).rows.flatten(0, 2)
     codebook: Any = value.model.codebook
     ready = codebook.frame(completed)
     took = seconds(

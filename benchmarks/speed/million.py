@@ -21,6 +21,7 @@ import manifold_shap as ms
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support.trained import Trained
 from benchmarks.timing import in_own_process, peak_memory, timed
+from manifold_shap.coalitions import Listed
 from manifold_shap.io.files import write_whole
 
 TITLE = "A million rows with an audit"
@@ -87,7 +88,7 @@ def draw(place: Path, count: int) -> float:
         for numbers in torch.arange(count).split(_DRAWN):
             nobody = torch.zeros(len(numbers), 1, len(imputer.players), dtype=torch.bool)
             x = some.expand(len(numbers), *some.shape[1:])
-            found = imputer.impute(x, nobody, range(1), numbers[:, None]).rows
+            found = imputer.impute(x, Listed(nobody, numbers[:, None]), range(1)).rows
             rows[numbers[0] : numbers[-1] + 1] = found[:, 0, 0].numpy()
         rows.flush()
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from scipy.stats import wasserstein_distance
 from sklearn.ensemble import IsolationForest
 from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers.base import Completions
 
 FEATURES, BROKEN = 20, 5
@@ -52,14 +53,9 @@ class TrueConditional(ms.Imputer):
         super().__init__(reference)
         self.mixture = mixture
 
-    def impute(
-        self,
-        x: Float[Tensor, "batch features"],
-        mask: Bool[Tensor, "batch m features"],
-        draws: range,
-        keys: Int64[Tensor, "batch m"],
-    ) -> Completions:
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
         """See `Imputer.impute`."""
+        mask, keys = coalitions.masks(), coalitions.each_key()
         mixture = self.mixture
         apart = (x[:, None] - mixture.means).square() / (-2 * mixture.sigma**2)
         weights = (mixture.log_weights + mask.float() @ apart.mT).softmax(-1)
@@ -157,7 +153,7 @@ def scores(found: Detector, law: str) -> dict[str, dict[str, Any]]:
         mask = coalitions(len(x), kind, law)
         outputs[kind] = {"data": found.score(actual[kind])[:, 0].numpy()}
         for name in GAMES:
-            completed = found.values[name].imputer.impute(x, mask, range(1), keys).rows
+            completed = found.values[name].imputer.impute(x, Listed(mask, keys), range(1)).rows
             outputs[kind][name] = found.score(completed.flatten(0, 2))[:, 0].numpy()
     every = np.concatenate([each for by in outputs.values() for each in by.values()])
     edges = np.histogram_bin_edges(every, BINS)

@@ -17,6 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 from manifold_shap.data import Census
 
 NUMBERS = ("age", "education-num", "hours-per-week")
@@ -150,7 +151,7 @@ class Bench:
         """Rows completed where the given columns are absent."""
         mask = torch.tensor([name not in absent for name in COLUMNS]).expand(len(x), 1, -1)
         keys = torch.arange(len(x))[:, None]
-        return imputer.sample(x, mask, range(DRAWN), keys).flatten(0, 2)
+        return imputer.sample(x, Listed(mask, keys), range(DRAWN)).flatten(0, 2)
 
     def unlike(self, imputer: ms.Imputer) -> dict[str, float]:
         """How the cells that an imputer draws for absent categories differ from the table's."""

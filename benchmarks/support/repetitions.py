@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.coalitions import SizeUniform
+from manifold_shap.coalitions import Coalitions, SizeUniform
 from manifold_shap.spaces import Probability
+from manifold_shap.values.base import Estimate
 
 # Of rows and coalitions, conditional means `[batch, m, classes]`.
 Means = Callable[[Tensor, Tensor], Tensor]
@@ -41,9 +42,12 @@ class KnownMeans(ms.ValueFunction):
         super().__init__(players, model.classes, Probability(), model.classes)
         self.model, self.means, self.nobody = model, means, base
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
         whole = mask.all(-1, keepdim=True)
-        return torch.where(whole, self.prediction(x)[:, None], self.means(x, mask).double())
+        return Estimate(
+            torch.where(whole, self.prediction(x)[:, None], self.means(x, mask).double())
+        )
 
     def prediction(self, x: Tensor) -> Tensor:
         return self.model(x, scale="probabilities").double()

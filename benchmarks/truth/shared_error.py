@@ -17,6 +17,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.values.base import Estimate
 
 TITLE = "Coverage of intervals of global values where coalitions are sampled"
 ERRORS = "none"
@@ -42,15 +44,18 @@ class Products(ms.ValueFunction):
         players = ms.Players.of_elements((PLAYERS,))
         super().__init__(players, ["no", "yes"], ms.Probability(), ["no", "yes"])
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return Estimate(self._of(x, coalitions.masks()))
+
+    def _of(self, x: Tensor, mask: Tensor) -> Tensor:
         yes = 0.5 + SCALE * (torch.where(mask, 1 + x[:, None], 1.0).prod(-1) - 1)
         return torch.stack((1 - yes, yes), -1)
 
     def prediction(self, x: Tensor) -> Tensor:
-        return self.values(x, torch.ones(len(x), 1, PLAYERS, dtype=torch.bool), x)[:, 0]
+        return self._of(x, torch.ones(len(x), 1, PLAYERS, dtype=torch.bool))[:, 0]
 
     def base(self, x: Tensor) -> Tensor:
-        return self.values(x, torch.zeros(len(x), 1, PLAYERS, dtype=torch.bool), x)[:, 0]
+        return self._of(x, torch.zeros(len(x), 1, PLAYERS, dtype=torch.bool))[:, 0]
 
 
 def run(

@@ -348,7 +348,7 @@ def figures(found: Found) -> dict[str, Any]:
                 for name, one in of.items()
                 if kind in one[what]["mean"]
             }
-            for kind in candidates.CANDIDATES
+            for kind in (*candidates.CANDIDATES, STACKED)
         }
         for title, (what, of) in panels.items()
     }

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
+from manifold_shap.coalitions import Toggled, sample_stratified_pairs, stratum_weights
 from manifold_shap.surrogate.perceptron import Perceptron
 
 _STRATA = 8
@@ -67,7 +67,9 @@ def _by_parts(
         if linearized:
             values = surrogate.linearized(rows, pairs, chosen)
         else:
-            values = surrogate.around(rows, pairs)
+            keys = torch.zeros_like(pairs[..., 0], dtype=torch.int64)
+            values = surrogate.values(rows, Toggled(pairs, keys))
+            values = values.unflatten(1, (-1, pairs.shape[2] + 1))
             values = values if chosen is None else values[..., chosen]
         change = values[:, :, 1:] - values[:, :, :1]
         found.append(torch.where(pairs[..., None], -change, change).mean(1))

@@ -287,7 +287,7 @@ class TensorDataModule(ABC):
             fit = frame.iloc[train], self.groups, self.left_out, table.categorical
             codebook = Codebook.fit(*fit)
             x = codebook.rows(frame)
-            codebook.warn_of_identifiers(x)
+            codebook.warn_of_columns(x)
             return x, codebook.players, codebook
         schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)
         return schema.encode(frame), self._grouped(schema.players), schema

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole
-from manifold_shap.estimators.evaluator import Evaluator, Listed, diagonal
+from manifold_shap.coalitions import Listed
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.moments import Moments
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.estimators.sampling import Sampler, check_one_budget

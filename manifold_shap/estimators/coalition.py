@@ -25,12 +25,13 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole
-from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.evaluator import Approximation, Evaluator, Linearized, Toggled
+from manifold_shap.coalitions import Toggled, sample_stratified_pairs, stratum_weights
+from manifold_shap.estimators.evaluator import Approximated, Evaluator
 from manifold_shap.estimators.moments import StratifiedMoments, with_sum
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.estimators.sampling import Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
+from manifold_shap.values.base import Linearized
 from manifold_shap.values.selected import Outputs
 
 DEFAULT_COALITIONS = 512
@@ -155,7 +156,7 @@ def affordable(game: Evaluator, evaluations: int) -> int:
     return counts[several - 1] if several else 0
 
 
-def _cost(game: Evaluator, near: Approximation, coalitions: int) -> float:
+def _cost(game: Evaluator, near: Linearized, coalitions: int) -> float:
     rounds = -(-coalitions // (2 * _PAIRS_PER_ROUND))
     corrections = 2 * _EXACT_PAIRS * rounds
     return coalitions * near.cost + corrections * (len(game.players) + 1.0 + near.cost)
@@ -168,7 +169,7 @@ class _Coalitions(Sampler):
     asked = 2.0 * (1 + 2 * _EXACT_PAIRS / _PAIRS_PER_ROUND)
 
     def __init__(
-        self, game: Evaluator, near: Approximation, target_error: float | None, seed: int
+        self, game: Evaluator, near: Linearized, target_error: float | None, seed: int
     ) -> None:
         super().__init__(game, target_error)
         self.near = near
@@ -184,11 +185,11 @@ class _Coalitions(Sampler):
         everyone = torch.ones(len(rows), dtype=torch.bool)
         due = self._due(rows)
         for some, mask, keys in self._drawn(0, rows, numbers, everyone):
-            self._add(0, some, _of_players((yield some, Linearized(mask, keys)), mask))
+            self._add(0, some, _of_players((yield some, Approximated(mask, keys)), mask))
         for some, mask, keys in self._drawn(1, rows, numbers[:_EXACT_PAIRS], due):
             values = yield some, Toggled(mask, keys)
             self.see(some, values)
-            linearized = yield some, Linearized(mask, keys)
+            linearized = yield some, Approximated(mask, keys)
             self._add(1, some, _of_players(values, mask) - _of_players(linearized, mask))
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:

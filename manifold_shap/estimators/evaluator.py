@@ -1,10 +1,10 @@
 """Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
 import itertools
-import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -15,9 +15,9 @@ from manifold_shap._checks import check_whole
 from manifold_shap._memory import lacks_memory
 from manifold_shap._messages import warn
 from manifold_shap._progress import progress_bar
+from manifold_shap.coalitions import Coalitions, Listed, Nested, Toggled
 from manifold_shap.ordering import Ordering
-from manifold_shap.values.base import Linearized as Approximation
-from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 
 # A CPU is fastest with what fits its cache, an accelerator with large batches.
 BATCH_SIZE_CPU = 8192
@@ -27,32 +27,19 @@ BATCH_SIZE_ACCELERATOR = 65_536
 _MOST_CROSSED = 64
 
 
-class Listed(NamedTuple):
-    """Coalitions of rows, none of them empty or full.
+@dataclass(frozen=True, eq=False)
+class Renamed(Listed):
+    """The same coalitions for all rows but for the names of the players: `items` are of names.
 
     Attributes:
-        items: masks, `[rows, m, players]`, or `[1, m, players]` where rows have the same ones.
-        keys: `[rows, m]` or `[rows, 1]`; coalitions with equal keys share the random numbers of a
-            sampled value function.
-        place: of each player in the masks, `[rows, players]`, where rows have the same ones but for
-            the names of the players.
+        place: of each player among the names, `[rows, players]`.
     """
 
-    items: Tensor
-    keys: Tensor
-    place: Tensor | None = None
+    place: Tensor
 
 
-class Nested(Listed):
-    """The first 0, 1, ..., n players of `items`, which are orders; keys are one per order."""
-
-
-class Toggled(Listed):
-    """Any coalitions, each followed by the same with player 0, 1, ... toggled; a key for each."""
-
-
-class Linearized(Toggled):
-    """The same by an approximation, `Evaluator.linearized`."""
+class Approximated(Toggled):
+    """Toggled coalitions, of which `Evaluator.linearized` gives the values."""
 
 
 class Evaluator:
@@ -121,7 +108,7 @@ class Evaluator:
         rows = torch.arange(len(x))
         nothing = Listed(torch.zeros(len(x), 1, 0, dtype=torch.bool), rows[:, None])
         ends = [
-            self.evaluate(rows, nothing, lambda x, *_, end=end: end(x)[:, None])[:, 0]
+            self.evaluate(rows, nothing, lambda x, _, end=end: Estimate(end(x)[:, None]))[:, 0]
             for end in (value.prediction, value.base)
         ]
         # A model in double precision may have a surrogate in single precision.
@@ -135,71 +122,71 @@ class Evaluator:
 
     @torch.no_grad()
     def evaluate(
-        self, rows: Tensor, asked: Listed, instead: Callable[..., Tensor] | None = None
+        self,
+        rows: Tensor,
+        asked: Coalitions,
+        instead: Callable[[Tensor, Any], Estimate] | None = None,
     ) -> Float[Tensor, "rows m *places outputs"]:
-        """Values of coalitions of these rows, with the anchors of those that are empty or full.
+        """Values of coalitions of these rows: of orders for each size from 0 to n.
 
         Args:
             rows: indices of rows.
-            asked: coalitions; nested and toggled ones have their places on an axis of their own.
-            instead: what gives them instead of the value function.
+            asked: `items` and `keys` may be shared by the rows, on an axis of length one. Nested
+                and toggled coalitions of a run have an axis of their own, with the anchors.
+            instead: what gives the values instead of the value function.
         """
         x, items, keys = (each.to(self.device) for each in (self.x[rows], asked.items, asked.keys))
-        count, players, place = items.shape[1], len(self.players), asked.place
+        count, run, values = items.shape[1], asked.run, None
         items, keys = items.expand(len(x), -1, -1), keys.expand(len(x), count)
-        function: Callable[..., Tensor]
-        match asked:
-            case Linearized() if self.linearized:
-                function, each = self.linearized.values_around, players + 1
-            case Toggled():
-                function, each = self.value.values_around, players + 1
-            case Nested():
-                function, each = self.value.values_along, players - 1
-            case _:
-                function, each = instead or self.value.values, 1
-        places = () if type(asked) is Listed else (each,)
-        values, step = None, self.rows_per_batch(count * each)
-        # Whole rows, as what takes time for a row is done once; or parts of one.
-        some, most = _slices(len(x), step), self.rows_per_batch(step * each)
-        parts = [*itertools.product(some, _slices(count if each else 0, most))][::-1]
+        ask = instead or self.value.values
+        if isinstance(asked, Approximated) and self.linearized:
+            ask = self.linearized.values
+        # Whole rows, as what takes time for a row is done once; or some runs of one.
+        step = self.rows_per_batch(count * run)
+        runs = _slices(count if run else 0, self.rows_per_batch(step * run))
+        parts = [*itertools.product(_slices(len(x), step), runs)][::-1]
         while parts:
             _stopping.stop_if_asked()
             where, which = part = parts.pop()
             size = (where.stop - where.start) * (which.stop - which.start)
-            if size > 1 and size * each * self.draws > self.batch_size:
+            if size > 1 and size * run * self.draws > self.batch_size:
                 parts += _halves(*part)
                 continue
-            chunk = items[part] if place is None else items[0, which].T[place[where]].mT
+            if isinstance(asked, Renamed):
+                some: Coalitions = Listed(items[0, which].T[asked.place[where]].mT, keys[part])
+            else:
+                some = type(asked)(items[part], keys[part])
+            most = self.rows_per_batch(where.stop - where.start)
+            if ask != self.value.values:  # All of a run at the cost of a few.
+                most = size * run
+            found: list[Tensor] = []
             try:
-                found = function(
-                    x[where], chunk, keys[part], *((self.batch_size,) if places else ())
-                )
+                for piece in some.split(most):
+                    found.append(ask(x[where], piece).values)
+                    if found[-1].ndim != 3 or found[-1].shape[:2] != piece.shape:
+                        raise ValueError(
+                            f"Expected the value function to return {piece.shape[1]} values for "
+                            f"each of {piece.shape[0]} rows but got shape "
+                            f"{tuple(found[-1].shape)}."
+                        )
             except (RuntimeError, MemoryError) as error:
-                self._halve_or_raise(error, size, each)
+                self._halve_or_raise(error, size, run)
                 parts.append(part)
                 continue
-            shape = (*keys[part].shape, *places)
-            if found.ndim != len(shape) + 1 or found.shape[:-1] != shape:
-                raise ValueError(
-                    f"Expected the value function to return {math.prod(shape[1:])} values for "
-                    f"each of {shape[0]} rows but got shape {tuple(found.shape)}."
-                )
             if values is None:
-                values = found.new_empty(
-                    (len(x), count, *places, found.shape[-1]), dtype=self._dtype
-                )
-            values[part] = found
+                whole = (len(x), count, run, found[0].shape[2])
+                values = found[0].new_empty(whole, dtype=self._dtype)
+            values[part] = torch.cat(found, 1).unflatten(1, (-1, run))
             self.bar.update(size)
         if values is None:  # A game of one player has no coalitions to evaluate.
-            values = self.base.new_empty(len(x), count, *places, self.shape[2])
-        self.evaluations += len(x) * count * (1 if isinstance(asked, Linearized) else each)
-        if places:
-            values = self._with_anchors(values, rows, asked)
+            values = self.base.new_empty(len(x), count, run, self.shape[2])
+        self.evaluations += len(x) * count * (1 if isinstance(asked, Approximated) else run)
+        values = self._with_anchors(values, rows, asked)
         _check_finite(values, rows)
         return values
 
     @cached_property
-    def linearized(self) -> Approximation | None:
+    def linearized(self) -> Linearized | None:
         """Linearized contributions, where they cost well less than exact ones."""
         found = self.value.linearized()
         return found if found and found.cost < (len(self.players) + 1) / 3 else None
@@ -223,20 +210,21 @@ class Evaluator:
         """A key for each row, so that its draws are independent of those of other rows."""
         return _random.fold(torch.arange(len(self.x)), seed)
 
-    def _with_anchors(self, values: Tensor, rows: Tensor, asked: Listed) -> Tensor:
+    def _with_anchors(self, values: Tensor, rows: Tensor, asked: Coalitions) -> Tensor:
         """Values of nested coalitions between the anchors, and of toggled ones with these."""
+        if isinstance(asked, Listed):
+            return values[:, :, 0]
         base, prediction = (end[:, None, None] for end in self.ends(rows))
         if isinstance(asked, Nested):
-            ends = (end.expand(-1, values.shape[1], -1, -1) for end in (base, prediction))
-            return torch.cat((next(ends), values, next(ends)), dim=2)
-        mask = asked.items
-        size = mask.sum(2, keepdim=True)
-        sizes = torch.cat((size, size + torch.where(mask, -1, 1)), dim=2)[..., None]
+            ends = [end.expand(-1, values.shape[1], -1, -1) for end in (base, prediction)]
+            return torch.cat((ends[0], values, ends[1]), dim=2)
+        size = asked.items.sum(2, keepdim=True)
+        sizes = torch.cat((size, size + torch.where(asked.items, -1, 1)), dim=2)[..., None]
         values = torch.where(sizes == 0, base, values)
-        return torch.where(sizes == mask.shape[2], prediction, values)
+        return torch.where(sizes == asked.items.shape[2], prediction, values)
 
-    def _halve_or_raise(self, error: Exception, count: int, each: int) -> None:
-        least = count * each * self.draws == 1 or (count == 1 and self.batch_size == 1)
+    def _halve_or_raise(self, error: Exception, count: int, run: int) -> None:
+        least = count * run * self.draws == 1 or (count == 1 and self.batch_size == 1)
         if not lacks_memory(error) or least:
             raise error
         if not self._warned:
@@ -245,7 +233,7 @@ class Evaluator:
                 f"Out of memory at batch_size={self.batch_size}: halved, without a change of the "
                 "results. A smaller `batch_size` avoids the retry.",
             )
-        self.batch_size = max(1, min(self.batch_size, count * each * self.draws) // 2)
+        self.batch_size = max(1, min(self.batch_size, count * run * self.draws) // 2)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from manifold_shap import _random
-from manifold_shap.estimators.evaluator import Evaluator, Listed, diagonal
+from manifold_shap.coalitions import Listed
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Relations

@@ -30,7 +30,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice
-from manifold_shap.estimators.evaluator import Evaluator, Listed
+from manifold_shap.estimators.evaluator import Evaluator, Renamed
 from manifold_shap.estimators.pairs import LAWS, Pairs, choose_pairs
 from manifold_shap.estimators.regression import Regression
 from manifold_shap.estimators.runner import Asking, Result, explain
@@ -218,6 +218,6 @@ def values_of_pairs(
     """Values `[rows, pairs, outputs]` of the coalitions of pairs, renamed, and of complements."""
     mask, place = torch.stack((pairs.mask, ~pairs.mask), 1).flatten(0, 1)[None], named.argsort(1)
     # A coalition and its complement share their draws.
-    asked = Listed(mask, keys.repeat_interleave(2, 1), place.to(game.device))
+    asked = Renamed(mask, keys.repeat_interleave(2, 1), place.to(game.device))
     values = (yield rows, asked).double()
     return values[:, 0::2], values[:, 1::2]

@@ -21,7 +21,8 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._messages import shown, warn
-from manifold_shap.estimators.evaluator import Evaluator, Nested
+from manifold_shap.coalitions import Nested
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.moments import Moments, WeightedMoments
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.estimators.sampling import Sampler, check_one_budget

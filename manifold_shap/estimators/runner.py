@@ -13,7 +13,8 @@ from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap._messages import warn
 from manifold_shap._version import __version__
-from manifold_shap.estimators.evaluator import Evaluator, Listed, diagonal
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering, Relations
 from manifold_shap.players import Players
@@ -48,7 +49,7 @@ class Result(NamedTuple):
 Made = TypeVar("Made")
 # Numbers of rows and coalitions of these, for which values are sent back; in the end, what is made
 # of the values.
-Asking = Generator[tuple[Tensor, Listed], Tensor, Made]
+Asking = Generator[tuple[Tensor, Coalitions], Tensor, Made]
 
 
 def explain(
@@ -68,6 +69,7 @@ def explain(
     and is sent their values. Rows with players of their own are explained with those of equally
     many players; players that a row lacks are never evaluated, and are NaN in the explanation.
 
+        >>> from manifold_shap.coalitions import Listed
         >>> def first_in(game):  # What each player adds to nobody.
         ...     alone = Listed(torch.eye(3).bool()[None], game.keys()[:, None])
         ...     values = yield torch.arange(len(game.x)), alone

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.guided.network import GuidedNetwork
 from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.models import Model
@@ -14,6 +15,7 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.training.task import centred
+from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue
 
 if TYPE_CHECKING:
@@ -80,11 +82,12 @@ class GuidedValue(ModelValue):
         self.network.to(device)
         return self
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
         expected, _, hint = self.hints(x, mask)
         seen = encoded(x, self.schema).flatten(1).repeat_interleave(mask.shape[1], 0)
         parts = (part.flatten(0, 1) for part in (mask, expected, hint))
-        return self.placed(self.network(seen, *parts).unflatten(0, mask.shape[:2]))
+        return Estimate(self.placed(self.network(seen, *parts).unflatten(0, coalitions.shape)))
 
     @torch.no_grad()
     def hints(

@@ -1,7 +1,6 @@
 """Defines the contract of an imputer: it draws the absent features given the present ones."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.models import whole_dtype
 from manifold_shap.players import Players, check_same_players
 
@@ -19,16 +19,10 @@ if TYPE_CHECKING:
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
 
-# With fewer players most nested runs of a call have their coalitions in common, and `impute`, which
-# factorises each distinct coalition once, is faster than one factorisation per run.
-LEAST_NESTED_PLAYERS = 8
-
 # Shapes that imputers share.
 Rows = Float[Tensor, "batch *event"]
 Mask = Bool[Tensor, "batch m players"]
-NestedMask = Bool[Tensor, "batch runs run players"]
 Keys = Int64[Tensor, "batch m"]
-RunKeys = Int64[Tensor, "batch runs"]
 CompletedRows = Float[Tensor, "batch m draws *event"]
 
 
@@ -60,8 +54,8 @@ class Completions(NamedTuple):
 class Imputer(nn.Module, ABC):
     """A conditional distribution p(x' | x_S) of the data, for every coalition S.
 
-    A subclass defines `impute`. It overrides `impute_nested` where nested coalitions share
-    computations, which changes the time that completions take, never their law.
+    A subclass defines `impute`, and may make use of how coalitions are related (`Nested`), which
+    changes the time that completions take, never their law.
 
     Attributes:
         name: as in the configuration.
@@ -86,11 +80,11 @@ class Imputer(nn.Module, ABC):
 
     >>> class MeanImputer(Imputer):
     ...     name, support = "mean", 1
-    ...     def impute(self, x, mask, draws, keys):
+    ...     def impute(self, x, coalitions, draws):
     ...         mean = self.reference.mean(0).expand(1, 1, len(draws), *self.players.event)
-    ...         return Completions(self.splice(x, mask, mean))
-    >>> x, mask = torch.zeros(1, 2), torch.tensor([[[True, False]]])
-    >>> MeanImputer(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sample(x, mask, range(1), mask.sum(-1))
+    ...         return Completions(self.splice(x, coalitions.masks(), mean))
+    >>> x, some = torch.zeros(1, 2), Listed(torch.tensor([[[True, False]]]), torch.tensor([[0]]))
+    >>> MeanImputer(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sample(x, some, range(1))
     tensor([[[[0., 3.]]]])
     """
 
@@ -128,15 +122,14 @@ class Imputer(nn.Module, ABC):
     # Must be defined.
 
     @abstractmethod
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete m coalitions of every row.
 
         Args:
             x: rows; the values of absent players in them are never read.
-            mask: `True` = in the coalition; empty and full ones are allowed.
+            coalitions: of each row; empty and full ones are allowed.
             draws: numbers of the draws. Draw number k is the same whether drawn alone or
                 with others.
-            keys: coalitions with equal keys share their random numbers (common random numbers).
         """
 
     # May be overridden.
@@ -165,15 +158,15 @@ class Imputer(nn.Module, ABC):
         """Numbers that are held for each completed row."""
         return self.players.index.numel()
 
-    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
+    def sample(self, x: Rows, coalitions: Coalitions, draws: range) -> CompletedRows:
         """Equally weighted draws; weighted ones are resampled in proportion to their weights.
 
         Draw number k is one of the proposals of its block, the k // `proposals`-th, so that it is
         the same whether drawn alone or with others.
         """
-        block = self.proposals
+        keys, block = coalitions.each_key(), self.proposals
         pool = range(draws.start // block * block, -(-draws.stop // block) * block)
-        completed = self.impute(x, mask, pool, keys)
+        completed = self.impute(x, coalitions, pool)
         if completed.log_weights is None:
             return completed.rows[:, :, draws.start - pool.start :][:, :, : len(draws)]
         upper = completed.log_weights.unflatten(-1, (-1, block)).softmax(-1).cumsum(-1)
@@ -183,27 +176,6 @@ class Imputer(nn.Module, ABC):
         chosen = chosen.flatten(-2)[..., draws.start - pool.start :][..., : len(draws)]
         index = chosen.reshape(*chosen.shape, *(1,) * len(self.players.event))
         return completed.rows.gather(2, index.expand(-1, -1, -1, *self.players.event))
-
-    # Overridden for speed.
-
-    def impute_nested(
-        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
-    ) -> Iterator[Completions]:
-        """`impute` for nested coalitions, part by part; by default each coalition on its own.
-
-        Args:
-            x, draws: as for `impute`.
-            mask: within a run each coalition contains the one before it; some players may be
-                present from the start, others never join.
-            keys: one per run, which all of its coalitions share.
-            most: the largest number of coalitions of a row in a part.
-
-        Yields:
-            The completions of the next coalitions of all rows, run after run.
-        """
-        own = keys.repeat_interleave(mask.shape[2], 1).split(most, 1)
-        for some, shared in zip(mask.flatten(1, 2).split(most, 1), own, strict=True):
-            yield self.impute(x, some, draws, shared)
 
     # Final.
 
@@ -227,17 +199,3 @@ class Imputer(nn.Module, ABC):
         if self.players.padding is None:
             return known
         return known | (self.players.owners(x) < 0)[:, None]
-
-
-def nested_parts(
-    mask: NestedMask, keys: RunKeys, most: int
-) -> Iterator[tuple[Bool[Tensor, "batch some piece players"], Int64[Tensor, "batch some"]]]:
-    """Nested coalitions in parts of at most `most` a row: whole runs, or a piece of a single one.
-
-    A piece of a run is a run: its coalitions are nested, from a larger one on.
-    """
-    run = mask.shape[2]
-    runs, piece = max(1, most // run), min(run, most)
-    for some, own in zip(mask.split(runs, 1), keys.split(runs, 1), strict=True):
-        for nested in some.split(piece, 2):
-            yield nested, own

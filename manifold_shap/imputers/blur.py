@@ -9,8 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_number
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.convolutions import check_positions
-from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
+from manifold_shap.imputers.base import Completions, Imputer, Rows
 from manifold_shap.players import Players
 
 # A Gaussian window reaches so many standard deviations to each side.
@@ -38,7 +39,8 @@ class BlurImputer(Imputer):
     >>> x[..., 2, 2] = 1
     >>> imputer = BlurImputer(x, Players.pixels((1, 5, 5)), sigma=0.5)
     >>> mask = torch.zeros(1, 1, 25, dtype=torch.bool)
-    >>> blurred = imputer.impute(x, mask, range(1), keys=torch.tensor([[0]])).rows
+    >>> from manifold_shap.coalitions import Listed
+    >>> blurred = imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(1)).rows
     >>> [round(number, 2) for number in blurred[0, 0, 0, 0, 2].tolist()]
     [0.0, 0.08, 0.62, 0.08, 0.0]
     """
@@ -52,14 +54,16 @@ class BlurImputer(Imputer):
         self.sigma = check_number("sigma", sigma, above=0)
         reach = math.ceil(_REACH * self.sigma)
         distance = torch.arange(-reach, reach + 1, device=self.device) / self.sigma
-        self.register_buffer("window", (-distance.square() / 2).softmax(0), persistent=False)
+        window = (-distance.square() / 2).softmax(0).to(self.reference)
+        self.register_buffer("window", window, persistent=False)
 
     @property
     def provenance(self) -> dict[str, Any]:
         return {"sigma": self.sigma}
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Take absent elements from the blurred row, the same in all draws."""
+        mask = coalitions.masks()
         rows = self.splice(x, mask, self.blurred(x)[:, None, None])
         return Completions(rows.expand(-1, -1, len(draws), *self.players.event))
 

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap import _random
-from manifold_shap.coalitions import distinct_coalitions
+from manifold_shap.coalitions import Coalitions, Listed, distinct_coalitions
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,
@@ -105,10 +105,11 @@ class CausalImputer(Imputer):
         return self.imputer.row_elements
 
     @torch.no_grad()
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete m coalitions of every row; only a single component has weighted draws."""
+        mask, keys = coalitions.masks(), coalitions.each_key()
         if len(self.own) == 1:
-            completed = self.imputer.impute(x, self._given(mask, 0), draws, keys)
+            completed = self.imputer.impute(x, Listed(self._given(mask, 0), keys), draws)
             return completed._replace(rows=self.splice(x, mask, completed.rows))
         shape = (*mask.shape[:2], len(draws), *self.players.event)
         rows = x[:, None, None].expand(shape).clone()
@@ -117,11 +118,13 @@ class CausalImputer(Imputer):
         return Completions(rows)
 
     @torch.no_grad()
-    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
+    def sample(self, x: Rows, coalitions: Coalitions, draws: range) -> CompletedRows:
         """Equally weighted draws; of a single component, those that the inner imputer samples."""
         if len(self.own) > 1:
-            return self.impute(x, mask, draws, keys).rows
-        return self.splice(x, mask, self.imputer.sample(x, self._given(mask, 0), draws, keys))
+            return self.impute(x, coalitions, draws).rows
+        mask = coalitions.masks()
+        given = Listed(self._given(mask, 0), coalitions.each_key())
+        return self.splice(x, mask, self.imputer.sample(x, given, draws))
 
     def _given(
         self, mask: Bool[Tensor, "*shape players"], component: int
@@ -160,7 +163,8 @@ class CausalImputer(Imputer):
         """One draw given each draw of what it depends on; if nothing, draws given the row alone."""
         if not self.before[component].any():
             keys = _random.fold(keys, _STREAM - component) if component else keys
-            return self.imputer.sample(before[:, 0], given[:, None], draws, keys[:, None])[:, 0]
+            some = Listed(given[:, None], keys[:, None])
+            return self.imputer.sample(before[:, 0], some, draws)[:, 0]
         numbers = torch.arange(draws.start, draws.stop, device=keys.device)
         single = _random.fold(_random.fold(keys, _STREAM - component)[:, None], numbers)
         repeated = given.repeat_interleave(len(draws), 0)
@@ -169,7 +173,7 @@ class CausalImputer(Imputer):
             for part in (before.flatten(0, 1), repeated[:, None], single.flatten()[:, None])
         )
         drawn = [
-            self.imputer.sample(x, masks, range(1), own)[:, 0, 0]
+            self.imputer.sample(x, Listed(masks, own), range(1))[:, 0, 0]
             for x, masks, own in zip(*parts, strict=True)
         ]
         return torch.cat(drawn).unflatten(0, before.shape[:2])

@@ -11,12 +11,11 @@ from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap._checks import check_finite, check_number, to_tensor
-from manifold_shap.coalitions import distinct_coalitions
+from manifold_shap.coalitions import Coalitions, distinct_coalitions
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,
     Imputer,
-    Keys,
     Mask,
     Rows,
 )
@@ -88,8 +87,9 @@ class DonorImputer(Imputer):
             more at a time than fit in memory, however many rows and coalitions there are.
         """
 
-    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
+    def sample(self, x: Rows, coalitions: Coalitions, draws: range) -> CompletedRows:
         """Equally weighted draws: donors chosen in proportion to their weights."""
+        mask, keys = coalitions.masks(), coalitions.each_key()
         wanted = _random.uniform(_random.fold(keys, _CHOICE), (), draws).flatten(0, 1).double()
         index = torch.zeros(wanted.shape, dtype=torch.int64, device=x.device)
         for some, weights in self.weigh(x, mask):
@@ -98,15 +98,16 @@ class DonorImputer(Imputer):
         donors = self.numbers[index.unflatten(0, mask.shape[:2])]
         return self.splice(x, mask, self.reference[donors])
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition from a priority sample of the donors; see `Imputer.impute`.
 
         Draws beyond the donors of any weight have a weight of zero.
         """
+        mask, keys = coalitions.masks(), coalitions.each_key()
         donors = len(self.numbers)
         count, pairs = min(draws.stop, donors), mask[..., 0].numel()
         index = torch.zeros(pairs, draws.stop, dtype=torch.int64, device=x.device)
-        log_weights = torch.full(index.shape, -torch.inf, device=x.device)
+        log_weights = x.new_full(index.shape, -torch.inf)
         threshold = log_weights.new_full((pairs,), -torch.inf)
         for some, own in self.weigh(x, mask):
             distinct, position = keys.flatten()[some].unique(return_inverse=True)
@@ -115,9 +116,9 @@ class DonorImputer(Imputer):
             priority = (apart - _random.uniform(distinct, (donors,)).log())[position] + own
             first = priority.topk(min(draws.stop + 1, donors), dim=-1)
             index[some, :count] = first.indices[:, :count]
-            log_weights[some, :count] = own.gather(-1, first.indices[:, :count]).float()
+            log_weights[some, :count] = own.gather(-1, first.indices[:, :count]).to(x)
             if count < donors:
-                threshold[some] = first.values[:, count].float()
+                threshold[some] = first.values[:, count].to(x)
         parts = (index[:, draws.start :], log_weights[:, draws.start :], threshold)
         index, log_weights, threshold = (each.unflatten(0, mask.shape[:2]) for each in parts)
         chosen = self.numbers[index]
@@ -157,7 +158,8 @@ class EmpiricalImputer(DonorImputer):
 
     >>> imputer = EmpiricalImputer(torch.randn(100, 3), bandwidth=0.3)
     >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
-    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).log_weights.shape
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).log_weights.shape
     torch.Size([1, 1, 5])
     """
 
@@ -251,7 +253,8 @@ class ExactMatchImputer(DonorImputer):
 
     >>> imputer = ExactMatchImputer(torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 2.0], [1.0, 2.0]]))
     >>> x, mask = torch.zeros(1, 2), torch.tensor([[[True, False]]])
-    >>> imputer.impute(x, mask, range(3), keys=torch.tensor([[0]])).log_weights.exp().sort()[0]
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(3)).log_weights.exp().sort()[0]
     tensor([[[0.0000, 0.3333, 0.6667]]])
     """
 

@@ -10,7 +10,6 @@ each element given those before it. Then x' = μ + L (z_S, z⁰_{S̄}) for every
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,18 +17,8 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap.coalitions import distinct_coalitions
-from manifold_shap.imputers.base import (
-    LEAST_NESTED_PLAYERS,
-    Completions,
-    Imputer,
-    Keys,
-    Mask,
-    NestedMask,
-    Rows,
-    RunKeys,
-    nested_parts,
-)
+from manifold_shap.coalitions import Coalitions, Nested, distinct_coalitions
+from manifold_shap.imputers.base import Completions, Imputer, Mask, Rows
 from manifold_shap.imputers.levels import Numbers
 from manifold_shap.imputers.normal import (
     REGULARISATION,
@@ -38,6 +27,10 @@ from manifold_shap.imputers.normal import (
     regularised_moments,
 )
 from manifold_shap.players import Players
+
+# With fewer players most nested runs of a call have their coalitions in common, and one
+# factorisation of each distinct coalition is faster than one of each run.
+_LEAST_NESTED_PLAYERS = 8
 
 # Elements of the matrices of distinct coalitions that are held at a time: 64 MiB each.
 _MOST_ELEMENTS = 2**23
@@ -81,12 +74,15 @@ class _NormalImputer(Imputer):
     def provenance(self) -> dict[str, Any]:
         return {"ridge": self.ridge}
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition from one joint draw per key and number, conditioned on x_S."""
+        if isinstance(coalitions, Nested) and len(self.players) >= _LEAST_NESTED_PLAYERS:
+            return self._impute_nested(x, coalitions, draws)
+        mask, keys = coalitions.masks(), coalitions.each_key()
         given = self._scores(x.flatten(1)).repeat_interleave(mask.shape[1], 0)
         elements = given.shape[1]
-        coalitions, which = distinct_coalitions(mask.flatten(0, 1))
-        present = self.players.expand(coalitions).flatten(1)
+        distinct, which = distinct_coalitions(mask.flatten(0, 1))
+        present = self.players.expand(distinct).flatten(1)
         numbers, position = self._numbers(keys, draws)
         most = max(1, _MOST_ELEMENTS // elements**2)
         if len(given) <= most:
@@ -102,26 +98,20 @@ class _NormalImputer(Imputer):
             rows[some] = self._complete(given[some], *own, numbers, position[some])
         return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))
 
-    def impute_nested(
-        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
-    ) -> Iterator[Completions]:
-        """Complete nested coalitions by one factorisation for each run."""
-        if len(self.players) < LEAST_NESTED_PLAYERS:
-            yield from super().impute_nested(x, mask, draws, keys, most)
-            return
-        scores = self._scores(x.flatten(1))
+    def _impute_nested(self, x: Rows, coalitions: Nested, draws: range) -> Completions:
+        """By one factorisation for each run."""
+        mask = coalitions.masks()
+        runs, scores = mask.unflatten(1, (-1, coalitions.run)), self._scores(x.flatten(1))
         elements = scores.shape[1]
         step = max(1, _MOST_ELEMENTS // elements**2)
-        for some, own in nested_parts(mask, keys, most):
-            given = scores.repeat_interleave(some.shape[1], 0)
-            numbers, position = self._numbers(own, draws)
-            rows = scores.new_empty(len(given), some.shape[2], len(draws), elements)
-            parts = (part.split(step) for part in (given, some.flatten(0, 1), position, rows))
-            for before, coalitions, which, out in zip(*parts, strict=True):
-                present = self.players.expand(coalitions).flatten(2)
-                self._complete_nested(before, present, numbers[which], out)
-            found = rows.view(len(x), -1, len(draws), elements)
-            yield self._completions(x, some.flatten(1, 2), found)
+        given = scores.repeat_interleave(runs.shape[1], 0)
+        numbers, position = self._numbers(coalitions.keys, draws)
+        rows = scores.new_empty(len(given), coalitions.run, len(draws), elements)
+        parts = (part.split(step) for part in (given, runs.flatten(0, 1), position, rows))
+        for before, some, which, out in zip(*parts, strict=True):
+            present = self.players.expand(some).flatten(2)
+            self._complete_nested(before, present, numbers[which], out)
+        return self._completions(x, mask, rows.view(len(x), -1, len(draws), elements))
 
     def _numbers(
         self, keys: Int64[Tensor, "batch some"], draws: range
@@ -226,7 +216,8 @@ class GaussianImputer(_NormalImputer):
 
     >>> imputer = GaussianImputer(torch.randn(100, 3))
     >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
-    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows.shape
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).rows.shape
     torch.Size([1, 1, 5, 3])
     """
 
@@ -281,7 +272,8 @@ class CopulaImputer(_NormalImputer):
 
     >>> imputer = CopulaImputer(torch.randn(100, 3).exp())
     >>> x, mask = torch.ones(1, 3), torch.tensor([[[True, False, True]]])
-    >>> bool((imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows > 0).all())
+    >>> from manifold_shap.coalitions import Listed
+    >>> bool((imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).rows > 0).all())
     True
     """
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole, to_tensor
-from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.imputers.base import Completions, Imputer, Rows
 from manifold_shap.players import Players
 
 
@@ -31,7 +32,8 @@ class MarginalImputer(Imputer):
 
     >>> imputer = MarginalImputer(torch.tensor([[1.0, 10.0], [2.0, 20.0]]))
     >>> x, mask = torch.tensor([[7.0, 70.0]]), torch.tensor([[[True, False]]])
-    >>> imputer.impute(x, mask, range(2), keys=torch.tensor([[0]])).rows.sort(2).values
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(2)).rows.sort(2).values
     tensor([[[[ 7., 10.],
               [ 7., 20.]]]])
     """
@@ -50,11 +52,12 @@ class MarginalImputer(Imputer):
         self.register_buffer("order", shuffled[place], persistent=False)
         self.register_buffer("shortage", shortage, persistent=False)
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition from distinct background rows until every row has been used.
 
         Where rows are padded, each is one of those that are long enough, and may come again.
         """
+        mask, keys = coalitions.masks(), coalitions.each_key()
         if self.support is None:
             needed = (-self.players.lengths(x)).clamp(min=self.shortage[0])
             enough = torch.searchsorted(self.shortage, needed, right=True)[:, None, None]
@@ -84,7 +87,8 @@ class BaselineImputer(MarginalImputer):
 
     >>> imputer = BaselineImputer(torch.zeros(3))
     >>> x, mask = torch.ones(1, 3), torch.tensor([[[True, False, True]]])
-    >>> imputer.impute(x, mask, range(1), keys=torch.tensor([[0]])).rows
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(1)).rows
     tensor([[[[1., 0., 1.]]]])
     """
 
@@ -145,7 +149,8 @@ class MaskTokenImputer(BaselineImputer):
 
     >>> imputer = MaskTokenImputer(9, Players.tokens(4, padding=0))
     >>> x, mask = torch.tensor([[5.0, 6, 7, 0]]), torch.tensor([[[True, False, True, False]]])
-    >>> imputer.impute(x, mask, range(1), keys=torch.tensor([[0]])).rows
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(1)).rows
     tensor([[[[5., 9., 7., 0.]]]])
     """
 
@@ -176,7 +181,8 @@ class PaddingImputer(BaselineImputer):
 
     >>> imputer = PaddingImputer(Players.tokens(4, padding=0))
     >>> x, mask = torch.tensor([[5.0, 6, 7, 0]]), torch.tensor([[[True, False, True, False]]])
-    >>> imputer.impute(x, mask, range(1), keys=torch.tensor([[0]])).rows
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(1)).rows
     tensor([[[[5., 0., 7., 0.]]]])
     """
 
@@ -208,14 +214,16 @@ class DeletionImputer(PaddingImputer):
 
     >>> imputer = DeletionImputer(Players.tokens(4, padding=0))
     >>> x, mask = torch.tensor([[5.0, 6, 7, 0]]), torch.tensor([[[True, False, True, False]]])
-    >>> imputer.impute(x, mask, range(1), keys=torch.tensor([[0]])).rows
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(1)).rows
     tensor([[[[5., 7., 0., 0.]]]])
     """
 
     name = "deletion"
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Delete the absent tokens of each coalition, the same in all draws."""
+        mask = coalitions.masks()
         kept = self.players.expand(mask)
         if self.players.padding is not None:
             kept = kept & (self.players.owners(x) >= 0)[:, None]

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from manifold_shap import _random
 from manifold_shap._checks import check_coalitions, check_rows, check_seed, check_whole
 from manifold_shap._messages import UnfitError
-from manifold_shap.coalitions import distinct_coalitions
-from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
+from manifold_shap.coalitions import Coalitions, distinct_coalitions
+from manifold_shap.imputers.base import Completions, Imputer, Mask, Rows
 from manifold_shap.imputers.levels import Category, Numbers, split
 from manifold_shap.players import Players
 
@@ -301,7 +301,8 @@ class MixtureImputer(Imputer):
 
     >>> imputer = MixtureImputer(torch.randn(100, 3, generator=torch.Generator().manual_seed(0)))
     >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
-    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows.shape
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).rows.shape
     torch.Size([1, 1, 5, 3])
     >>> imputer.log_prob(x, mask).shape
     torch.Size([1, 1])
@@ -350,11 +351,12 @@ class MixtureImputer(Imputer):
         """
         return self._log_joint(x, mask).softmax(-1).float()
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition: a component given x_S, then a draw of it; see `Imputer.impute`.
 
         Coalitions of one key share the numbers by which components, scores and levels are drawn.
         """
+        mask, keys = coalitions.masks(), coalitions.each_key()
         law = self.mixture
         rows = law.split(x.flatten(1))
         completed = x.new_zeros(keys.numel(), len(draws), x[0].numel())

@@ -1,7 +1,6 @@
 """Imputes cells of a table: an imputer of floats draws them, and they become observed values."""
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +9,13 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,
     Imputer,
     Keys,
-    Mask,
-    NestedMask,
     Rows,
-    RunKeys,
 )
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.tables.rows import rows_of
@@ -84,35 +81,20 @@ class TableImputer(Imputer):
         """
         save_checkpoint(path, self.checkpoint)
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by the inner imputer; see `Imputer.impute`."""
-        completed = self.inner.impute(self.codebook.encode(x), mask, draws, keys)
-        return self._decoded(x, mask, completed, draws, keys)
-
-    def sample(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> CompletedRows:
-        """Equally weighted draws, as the inner imputer samples them."""
-        drawn = self.inner.sample(self.codebook.encode(x), mask, draws, keys)
-        return self.splice(x, mask, self._nearest(drawn, draws, keys))
-
-    def impute_nested(
-        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
-    ) -> Iterator[Completions]:
-        """Complete nested coalitions as the inner imputer does."""
-        parts = self.inner.impute_nested(self.codebook.encode(x), mask, draws, keys, most)
-        coalitions, own, first = mask.flatten(1, 2), keys.repeat_interleave(mask.shape[2], 1), 0
-        for completed in parts:
-            some = slice(first, first + completed.rows.shape[1])
-            yield self._decoded(x, coalitions[:, some], completed, draws, own[:, some])
-            first = some.stop
-
-    def _decoded(
-        self, x: Rows, mask: Mask, completed: Completions, draws: range, keys: Keys
-    ) -> Completions:
+        completed = self.inner.impute(self.codebook.encode(x), coalitions, draws)
         if completed.donors is None:
-            drawn = self._nearest(completed.rows, draws, keys)
+            drawn = self._nearest(completed.rows, draws, coalitions.each_key())
         else:
             drawn = self.reference[completed.donors]
-        return completed._replace(rows=self.splice(x, mask, drawn))
+        return completed._replace(rows=self.splice(x, coalitions.masks(), drawn))
+
+    def sample(self, x: Rows, coalitions: Coalitions, draws: range) -> CompletedRows:
+        """Equally weighted draws, as the inner imputer samples them."""
+        drawn = self.inner.sample(self.codebook.encode(x), coalitions, draws)
+        nearest = self._nearest(drawn, draws, coalitions.each_key())
+        return self.splice(x, coalitions.masks(), nearest)
 
     def _nearest(
         self, elements: Float[Tensor, "batch m draws elements"], draws: range, keys: Keys
@@ -147,7 +129,8 @@ def table_imputer(
     >>> codebook = ms.Codebook.fit(frame)
     >>> imputer = table_imputer(ms.GaussianImputer, codebook, frame)
     >>> x, mask = codebook.rows(frame[:1]), torch.tensor([[[True, False]]])
-    >>> completed = imputer.impute(x, mask, range(3), keys=torch.tensor([[0]])).rows
+    >>> from manifold_shap.coalitions import Listed
+    >>> completed = imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(3)).rows
     >>> codebook.frame(completed.flatten(0, 2))["age"].tolist()
     [30, 30, 30]
     """

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from manifold_shap._checks import check_seed
-from manifold_shap.estimators.evaluator import Evaluator, Listed
+from manifold_shap.coalitions import Listed
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.interop.shapiq_values import imported
 from manifold_shap.values.selected import output_position
 from manifold_shap.values.wrapped import as_value_function

@@ -57,7 +57,8 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
     raise TypeError(
         "Expected `model` to be a torch module, an estimator of scikit-learn, xgboost, lightgbm or "
         "catboost, a session of onnxruntime, the path of a file with one of these, or a callable "
-        f"from rows to probabilities, logits or values, but got {got}."
+        f"from rows to probabilities, logits or values, but got {got}; of a class give an "
+        "instance, and of a state_dict the module into which `load_state_dict` has read it."
     )
 
 

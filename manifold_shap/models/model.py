@@ -80,7 +80,8 @@ class Model:
         check_distinct(self.classes, "`classes`", "give each output a name of its own")
         self.batch_size = None if batch_size is None else check_whole("batch_size", batch_size)
         self.codebook, self.dtype = codebook, dtype
-        self._repeated = False
+        # Rows on which it was asked twice.
+        self._repeated = 0
 
     def __call__(
         self, x: Float[Tensor, "batch *event"], *, scale: str | None = None
@@ -106,8 +107,7 @@ class Model:
     def check(self, x: Float[Tensor, "batch *event"]) -> None:
         """Raise unless the model gives what `returns` promises on these rows.
 
-        Warns, once, where it gives other outputs when it is called again on the same rows, or on
-        some of them.
+        Warns as `warn_if_unsteady` does.
 
         Raises:
             RuntimeError: the model failed.
@@ -117,9 +117,31 @@ class Model:
         raw = self._raw(x)
         check_shape(raw, len(x), self.returns)
         check_outputs(raw, self.returns)
-        if not self._repeated:
-            self._repeated = True
-            _warn_if_unsteady(self, x[:_REPEATED_ROWS])
+        self.warn_if_unsteady(x)
+
+    def warn_if_unsteady(self, x: Float[Tensor, "batch *event"]) -> None:
+        """Warn, once, where the model gives other outputs of the same rows, or of some of them.
+
+        It is asked again once, and once more where there was a single row to ask it on before.
+        """
+        x = x[:_REPEATED_ROWS]
+        if self._repeated >= min(len(x), 2):
+            return
+        self._repeated = len(x)
+        first, second = self._raw(x), self._raw(x)
+        if not torch.allclose(first, second, rtol=1e-4, atol=1e-6):
+            self._repeated = _REPEATED_ROWS
+            warn(
+                "The model gives other outputs when it is called again on the same rows (by up to "
+                f"{(first - second).nan_to_num(0).abs().max():.3g}), which no standard error of "
+                "Shapley values counts. Switch its dropout or sampling off, or fix its seed in "
+                "every call.",
+            )
+            return
+        # What reads rows as the steps of a series, from either end, has seen none at one of its
+        # ends.
+        parts = (slice(1), slice(-1, None), slice(len(x) // 2 or 1))
+        differs_between_calls("the model", self._raw, x, first, parts)
 
     @torch.no_grad()
     def _raw(self, x: Tensor) -> Tensor:
@@ -232,18 +254,3 @@ def _check_unchanged(model: Model, returns: str | None, batch_size: int | None) 
             f"{model.batch_size} but got {returns!r} and {batch_size}; wrap the function itself "
             "with these settings."
         )
-
-
-def _warn_if_unsteady(model: Model, x: Float[Tensor, "batch *event"]) -> None:
-    first, second = model._raw(x), model._raw(x)
-    if not torch.allclose(first, second, rtol=1e-4, atol=1e-6):
-        warn(
-            "The model gives other outputs when it is called again on the same rows (by up to "
-            f"{(first - second).nan_to_num(0).abs().max():.3g}), which no standard error of "
-            "Shapley values counts. Switch its dropout or sampling off, or fix its seed in every "
-            "call.",
-        )
-        return
-    # What reads rows as the steps of a series, from either end, has seen none at one of its ends.
-    parts = (slice(1), slice(-1, None), slice(len(x) // 2 or 1))
-    differs_between_calls("the model", model._raw, x, first, parts)

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from manifold_shap._arrays import is_frame
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array
-from manifold_shap.nn import evaluated
+from manifold_shap.nn import evaluated, precision
 
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
@@ -55,7 +54,10 @@ class NetworkPredictor(Predictor):
                 whole = any(isinstance(each, _EMBEDDINGS) for each in self.module.modules())
             rows = torch.from_numpy(array.copy())
         whole = whole and not rows.is_floating_point()
-        return rows.to(self.device(rows), rows.dtype if whole else self._precision(otherwise))
+        otherwise = otherwise or torch.get_default_dtype()
+        return rows.to(
+            self.device(rows), rows.dtype if whole else precision(self.module, otherwise)
+        )
 
     def ask(self, rows: Tensor) -> Any:
         with evaluated(self.module):
@@ -69,12 +71,6 @@ class NetworkPredictor(Predictor):
     def to(self, device: torch.device | str) -> "NetworkPredictor":
         self.module.to(device)
         return self
-
-    def _precision(self, otherwise: torch.dtype | None) -> torch.dtype:
-        """That of the module's numbers; where it has none, another."""
-        numbers = chain(self.module.parameters(), self.module.buffers())
-        own = (each.dtype for each in numbers if each.is_floating_point())
-        return next(own, otherwise or torch.get_default_dtype())
 
 
 class FunctionPredictor(Predictor):

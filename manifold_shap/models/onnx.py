@@ -28,9 +28,10 @@ _REAL = ("tensor(float)", "tensor(double)", "tensor(float16)")
 class OnnxPredictor(Predictor):
     """A session of onnxruntime: one input of all columns, or one per column, by name.
 
-    Numbers are given in the types of the inputs, a missing text as "", and as many rows in a call
-    as a file of a fixed batch size takes. Of the outputs, a classifier has labels, which are left
-    aside, and probabilities, as a tensor or a ZipMap; any other model has one.
+    Inputs of single columns are `[rows, 1]` or `[rows]`. Numbers are given in the types of the
+    inputs, a missing text as "", and as many rows in a call as a file of a fixed batch size takes.
+    Of the outputs, a classifier has labels, which are left aside, and probabilities, as a tensor or
+    a ZipMap; any other model has one.
 
     Raises:
         ValueError: inputs or outputs that are none of these.
@@ -45,7 +46,7 @@ class OnnxPredictor(Predictor):
             raise ValueError(
                 f"Expected an ONNX model with inputs of types {list(_TYPES)} but got {unknown}."
             )
-        sizes = [i.shape[0] for i in self._inputs if len(i.shape) > 1]
+        sizes = [i.shape[0] for i in self._inputs if i.shape]
         self._size = next((size for size in sizes if isinstance(size, int)), None)
         if len(self._inputs) > 1:
             self.columns = tuple(each.name for each in self._inputs)
@@ -73,7 +74,10 @@ class OnnxPredictor(Predictor):
                 )
             columns = list(array.T)
         pairs = zip(self._inputs, columns, strict=True)
-        return {each.name: _typed(column, each)[:, None] for each, column in pairs}
+        return {
+            each.name: _typed(column if len(each.shape) == 1 else column[:, None], each)
+            for each, column in pairs
+        }
 
     def ask(self, rows: dict[str, np.ndarray]) -> Any:
         if self._size is None:

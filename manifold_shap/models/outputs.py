@@ -186,7 +186,7 @@ def differs_between_calls(
     ask: Callable[[Tensor], Tensor],
     x: Tensor,
     outputs: Float[Tensor, "rows *more"],
-    parts: Sequence[slice] = (slice(-1, None),),
+    parts: Sequence[slice],
 ) -> bool:
     """Whether outputs of the same rows differ from call to call.
 

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_whole
-from manifold_shap.imputers.base import Completions, Imputer, Keys, Mask, Rows
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.imputers.base import Completions, Imputer, Rows
 from manifold_shap.oracles.base import ConditionalLaw, check_possible
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.values import Estimate, ImputedValue, ModelValue, ValueFunction, imputed_value
@@ -44,7 +45,8 @@ class OracleImputer(Imputer):
     >>> from manifold_shap.oracles import GaussianMixture
     >>> imputer = OracleImputer(GaussianMixture.random(3), rows=100)
     >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
-    >>> imputer.impute(x, mask, range(5), keys=torch.tensor([[0]])).rows.shape
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).rows.shape
     torch.Size([1, 1, 5, 3])
 
     Raises:
@@ -61,8 +63,9 @@ class OracleImputer(Imputer):
     def provenance(self) -> dict[str, Any]:
         return {"law": self.law.name}
 
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by exact draws; see `Imputer.impute`."""
+        mask, keys = coalitions.masks(), coalitions.each_key()
         return Completions(self.law.draw(x, mask, draws, keys).x)
 
 
@@ -131,17 +134,11 @@ class TrueValue(ModelValue):
         """v(grand coalition) = T(f(x)), from the model itself."""
         return super().prediction(x).double()
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        """Sums, or means over draws."""
         if self._sums is None:
-            return self._drawn.values(x, mask, keys).double()
-        return self._exact(x, mask)
-
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values, with the variance of those that are means over draws."""
-        if self._sums is not None:
-            return super().sampled_values(x, mask, keys)
-        found = self._drawn.sampled_values(x, mask, keys)
-        return found._replace(values=found.values.double(), variance=found.variance.double())
+            return self._drawn.values(x, coalitions).map(Tensor.double, Tensor.double)
+        return Estimate(self._exact(x, coalitions.masks()))
 
     def _exact(
         self, x: Tensor, mask: Bool[Tensor, "batch m players"]
@@ -247,8 +244,8 @@ class PosteriorValue(ValueFunction):
         """Rows of the law, checked; a frame becomes what `law.frame` made it from."""
         return super().rows(self.law.rows(x) if is_frame(x) else x, name)
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.law.posterior(x, mask)
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return Estimate(self.law.posterior(x, coalitions.masks()))
 
     def prediction(self, x: Tensor) -> Tensor:
         return self._ends(x, everybody=True)

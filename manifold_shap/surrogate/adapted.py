@@ -129,11 +129,11 @@ class AdaptedModel(SurrogateNetwork):
         found = model.predictor if isinstance(model, Model) else model
         if not isinstance(found, str | os.PathLike):
             found = predictor_of(found).model
-        if isinstance(found, nn.Module):
+        if isinstance(found, nn.Module) and not isinstance(found, torch.jit.ScriptModule):
             return found
         raise TypeError(
-            "Expected a torch module for network='model', which fine-tunes a copy of it, but got "
-            f"{type(found).__name__}; choose another network."
+            "Expected a torch module, neither scripted nor traced, for network='model', which "
+            f"fine-tunes a copy of it, but got {type(found).__name__}; choose another network."
         )
 
     def raw(

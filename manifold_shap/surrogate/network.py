@@ -14,15 +14,15 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.models import Model
 from manifold_shap.nn import MOST_UNITS, units
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.training.rows import without_padding
-from manifold_shap.values import calls
 
 _SHORT = 64
 # Numbers in memory during one call, 4 bytes each, and rows that are no fewer than usual. On a CPU
@@ -139,32 +139,16 @@ class SurrogateNetwork(nn.Module, ABC):
 
     # -- overridden for speed ---------------------------------------------------------------
 
-    def along(
-        self,
-        x: Float[Tensor, "batch *event"],
-        orders: Int64[Tensor, "batch orders players"],
-        most: int | None = None,
-    ) -> Float[Tensor, "batch orders sizes outputs"]:
-        """Outputs for the coalitions of 1, 2, ... n-1 players that grow along orders.
+    def values(
+        self, x: Float[Tensor, "batch *event"], coalitions: Coalitions
+    ) -> Float[Tensor, "batch m outputs"]:
+        """Outputs for coalitions, of which a structure may be made use of.
 
         Args:
             x: rows.
-            orders: players as they arrive.
-            most: coalitions of a row in a call of the network; changes memory, not the numbers.
+            coalitions: of each row.
         """
-        return calls.along(self._values, x, orders, torch.zeros_like(orders[..., 0]), most)
-
-    def around(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        most: int | None = None,
-    ) -> Float[Tensor, "batch m places outputs"]:
-        """Outputs for each coalition, and for it with each of the players toggled in turn.
-
-        Toggled is: joined where absent, gone where present. Arguments as for `along`.
-        """
-        return calls.around(self._values, x, mask, torch.zeros_like(mask[..., 0]).long(), most)
+        return self(x, coalitions.masks())
 
     @property
     def numbers(self) -> int:
@@ -227,6 +211,3 @@ class SurrogateNetwork(nn.Module, ABC):
     def channels(self) -> int:
         """How many of them `masked` gives."""
         return len(self.x_mean) + self.mask_channels + (self.game.padding is not None)
-
-    def _values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self(x, mask)

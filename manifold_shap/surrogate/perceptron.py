@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from manifold_shap.coalitions import Coalitions, Nested, Toggled
 from manifold_shap.nn import (
     MaskedLinear,
     check_hidden,
@@ -81,25 +82,20 @@ class Perceptron(SurrogateNetwork):
             mask = mask * self.game.players.owned(x)[:, None, : mask.shape[2]]
         return self.rest(self.with_length(x, self.first(self.flat(x), mask)))
 
-    def along(
-        self,
-        x: Float[Tensor, "batch *event"],
-        orders: Int64[Tensor, "batch orders players"],
-        most: int | None = None,
-    ) -> Float[Tensor, "batch orders sizes outputs"]:
-        if self.of_length is not None:
-            return super().along(x, orders, most)
-        return self.finished(self.rest(self.first.along(self.flat(x), orders)))
-
-    def around(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        most: int | None = None,
-    ) -> Float[Tensor, "batch m places outputs"]:
-        terms, first, change = self._around(x, mask)
-        toggled = torch.addcmul(first[:, :, None], change[..., None], terms[:, None])
-        return self.finished(self.rest(torch.cat((first[:, :, None], toggled), dim=2)))
+    def values(
+        self, x: Float[Tensor, "batch *event"], coalitions: Coalitions
+    ) -> Float[Tensor, "batch m outputs"]:
+        if isinstance(coalitions, Nested) and self.of_length is None:
+            # What players add to the first layer is summed along orders.
+            first = self.first.along(self.flat(x), coalitions.items)
+            first = first[:, :, coalitions.first - 1 :][:, :, : coalitions.run]
+        elif isinstance(coalitions, Toggled):
+            terms, whole, change = self._around(x, coalitions.items)
+            moved = torch.addcmul(whole[:, :, None], change[..., None], terms[:, None])
+            first = torch.cat((whole[:, :, None], moved), dim=2)
+        else:
+            return super().values(x, coalitions)
+        return self.finished(self.rest(first)).flatten(1, 2)
 
     def linearized(
         self,
@@ -107,7 +103,7 @@ class Perceptron(SurrogateNetwork):
         mask: Bool[Tensor, "batch m players"],
         chosen: Int64[Tensor, " chosen"] | None = None,
     ) -> Float[Tensor, "batch m places chosen"]:
-        """As `around`, with the layers behind the first replaced by their derivative.
+        """Values of `Toggled` coalitions, by the derivative of the layers behind the first.
 
         What a player adds to the first layer is known, so its activations are exact at little cost.
         The derivative is taken at the coalition, and is one for all players; the softmax at the end

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._messages import check_choice
+from manifold_shap.coalitions import Coalitions, Toggled
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model
 from manifold_shap.nn import evaluated
@@ -20,7 +21,7 @@ from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.base import Linearized
+from manifold_shap.values.base import Estimate, Linearized
 from manifold_shap.values.model import ModelValue
 
 if TYPE_CHECKING:
@@ -132,9 +133,9 @@ class SurrogateValue(ModelValue):
     def in_full_precision(self) -> "SurrogateValue":
         return self if self.precision == "32-true" else self.in_precision("32-true")
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():
-            return self.placed(self.surrogate(encoded(x, self.schema), mask))
+            return Estimate(self.placed(self.surrogate.values(encoded(x, self.schema), coalitions)))
 
     @contextmanager
     def products(self) -> Iterator[None]:
@@ -145,33 +146,19 @@ class SurrogateValue(ModelValue):
         with evaluated(self.surrogate), products:
             yield
 
-    def values_along(
-        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Float[Tensor, "batch orders sizes outputs"]:
-        with self.products():
-            most = self._coalitions_per_call(x, batch_size)
-            return self.placed(self.surrogate.along(encoded(x, self.schema), orders, most))
-
-    def values_around(
-        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Float[Tensor, "batch m places outputs"]:
-        with self.products():
-            most = self._coalitions_per_call(x, batch_size)
-            return self.placed(self.surrogate.around(encoded(x, self.schema), mask, most))
-
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         """Part of a fully connected network replaced by its derivative: `Perceptron.linearized`."""
         network = self.surrogate
         if not isinstance(network, Perceptron):
             return None
 
-        def around(x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None) -> Tensor:
+        def values(x: Tensor, coalitions: Toggled) -> Estimate:
             with self.products():
-                found = network.linearized(encoded(x, self.schema), mask, chosen)
-                return self.placed(found, ... if chosen is None else chosen)
+                found = network.linearized(encoded(x, self.schema), coalitions.items, chosen)
+                return Estimate(self.placed(found.flatten(1, 2), ... if chosen is None else chosen))
 
         cost = network.linearized_cost(len(self.outputs if chosen is None else chosen))
-        return Linearized(cost, around)
+        return Linearized(cost, values)
 
 
 def _multiplies_in_bfloat16(device: torch.device) -> bool:

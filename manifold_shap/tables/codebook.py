@@ -210,18 +210,42 @@ class Codebook:
             }
         )
 
-    def warn_of_identifiers(self, x: Float[Tensor, "rows columns"]) -> None:
-        """Warn of columns of text and of whole numbers that hold another value in each row."""
-        names = [
+    def warn_of_columns(self, x: Float[Tensor, "rows columns"]) -> None:
+        """Warn of columns that a game of these rows takes otherwise than people may expect.
+
+        Text and whole numbers that hold another value in each row; players with the same cells, up
+        to units; numbers so far out that the others in their column are alike in float32.
+        """
+        identifiers = [
             str(own.name)
             for own, codes in zip(self._coded, x.T, strict=True)
             if own.column.kind == "categorical" or types.is_integer_dtype(own.values.cells.dtype)
             if len(codes.unique()) == len(x) >= _LEAST_IDENTIFIED
         ]
-        if names:
+        if identifiers:
             warn(
-                f"No value repeats in columns {shown(names)}: where they number or name the rows, "
-                "leave them out of the game by `left_out`, or drop them."
+                f"No value repeats in columns {shown(identifiers)}: where they number or name the "
+                "rows, leave them out of the game by `left_out`, or drop them."
+            )
+        copies = dict[bytes, dict[int, str]]()
+        for name, codes, player in zip(self.names, x.T, self.players.index.tolist(), strict=True):
+            copies.setdefault(codes.numpy().tobytes(), {})[player] = name
+        if same := [[*names.values()] for names in copies.values() if len(names) > 1]:
+            warn(
+                f"Columns that tell the same in every row, {shown(same)}, share one effect, "
+                "whichever of them the model reads: make them one player by `players`, or drop all "
+                "but one."
+            )
+        far = [
+            own.column.name
+            for own in self._coded
+            if own.column.kind == "continuous"
+            if 2 * len(own.elements[:, 0].unique()) < len(own.elements)
+        ]
+        if far:
+            warn(
+                f"Columns {shown(far)} hold numbers so far out that most others cannot be told "
+                "apart in float32: correct these cells, or leave them empty."
             )
 
     def with_constants(self) -> "Codebook":

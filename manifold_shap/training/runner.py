@@ -119,6 +119,11 @@ def _runner(directory: Path, epochs: int, options: Mapping[str, Any]) -> L.Train
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{given}: {error}"
         ) from error
+    if runner.precision.endswith("true") and runner.precision != "32-true":
+        raise ValueError(
+            "Expected a `trainer` precision with weights in single precision, such as "
+            f"'bf16-mixed', but got {runner.precision!r}."
+        )
     if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
         runner.strategy.checkpoint_io = _WholeFiles()
     return runner

@@ -206,7 +206,8 @@ def fit_imputer(
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
     >>> imputer = fit_imputer(x, latent=2, hidden=[8], temper=1.0, bank_size=64, **few)
     >>> mask, keys = torch.tensor([[[True, False, False]]]), torch.tensor([[0]])
-    >>> imputer.impute(x[:1], mask, range(5), keys).rows.shape
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x[:1], Listed(mask, keys), range(5)).rows.shape
     torch.Size([1, 1, 5, 3])
     """
     chosen = training_options(fit_imputer, options, **_DEFAULTS)

@@ -18,15 +18,14 @@ from manifold_shap import _random
 from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, check_flag
 from manifold_shap._stored import StoredRows, sample_of
+from manifold_shap.coalitions import Coalitions, Nested
 from manifold_shap.imputers.base import (
     CompletedRows,
     Completions,
     Imputer,
     Keys,
     Mask,
-    NestedMask,
     Rows,
-    RunKeys,
 )
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
@@ -62,7 +61,8 @@ class VAEImputer(Imputer):
     >>> network = MaskedVAE([["Normal", [0, 1, 2]]], index=[0, 1, 2], latent=2, hidden=[8])
     >>> imputer = VAEImputer(network, x, bank_size=100)
     >>> mask, keys = torch.tensor([[[True, False, True]]]), torch.tensor([[0]])
-    >>> completed = imputer.impute(x[:1], mask, range(5), keys).rows
+    >>> from manifold_shap.coalitions import Listed
+    >>> completed = imputer.impute(x[:1], Listed(mask, keys), range(5)).rows
     >>> bool((completed[..., 0] == x[0, 0]).all()), completed.shape
     (True, torch.Size([1, 1, 5, 3]))
 
@@ -149,34 +149,23 @@ class VAEImputer(Imputer):
         return self.posterior == "bank" or self.importance
 
     @torch.no_grad()
-    def impute(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Completions:
-        """Decode codes drawn given x_S; see `Imputer.impute`."""
-        mask = self.network.known(x.flatten(1), mask)
+    def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
+        """Decode codes drawn given x_S; see `Imputer.impute`.
+
+        Along a run of coalitions log p(x_S|z) is updated, not computed from the start.
+        """
+        keys = coalitions.each_key()
+        mask = self.network.known(x.flatten(1), coalitions.masks())
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
-            chosen, effective = self._chosen(self._log_prob(x, mask, 1, self.temper), u)
+            nested = isinstance(coalitions, Nested) and len(self.players) >= _LEAST_PLAYERS
+            run = coalitions.run if nested else 1
+            chosen, effective = self._chosen(self._log_prob(x, mask, run, self.temper), u)
             rows = self._complete(x, mask, draws, keys, *self._decoded(chosen))
             return Completions(rows, None, effective)
         decoded, log_ratio = self._from_encoder(x.flatten(1), mask, u, keys, draws)
         log_weights = None if log_ratio is None else self.temper * log_ratio
         return Completions(self._complete(x, mask, draws, keys, decoded), log_weights)
-
-    @torch.no_grad()
-    def impute_nested(
-        self, x: Rows, mask: NestedMask, draws: range, keys: RunKeys, most: int
-    ) -> Iterator[Completions]:
-        """Along a run of coalitions log p(x_S|z) is updated, not computed from the start."""
-        if self.posterior != "bank" or len(self.players) < _LEAST_PLAYERS:
-            yield from super().impute_nested(x, mask, draws, keys, most)
-            return
-        run, coalitions = mask.shape[2], self.network.known(x.flatten(1), mask.flatten(1, 2))
-        keys = keys.repeat_interleave(run, 1)
-        u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
-        drawn = self._chosen(self._log_prob(x, coalitions, run, self.temper), u)
-        parts = (part.split(most, 1) for part in (coalitions, keys, *drawn))
-        for some, own, chosen, effective in zip(*parts, strict=True):
-            rows = self._complete(x, some, draws, own, *self._decoded(chosen))
-            yield Completions(rows, None, effective)
 
     def save(self, path: str | Path) -> None:
         """Write the imputer without its reference rows to one file; `load_imputer` reads it.
@@ -222,7 +211,7 @@ class VAEImputer(Imputer):
     def _log_prob(
         self, x: Tensor, mask: Tensor, run: int, temper: float
     ) -> Iterator[Float[Tensor, "some codes"]]:
-        """τ log p(x_S|z) of all coalitions in turn, a part at a time; see `impute_nested`.
+        """τ log p(x_S|z) of all coalitions in turn, a part at a time.
 
         Each part takes the memory of the one before it.
         """

@@ -8,19 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
 from manifold_shap._messages import named_outputs
-from manifold_shap.coalitions import is_proper
+from manifold_shap.coalitions import Coalitions, Listed, Toggled, is_proper
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.calls import along, around
 from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.seen import Seen
 
@@ -35,44 +34,99 @@ if TYPE_CHECKING:
 COSTS = {"closed form": 1e-6, "network": 5e-5, "model": 1e-3}
 
 
-class Estimate(NamedTuple):
+class Estimate:
     """Values, and how well the draws behind them determine them.
+
+        >>> Estimate(torch.zeros(1, 2, 3)).variance is None  # Nothing is drawn.
+        True
 
     Attributes:
         values: `[batch, m, outputs]`.
         variance: left in the values by the finite number of draws, `[batch, m, outputs]`; NaN
-            where it is unknown, as of one draw, 0 where nothing is drawn and at the anchors.
+            where it is unknown, as of one draw; None where nothing is drawn.
         effective_draws: effective sample size (Σw)²/Σw² of the draws' weights or, where it is
-            smaller, of the weights that they are drawn by, `[batch, m]`.
+            smaller, of the weights that they are drawn by, `[batch, m]`; None where all draws
+            count alike.
+
+    Args:
+        values, effective_draws: see above.
+        variance: or a function that computes it, when it is asked for.
     """
 
-    values: Tensor
-    variance: Tensor
-    effective_draws: Tensor
+    def __init__(
+        self,
+        values: Tensor,
+        variance: Tensor | Callable[[], Tensor] | None = None,
+        effective_draws: Tensor | None = None,
+    ) -> None:
+        self.values, self.effective_draws = values, effective_draws
+        self._variance = variance
+
+    @property
+    def variance(self) -> Tensor | None:
+        if callable(self._variance):
+            self._variance = self._variance()
+        return self._variance
+
+    @property
+    def known_variance(self) -> Tensor:
+        """`variance`, which is zero where nothing is drawn."""
+        return torch.zeros_like(self.values) if self.variance is None else self.variance
+
+    def map(
+        self,
+        values: Callable[[Tensor], Tensor],
+        variance: Callable[[Tensor], Tensor] | None = None,
+    ) -> "Estimate":
+        """Of functions of the values, and of their variance; by default this becomes unknown."""
+        mapped = values(self.values)
+
+        def of_mapped() -> Tensor:
+            if variance is None:
+                return torch.full_like(mapped, torch.nan)
+            return variance(self.known_variance)
+
+        drawn = self._variance is not None
+        return Estimate(mapped, of_mapped if drawn else None, self.effective_draws)
+
+
+def joined(estimates: Sequence[Estimate], dim: int = 1) -> Estimate:
+    """One estimate of several, of other coalitions or, with dim=0, of other rows."""
+    if len(estimates) == 1:
+        return estimates[0]
+
+    def all_of(parts: Sequence[Tensor | None]) -> Tensor | None:
+        known = [part for part in parts if part is not None]
+        return torch.cat(known, dim) if len(known) == len(parts) else None
+
+    return Estimate(
+        torch.cat([each.values for each in estimates], dim),
+        all_of([each.variance for each in estimates]),
+        all_of([each.effective_draws for each in estimates]),
+    )
 
 
 class Linearized(NamedTuple):
-    """An approximation of `ValueFunction.values_around`, and what it costs.
+    """An approximation of the values of `Toggled` coalitions, and what it costs.
 
     Attributes:
-        cost: of a coalition, in single values.
-        values_around: as the method, approximately; exact at the coalition itself.
+        cost: of a coalition with all of those around it, in single values.
+        values: as the method of a value function, approximately; exact at the coalition itself.
     """
 
     cost: float
-    values_around: Callable[..., Tensor]
+    values: Callable[[Tensor, Toggled], Estimate]
 
 
 class ValueFunction(Exportable, ABC):
     """A game for every row: `value(x, mask)` gives v(S) for coalitions S of the players.
 
-    A subclass defines `values`, `prediction` and `base`. It overrides `values_along`,
-    `values_around` and `linearized` where its structure makes them cheaper; nothing asks which
-    subclass it is. The methods it defines get rows and coalitions that were checked before.
+    A subclass defines `values`, `prediction` and `base`; nothing asks which subclass it is. The
+    methods that it defines get rows and coalitions that were checked before.
 
         >>> class Sum(ValueFunction):
-        ...     def values(self, x, mask, keys):
-        ...         return (x[:, None] * mask).sum(-1, keepdim=True)
+        ...     def values(self, x, coalitions):
+        ...         return Estimate((x[:, None] * coalitions.masks()).sum(-1, keepdim=True))
         ...     def prediction(self, x):
         ...         return x.sum(-1, keepdim=True)
         ...     def base(self, x):
@@ -91,8 +145,7 @@ class ValueFunction(Exportable, ABC):
         classes: names of the model's classes, where it has any.
         outputs: names of the outputs of T.
         draws: model rows behind one value.
-        sampled: whether another seed of its draws gives other values; to be set where it does. To
-            know their variance, define `sampled_values` as well.
+        sampled: whether another seed of its draws gives other values; to be set where it does.
         batch_size: model rows per call that suit it; None where only the device matters.
         cost: of a value: `closed form`, `network` (one of ours) or `model` (calls of a model);
             `auto_shapley` chooses by it.
@@ -133,13 +186,11 @@ class ValueFunction(Exportable, ABC):
     # -- must be defined --------------------------------------------------------------------
 
     @abstractmethod
-    def values(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-    ) -> Float[Tensor, "batch m outputs"]:
+    def values(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Estimate:
         """Values of coalitions that are neither empty nor full.
+
+        Coalitions may be related (`Nested`, `Toggled`), which some value functions use to be
+        faster; the values are the same as of these coalitions one by one, `Listed`.
 
         Where rows lack some of the players (`Players.by_row`), masks are over the first players,
         at least as many as a row here has. What they say of those that a row lacks is to be
@@ -148,8 +199,7 @@ class ValueFunction(Exportable, ABC):
 
         Args:
             x: rows.
-            mask: `True` = in the coalition.
-            keys: coalitions with equal keys share their random numbers.
+            coalitions: m of each row.
         """
 
     @abstractmethod
@@ -173,18 +223,6 @@ class ValueFunction(Exportable, ABC):
         """
         return self.players.owners(x)
 
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values of any coalitions (of empty and full ones unused), and what draws leave open.
-
-        By default that is unknown (NaN) of a sampled value function.
-        """
-        proper = is_proper(mask)
-        # Any proper one stands in for empty and full ones, whose values are known.
-        values = self.values(x, torch.where(proper[..., None], mask, mask[proper][0]), keys)
-        draws = values.new_full(values.shape[:2], self.draws)
-        variance = torch.full_like(values, torch.nan if self.sampled else 0.0)
-        return Estimate(values, variance, draws)
-
     @property
     def device(self) -> torch.device:
         """Where values are computed."""
@@ -204,46 +242,8 @@ class ValueFunction(Exportable, ABC):
         measured = {} if self.quality is None else {"quality": dict(self.quality)}
         return {"value_function": self.name, **measured}
 
-    # -- overridden for speed; by default through `values` ----------------------------------
-
-    def values_along(
-        self,
-        x: Float[Tensor, "batch *event"],
-        orders: Int64[Tensor, "batch orders players"],
-        keys: Int64[Tensor, "batch orders"],
-        batch_size: int | None = None,
-    ) -> Float[Tensor, "batch orders sizes outputs"]:
-        """Values of the nested coalitions along orders: the first 1, 2, ..., n-1 players.
-
-        Args:
-            x: rows.
-            orders: players as they arrive.
-            keys: one per order, whose coalitions share their random numbers.
-            batch_size: the most model rows per call; changes memory, not the numbers.
-        """
-        return along(self.values, x, orders, keys, self._coalitions_per_call(x, batch_size))
-
-    def values_around(
-        self,
-        x: Float[Tensor, "batch *event"],
-        mask: Bool[Tensor, "batch m players"],
-        keys: Int64[Tensor, "batch m"],
-        batch_size: int | None = None,
-    ) -> Float[Tensor, "batch m places outputs"]:
-        """Values of coalitions, then of each with player 0, 1, ... toggled: n+1 of them.
-
-        Values of empty and full coalitions among these may be anything.
-
-        Args:
-            x: rows.
-            mask: coalitions.
-            keys: one per coalition; those around it share its random numbers.
-            batch_size: the most model rows per call; changes memory, not the numbers.
-        """
-        return around(self.values, x, mask, keys, self._coalitions_per_call(x, batch_size))
-
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
-        """A cheap approximation of `values_around`; None where there is none.
+        """A cheap approximation of the values of `Toggled` coalitions; None where there is none.
 
         Args:
             chosen: numbers of the outputs that it gives; by default all.
@@ -301,9 +301,16 @@ class ValueFunction(Exportable, ABC):
             for count in counts.unique().tolist()
             for where in ((counts == count).nonzero()[:, 0],)
         ]
+        whole = joined([estimate for _, estimate in found], dim=0)
+        if len(found) == 1:
+            return whole
         back = torch.cat([where for where, _ in found]).argsort()
-        parts = zip(*(estimate for _, estimate in found), strict=True)
-        return Estimate(*(torch.cat(part)[back] for part in parts))
+        variance, effective = whole.variance, whole.effective_draws
+        return Estimate(
+            whole.values[back],
+            None if variance is None else variance[back],
+            None if effective is None else effective[back],
+        )
 
     def counts(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
         """How many players each row has."""
@@ -333,24 +340,27 @@ class ValueFunction(Exportable, ABC):
 
         return selected(self, outputs, x)
 
-    def _coalitions_per_call(self, x: Tensor, batch_size: int | None) -> int | None:
-        return None if batch_size is None else max(1, batch_size // (len(x) * self.draws))
-
     def _anchored(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
         # One player alone tells a full coalition from an empty one.
         proper, first = is_proper(mask), mask[..., 0]
-        full, empty = first & ~proper, ~first & ~proper
+        full, empty = (first & ~proper)[..., None], (~first & ~proper)[..., None]
         if bool(proper.any()):
-            values, variance, effective = self.sampled_values(x, mask, keys)
+            # Any proper one stands in for empty and full ones, whose values are known.
+            some = torch.where(proper[..., None], mask, mask[proper][0])
+            found = self.values(x, Listed(some, keys))
         else:
-            values = torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device)
-            variance = torch.zeros_like(values)
-            effective = values.new_full(mask.shape[:2], self.draws)
+            found = Estimate(torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device))
+        values, variance = found.values, found.variance
         if bool(empty.any()):
-            values = torch.where(empty[..., None], self.base(x)[:, None], values)
+            values = torch.where(empty, self.base(x)[:, None], values)
         if bool(full.any()):
-            values = torch.where(full[..., None], self.prediction(x)[:, None], values)
-        variance = torch.where(proper[..., None], variance, 0.0)
-        effective = torch.where(proper, effective, float(self.draws))
+            values = torch.where(full, self.prediction(x)[:, None], values)
+        if variance is None and self.sampled:
+            variance = torch.full_like(values, torch.nan)
+        if variance is not None:
+            variance = torch.where(proper[..., None], variance, 0.0)
+        effective = found.effective_draws
+        if effective is not None:
+            effective = torch.where(proper, effective, float(self.draws))
         return Estimate(values, variance, effective)

@@ -10,14 +10,15 @@ from torch import Tensor
 from manifold_shap._arrays import as_labels
 from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._messages import shown
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.players import Players
 from manifold_shap.segmentation import check_labels
 from manifold_shap.tables.rows import constant_players
-from manifold_shap.values.base import Estimate, ValueFunction
-from manifold_shap.values.forwarding import ForwardingValue
+from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.mapped import MappedValue
 
 
-class GroupedValue(ForwardingValue):
+class GroupedValue(MappedValue):
     """A value function whose players are groups of the players of another one.
 
         >>> from manifold_shap.values.wrapped import as_value_function
@@ -93,7 +94,7 @@ class GroupedValue(ForwardingValue):
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         if self._labels is None:
-            return super().owners(x)
+            return self.players.owners(x)
         labels = as_labels("groups(x)", self._labels(x)).to(x.device)
         if labels.shape != x.shape or labels.is_floating_point():
             raise ValueError(
@@ -109,14 +110,9 @@ class GroupedValue(ForwardingValue):
         check_labels(labels)
         return labels
 
-    # No `values_along`, `values_around` or `linearized` of its own: those of the inner value
-    # function go player by player, through coalitions that split a group and are not asked for.
-
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.value.values(x, self._ungrouped(x, mask), keys)
-
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        return self.value.sampled_values(x, self._ungrouped(x, mask), keys)
+    def within(self, x: Tensor, coalitions: Coalitions) -> Coalitions:
+        # Coalitions that differ by a group are not related player by player.
+        return Listed(self._ungrouped(x, coalitions.masks()), coalitions.each_key())
 
     def _ungrouped(
         self, x: Tensor, mask: Bool[Tensor, "batch m groups"]

@@ -1,21 +1,21 @@
 """Averages a model over completed rows: the value function of an imputer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import warn
-from manifold_shap.coalitions import is_proper
+from manifold_shap.coalitions import Coalitions, Listed, is_proper
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.base import Estimate
+from manifold_shap.values.base import Estimate, joined
 from manifold_shap.values.model import (
     ModelValue,
     codebook_behind,
@@ -109,14 +109,17 @@ class ImputedValue(ModelValue):
         """v(empty coalition): the mean over the reference rows, or over completions of each row."""
         if not self.imputer.base_by_row:
             return super().base(x)
-        none = torch.zeros(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
-        keys = torch.zeros(len(x), 1, dtype=torch.int64, device=x.device)
+        none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
+        keys = torch.zeros(1, 1, dtype=torch.int64, device=x.device)
         most = max(1, self.batch_size // self.draws)
-        parts = zip(x.split(most), none.split(most), keys.split(most), strict=True)
-        return torch.cat([self.values(*some)[:, 0] for some in parts])
+        found = [
+            self.values(some, Listed(none.expand(len(some), 1, -1), keys.expand(len(some), 1)))
+            for some in x.split(most)
+        ]
+        return torch.cat([each.values[:, 0] for each in found])
 
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values of any coalitions, with the variance that their draws leave.
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        """Means over draws, with the variance that these leave.
 
         It is that of a weighted mean by the jackknife, Σ (w/(1-w))² (1-p) (t-v)² · (K-1)/K, with p
         the probability that a distinct draw is among the K: s²/K for independent draws of equal
@@ -124,73 +127,50 @@ class ImputedValue(ModelValue):
         for donors that are always drawn. For equally weighted draws from weighted codes the
         effective draws are those of the codes, K at most.
         """
-        outputs, weights, effective, left = self._drawn(x, mask, keys)
-        values = _mean(outputs, weights)
-        # How far the mean moves without one of the draws; a single weight may round to 1.
-        share = weights / (1 - weights).clamp(min=1e-6)
-        moved = (outputs - values[:, :, None]) * share[..., None]
-        scale = (self.draws - 1) / self.draws if self.draws > 1 else torch.nan
-        variance = (moved.square() * left[..., None]).sum(2) * scale
-        known = (weights * left == 0).all(2, keepdim=True)
-        return Estimate(values, variance.masked_fill(known, 0), effective)
+        coalitions = coalitions.folded(self.seed)
+        rows = _MOST_ELEMENTS // (self.imputer.row_elements * len(x))
+        if most := rows // self.draws:
+            parts, draws = coalitions.split(most), [range(self.draws)]
+        else:
+            # Not even one coalition of each row has all of its draws completed at once.
+            parts, step = coalitions.split(1), max(1, rows)
+            firsts = range(0, self.draws, step)
+            draws = [range(first, min(first + step, self.draws)) for first in firsts]
+        return joined([self._mean(x, some, draws) for some in parts])
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        outputs, weights, *_ = self._drawn(x, mask, keys)
-        return _mean(outputs, weights)
+    def _mean(self, x: Tensor, coalitions: Coalitions, draws: Sequence[range]) -> Estimate:
+        """The weighted mean over draws, which are completed in parts."""
+        parts, log_weights = [], []
+        for some in draws:
+            completed = self.imputer.impute(x, coalitions, some)
+            parts.append(self._outputs(completed.rows))
+            if completed.log_weights is not None:
+                log_weights.append(completed.log_weights)
+        outputs = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
+        if log_weights:
+            completed = completed._replace(log_weights=torch.cat(log_weights, dim=2))
+        weights, effective, left = self._weights(outputs, completed, coalitions)
+        values = torch.einsum("bmdo,bmd->bmo", outputs, weights.to(outputs.dtype))
+
+        def variance() -> Tensor:
+            # How far the mean moves without one of the draws; a single weight may round to 1.
+            share = weights / (1 - weights).clamp(min=1e-6)
+            moved = (outputs - values[:, :, None]) * share[..., None]
+            scale = (self.draws - 1) / self.draws if self.draws > 1 else torch.nan
+            found = (moved.square() * left[..., None]).sum(2) * scale
+            known = (weights * left == 0).all(2, keepdim=True)
+            return found.masked_fill(known, 0)
+
+        return Estimate(values, variance, effective)
 
     def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""
         x = self.imputer.reference[:1]
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
-        keys = torch.full((1, 1), seed, device=x.device)
+        some = Listed(none, torch.full((1, 1), seed, device=x.device))
         numbers = range(0, count, _ROWS_DRAWN)
         draws = [range(first, min(first + _ROWS_DRAWN, count)) for first in numbers]
-        return torch.cat([self.imputer.sample(x, none, some, keys)[0, 0] for some in draws])
-
-    def values_along(
-        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Float[Tensor, "batch orders sizes outputs"]:
-        """Values along orders: an imputer may complete nested coalitions for less."""
-        rank = orders.argsort(-1)[:, :, None]
-        mask = rank <= torch.arange(orders.shape[2] - 1, device=orders.device)[:, None]
-        coalitions, run = mask.flatten(1, 2), mask.shape[2]
-        if len(x) * self.draws * self.imputer.row_elements > _MOST_ELEMENTS:
-            # Not even one coalition of each row has all of its draws completed at once.
-            return super().values_along(x, orders, keys, 1)
-        # Coalitions of each row whose completed rows fit one call, and memory.
-        rows = min(batch_size or self.batch_size, self.batch_size)
-        most, own = max(1, rows // (len(x) * self.draws)), _random.fold(keys, self.seed)
-        values = []
-        for completed in self.imputer.impute_nested(x, mask, range(self.draws), own, most):
-            some, coalitions = coalitions.tensor_split([completed.rows.shape[1]], 1)
-            outputs = self._outputs(completed.rows)
-            values.append(_mean(outputs, self._weights(outputs, completed, some)[0]))
-        return torch.cat(values, dim=1).unflatten(1, (-1, run))
-
-    def _drawn(
-        self, x: Tensor, mask: Tensor, keys: Tensor
-    ) -> tuple[
-        Float[Tensor, "batch m draws outputs"],
-        Float[Tensor, "batch m draws"],
-        Float[Tensor, "batch m"],
-        Float[Tensor, "batch m draws"],
-    ]:
-        """Outputs of the completed rows, then as `_weights`."""
-        keys = _random.fold(keys, self.seed)
-        outputs: list[Tensor] = []
-        log_weights: list[Tensor] = []
-        # A part at a time, where the completed rows of all draws would not fit.
-        most = max(1, _MOST_ELEMENTS // (mask[..., 0].numel() * self.imputer.row_elements))
-        for first in range(0, self.draws, most):
-            draws = range(first, min(first + most, self.draws))
-            completed = self.imputer.impute(x, mask, draws, keys)
-            outputs.append(self._outputs(completed.rows))
-            if completed.log_weights is not None:
-                log_weights.append(completed.log_weights)
-        together = torch.cat(outputs, dim=2) if len(outputs) > 1 else outputs[0]
-        if log_weights:
-            completed = completed._replace(log_weights=torch.cat(log_weights, dim=2))
-        return together, *self._weights(together, completed, mask)
+        return torch.cat([self.imputer.sample(x, some, numbers)[0, 0] for numbers in draws])
 
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]
@@ -202,7 +182,7 @@ class ImputedValue(ModelValue):
         self,
         outputs: Float[Tensor, "batch m draws outputs"],
         completed: Completions,
-        mask: Bool[Tensor, "batch m players"],
+        coalitions: Coalitions,
     ) -> tuple[
         Float[Tensor, "batch m draws"], Float[Tensor, "batch m"], Float[Tensor, "batch m draws"]
     ]:
@@ -224,25 +204,25 @@ class ImputedValue(ModelValue):
             effective = 1 / weights.square().sum(-1)
             # Weights of donors are the conditional distribution itself.
             if completed.threshold is None:
-                self._watch(effective, mask, LEAST_EFFECTIVE_DRAWS, 1)
+                self._watch(effective, coalitions, LEAST_EFFECTIVE_DRAWS, 1)
             return weights, effective, left
         weights = outputs.new_full(outputs.shape[:3], 1 / self.draws)
         if effective is None:
-            return weights, outputs.new_full(mask.shape[:2], self.draws), left
-        self._watch(effective, mask, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
+            return weights, outputs.new_full(outputs.shape[:2], self.draws), left
+        self._watch(effective, coalitions, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
         return weights, effective.clamp(max=self.draws), left
 
     def _watch(
         self,
         effective: Float[Tensor, "batch m"],
-        mask: Bool[Tensor, "batch m players"],
+        coalitions: Coalitions,
         least: float,
         least_seen: int,
     ) -> None:
         """Warn once where the weights of the coalitions so far collapse, on average."""
         if self._warned or self.draws == 1:
             return
-        proper = is_proper(mask)
+        proper = is_proper(coalitions.masks())
         # Over all calls: one alone may hold but a few coalitions, as the batch size has it.
         self._effective += effective[proper].double().sum().item()
         self._seen += int(proper.sum())
@@ -255,10 +235,6 @@ class ImputedValue(ModelValue):
             f"{self._seen} coalitions, fewer than {least:g}, so values rest on single draws. "
             "Temper the weights (a `temper` below 1), or give more draws or codes.",
         )
-
-
-def _mean(outputs: Tensor, weights: Tensor) -> Float[Tensor, "batch m outputs"]:
-    return torch.einsum("bmdo,bmd->bmo", outputs, weights.to(outputs.dtype))
 
 
 def imputed_value(

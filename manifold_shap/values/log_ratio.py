@@ -1,17 +1,17 @@
 """Takes log-ratios of another value function's probabilities: a game of its own on the simplex."""
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap.spaces import ILR, OutputSpace
-from manifold_shap.values.base import Estimate, Linearized, ValueFunction
-from manifold_shap.values.forwarding import ForwardingValue
+from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.imputed import ImputedValue
+from manifold_shap.values.mapped import MappedValue
 from manifold_shap.values.model import ModelValue, reference_space
 
 
-class LogRatioOfMean(ForwardingValue):
+class LogRatioOfMean(MappedValue):
     """v(S) = ilr(E[f(X) | x_S]): compositions of a value function on probabilities.
 
     Not the game of Noé et al. (2024), Eq. (8), which is E[ilr f(X) | x_S]: the logarithm of a mean
@@ -53,35 +53,9 @@ class LogRatioOfMean(ForwardingValue):
         # Not by the logarithm of probabilities, which a model of logits would round.
         return self.space(self.model(x.to(self.device), scale=self.space.takes))
 
-    def base(self, x: Tensor) -> Tensor:
-        return self.space(self.value.base(x).log())
+    def mapped(self, values: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch outputs"]:
+        return self.space(values.log())
 
-    def owners(self, x: Tensor) -> Tensor:
-        return self.value.owners(x)
-
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.space(self.value.values(x, mask, keys).log())
-
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        """Values; the variance that draws leave in a logarithm is not known (NaN)."""
-        values, variance, draws = self.value.sampled_values(x, mask, keys)
-        values = self.space(values.log())
-        variance = torch.full_like(values, torch.nan if self.sampled else 0.0)
-        return Estimate(values, variance, draws)
-
-    def values_along(
-        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Tensor:
-        return self.space(self.value.values_along(x, orders, keys, batch_size).log())
-
-    def values_around(
-        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Tensor:
-        return self.space(self.value.values_around(x, mask, keys, batch_size).log())
-
-    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
-        inner = self.value.linearized()
-        if inner is None:
-            return None
-        around, which = inner.values_around, slice(None) if chosen is None else chosen
-        return Linearized(inner.cost, lambda *own: self.space(around(*own).log())[..., which])
+    def mapped_variance(self, variance: Tensor) -> Tensor:
+        """What draws leave in a logarithm is not known (NaN)."""
+        return torch.full_like(variance[..., : len(self.outputs)], torch.nan)

@@ -66,8 +66,11 @@ class ModelValue(ValueFunction):
         Raises:
             ValueError: the model's output is not finite.
         """
-        outputs = self.space(self.model(x.to(self.device), scale=self.space.takes))
+        x = x.to(self.device)
+        outputs = self.space(self.model(x, scale=self.space.takes))
         check_numbers(outputs)
+        # There may be but one reference row, such as a baseline.
+        self.model.warn_if_unsteady(x)
         return outputs
 
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:

@@ -12,12 +12,13 @@ from torch import Tensor
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._progress import progress_bar
-from manifold_shap.coalitions import distinct_coalitions
+from manifold_shap.coalitions import Coalitions, distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.tables.schema import Schema
+from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs, reference_space
 
 if TYPE_CHECKING:
@@ -90,18 +91,18 @@ class RetrainedValue(ModelValue):
     def prediction(self, x: Tensor) -> Tensor:
         return super().prediction(self._seen(x))
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        rows, coalitions = self._seen(x), mask.shape[1]
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        rows, mask = self._seen(x), coalitions.masks()
         distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
         values = self.expectation.repeat(len(which), 1)
         bar = progress_bar(self._progress, name="models", unit="model", over=distinct)
         for coalition, pairs in zip(bar, by_coalition, strict=True):
-            present = rows[pairs // coalitions][:, self._columns(coalition)]
+            present = rows[pairs // mask.shape[1]][:, self._columns(coalition)]
             found = self.space(self._model(coalition)(present, scale=self.space.takes))
             values[pairs] = found.to(values.dtype)
         check_numbers(values)
-        return values.unflatten(0, (len(x), coalitions))
+        return Estimate(values.unflatten(0, coalitions.shape))
 
     def _seen(self, x: Tensor) -> Tensor:
         """Rows as the models see them."""

@@ -6,7 +6,7 @@ computed for all outputs, and those that are not asked for are dropped.
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,8 +15,8 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole
 from manifold_shap._messages import check_choice
-from manifold_shap.values.base import Estimate, Linearized, ValueFunction
-from manifold_shap.values.forwarding import ForwardingValue
+from manifold_shap.values.base import Linearized, ValueFunction
+from manifold_shap.values.mapped import MappedValue
 
 # An output by its name or its position; those of `ValueFunction.select`, None for all.
 Output = int | np.integer | str
@@ -25,7 +25,7 @@ Outputs = Output | Sequence[Output] | None
 _ROWS = 1024
 
 
-class SelectedValue(ForwardingValue):
+class SelectedValue(MappedValue):
     """A value function of some of the outputs of another one; `ValueFunction.select` makes it.
 
         >>> from manifold_shap.values.wrapped import as_value_function
@@ -61,49 +61,23 @@ class SelectedValue(ForwardingValue):
         names = [value.outputs[k] for k in numbers]
         check_distinct(names, "outputs", "name each of them once")
         super().__init__(value, outputs=names)
-        self.chosen = torch.tensor(numbers)
+        self.chosen = torch.tensor(numbers, device=value.device)
 
     @property
     def provenance(self) -> dict[str, Any]:
         # Of outputs that a selection selects from, too.
         return {"outputs_of": len(self.value.outputs), **super().provenance}
 
-    def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
-        return self.value.owners(x)
+    def mapped(self, values: Float[Tensor, "*batch all"]) -> Float[Tensor, "*batch outputs"]:
+        return values[..., self.chosen]
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self._of(self.value.values(x, mask, keys))
-
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        values, variance, draws = self.value.sampled_values(x, mask, keys)
-        return Estimate(self._of(values), self._of(variance), draws)
-
-    def prediction(self, x: Tensor) -> Tensor:
-        return self._of(self.value.prediction(x))
-
-    def base(self, x: Tensor) -> Tensor:
-        return self._of(self.value.base(x))
-
-    def values_along(
-        self, x: Tensor, orders: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Tensor:
-        return self._of(self.value.values_along(x, orders, keys, batch_size))
-
-    def values_around(
-        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Tensor:
-        return self._of(self.value.values_around(x, mask, keys, batch_size))
-
-    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
-        return self.value.linearized(self.chosen if chosen is None else self.chosen[chosen])
-
-    def to(self, device: torch.device | str) -> "SelectedValue":
+    def to(self, device: torch.device | str) -> Self:
         super().to(device)
         self.chosen = self.chosen.to(self.device)
         return self
 
-    def _of(self, values: Float[Tensor, "*batch all"]) -> Float[Tensor, "*batch outputs"]:
-        return values[..., self.chosen.to(values.device)]
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
+        return self.value.linearized(self.chosen if chosen is None else self.chosen[chosen])
 
 
 def selected(value: ValueFunction, outputs: Outputs, x: Any) -> ValueFunction:

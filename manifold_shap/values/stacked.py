@@ -1,15 +1,15 @@
 """A weighted mean of value functions of the same model."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap import _random
 from manifold_shap._messages import shown
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.values.base import COSTS, Estimate, ValueFunction
 
 
@@ -91,38 +91,23 @@ class StackedValue(ValueFunction):
         return self.parts[0].prediction(x)
 
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
-        return self._mean(lambda part, _: part.base(x))
+        return self._mean([part.base(x) for part in self.parts])
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Float[Tensor, "batch m outputs"]:
-        return self._mean(lambda part, own: part.values(x, mask, _random.fold(keys, own)))
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        found = [part.values(x, coalitions.folded(k)) for k, part in enumerate(self.parts)]
 
-    def sampled_values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-        found = [
-            part.sampled_values(x, mask, _random.fold(keys, k)) for k, part in enumerate(self.parts)
+        def variance() -> Tensor:
+            own = zip(found, self.weights, strict=True)
+            return torch.stack([w**2 * each.known_variance for each, w in own]).sum(0)
+
+        effective = [
+            w**2 / (each.effective_draws if each.effective_draws is not None else part.draws)
+            for each, part, w in zip(found, self.parts, self.weights, strict=True)
         ]
-        weighted = list(zip(found, self.weights, strict=True))
-        effective = torch.stack([w**2 / each.effective_draws for each, w in weighted]).sum(0)
-        return Estimate(
-            torch.stack([w * each.values for each, w in weighted]).sum(0),
-            torch.stack([w**2 * each.variance for each, w in weighted]).sum(0),
-            1 / effective,
-        )
+        values = self._mean([each.values for each in found])
+        draws = values.new_ones(values.shape[:2]) / sum(effective)
+        return Estimate(values, variance if self.sampled else None, draws)
 
-    def values_along(
-        self, x: Tensor, orders: Tensor, keys: Int64[Tensor, "..."], batch_size: int | None = None
-    ) -> Float[Tensor, "batch orders sizes outputs"]:
-        return self._mean(
-            lambda part, own: part.values_along(x, orders, _random.fold(keys, own), batch_size)
-        )
-
-    def values_around(
-        self, x: Tensor, mask: Tensor, keys: Tensor, batch_size: int | None = None
-    ) -> Float[Tensor, "batch m places outputs"]:
-        return self._mean(
-            lambda part, own: part.values_around(x, mask, _random.fold(keys, own), batch_size)
-        )
-
-    def _mean(self, values: Callable[[ValueFunction, int], Tensor]) -> Tensor:
-        """The weighted mean of what the parts give, each with the number of its random numbers."""
-        numbered = zip(enumerate(self.parts), self.weights, strict=True)
-        return torch.stack([weight * values(part, k) for (k, part), weight in numbered]).sum(0)
+    def _mean(self, values: Sequence[Tensor]) -> Tensor:
+        weighted = zip(values, self.weights, strict=True)
+        return torch.stack([weight * own for own, weight in weighted]).sum(0)

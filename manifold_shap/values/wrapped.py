@@ -1,26 +1,27 @@
 """Wraps a bare callable as a value function, once."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.models.outputs import check_outputs, differs_between_calls
-from manifold_shap.nn import evaluated
+from manifold_shap.nn import evaluated, precision
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import COSTS, ValueFunction
+from manifold_shap.values.base import COSTS, Estimate, ValueFunction
 
 
 class CallableValue(ValueFunction):
     """Any callable `function(x, mask)` as a value function; `as_value_function` makes it.
 
     It counts as sampled where it gave other values for the same row and coalition. A module is
-    asked in evaluation mode, whatever its mode is.
+    asked in evaluation mode, whatever its mode is, on rows of its precision.
 
     Rows stay where they are, and no gradients are recorded.
 
@@ -51,10 +52,16 @@ class CallableValue(ValueFunction):
     def device(self) -> torch.device:
         return self._device
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        # Copies: a function that works in place must not change what the caller gave.
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return Estimate(self._of(x, coalitions.masks()))
+
+    def _of(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
         of = self.function
-        with evaluated(of) if isinstance(of, nn.Module) else nullcontext():
+        # Copies: a function that works in place must not change what the caller gave.
+        if isinstance(of, nn.Module):
+            with evaluated(of):
+                found = of(x.to(precision(of, x.dtype), copy=True), mask.clone())
+        else:
             found = of(x.clone(), mask.clone())
         values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
@@ -74,7 +81,7 @@ class CallableValue(ValueFunction):
 
     def _at(self, x: Tensor, everyone: bool) -> Tensor:
         mask = torch.full((len(x), 1, len(self.players)), everyone, device=x.device)
-        return self.values(x, mask, torch.zeros(mask.shape[:2], dtype=torch.int64))[:, 0]
+        return self._of(x, mask)[:, 0]
 
 
 def as_value_function(
@@ -124,7 +131,7 @@ def as_value_function(
 
     def ask(some: Tensor, coalitions: Tensor) -> Tensor:
         keys = torch.zeros(len(some), len(coalitions), dtype=torch.int64)
-        return wrapped.values(some, coalitions.expand(len(some), -1, -1), keys)
+        return wrapped.values(some, Listed(coalitions.expand(len(some), -1, -1), keys)).values
 
     with torch.no_grad():
         try:
@@ -141,7 +148,13 @@ def as_value_function(
         gap = (found[:, 2] - found[:, 3]).abs()
         # Draws that all coalitions of a call share differ between calls.
         wrapped.sampled = bool((gap > 1e-3 * spread + rounding).any()) or differs_between_calls(
-            "the value function", lambda few: ask(few, mask[:2]), some, found[:, :2]
+            "the value function",
+            # Of everybody, values are known.
+            lambda few: ask(few, mask[1:3]),
+            some,
+            found[:, 1:3],
+            # It has rows on either side, where these are read as the steps of a series.
+            parts=[slice(1, 2)],
         )
     if space.on_simplex:
         check_outputs(found.flatten(0, 1), "probabilities")

@@ -7,6 +7,8 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.papers import fewer_evaluations, one_outlier, splices
 from manifold_shap import _random
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.values.base import Estimate
 
 
 class Noisy(ms.ValueFunction):
@@ -18,9 +20,10 @@ class Noisy(ms.ValueFunction):
         super().__init__(ms.Players.of_elements((players,)), ["v", "w"])
         self.scale = scale
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask, keys = coalitions.masks(), coalitions.each_key()
         exact = (x[:, None] * mask).sum(-1, keepdim=True) + mask[..., :1] * mask[..., 1:2]
-        return (exact + self.scale * _random.normal(keys, (1,))).expand(-1, -1, 2)
+        return Estimate((exact + self.scale * _random.normal(keys, (1,))).expand(-1, -1, 2))
 
     def prediction(self, x: Tensor) -> Tensor:
         return (x.sum(1, keepdim=True) + 1).expand(-1, 2)

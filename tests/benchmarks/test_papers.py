@@ -14,7 +14,7 @@ import manifold_shap as ms
 from benchmarks.papers import compositions, negative, pixels, table1
 from benchmarks.support import coupled, forests, scores, trained
 from benchmarks.support.forests import Mixture
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 
 DRUG = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "drug", "drug_consumption.data")
 
@@ -81,7 +81,7 @@ def test_the_true_conditional_has_the_moments_of_the_posterior(present: list[int
     mask[..., present] = True
     imputer = forests.TrueConditional(Mixture(SCALE), torch.rand(2, 20))
     count, keys = 40_000, torch.zeros(1, 1, dtype=torch.int64)
-    drawn = imputer.impute(x, mask, range(count), keys).rows[0, 0].double().numpy()
+    drawn = imputer.impute(x, Listed(mask, keys), range(count)).rows[0, 0].double().numpy()
     assert (drawn[:, present] == x[0, present].double().numpy()).all()
     means = np.stack([np.full(20, z) for z in (0.0, 1.0)])
     means = np.concatenate([means, np.where(np.arange(20) < 5, 1 - means, means)])

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import manifold_shap as ms
-from manifold_shap.coalitions import toggled
+from manifold_shap.coalitions import Coalitions, Listed, Nested, Toggled, toggled
 from manifold_shap.imputers.base import Completions
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import model_for, reference_outputs
 from tests.examples import (
     ESTIMATORS,
@@ -25,6 +27,7 @@ from tests.examples import (
     Linear,
     Made,
     amortized,
+    known,
     normal,
 )
 
@@ -71,20 +74,26 @@ def test_values(name: str, cuda: Cuda) -> None:
     x, mask, orders, keys = asked(made)
     compare(cuda, here.prediction, moved.prediction, x)
     compare(cuda, here.base, moved.base, x)
-    compare(cuda, here.values, moved.values, x, mask, keys)
-    compare(cuda, here.values_along, moved.values_along, x, orders, keys)
-    compare(cuda, lambda *of: _around(here, *of), lambda *of: _around(moved, *of), x, mask, keys)
+    for kind, items in ((Listed, mask), (Nested, orders), (Toggled, mask)):
+        asked_of = [partial(_asked, each.values, kind) for each in (here, moved)]
+        compare(cuda, *asked_of, x, items, keys)
     if linear := here.linearized():
         with cuda():
             other = moved.linearized()
         assert other is not None
-        compare(cuda, linear.values_around, other.values_around, x, mask, keys)
+        asked_of = [partial(_asked, each.values, Toggled) for each in (linear, other)]
+        compare(cuda, *asked_of, x, mask, keys)
 
 
-def _around(value: ms.ValueFunction, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-    """Values of a coalition, and of those around it that are neither empty nor full."""
-    proper = toggled(mask).sum(-1, keepdim=True) % mask.shape[2] != 0
-    return torch.where(proper, value.values_around(x, mask, keys), 0.0)
+def _asked(
+    values: Callable[..., Estimate], kind: type[Coalitions], x: Tensor, items: Tensor, keys: Tensor
+) -> Tensor:
+    """Values of coalitions, but not of those that stand in for empty and full ones."""
+    found = values(x, kind(items, keys)).values
+    if kind is not Toggled:
+        return found
+    proper = toggled(items).sum(-1).flatten(1)[..., None] % items.shape[2] != 0
+    return torch.where(proper, found, 0.0)
 
 
 @pytest.mark.parametrize("name", ["surrogate", "imputed", "guided", "grouped by row", "ragged"])
@@ -93,13 +102,13 @@ def test_a_value_function_takes_rows_of_any_device(name: str, cuda: Cuda) -> Non
     moved, players = copy.deepcopy(made.value), len(made.value.players)
     mask = torch.eye(players, dtype=torch.bool).expand(len(made.x), -1, -1)
     mask = torch.cat((mask, mask[:, :1] | True, mask[:, :1] & False), 1)
-    expected = made.value.estimate(made.x, mask)
+    expected = known(made.value, made.value.estimate(made.x, mask))
     for move in (there, lambda x: x):
         with cuda():
-            found = moved.to("cuda").estimate(move(made.x), move(mask))
+            found = known(moved, moved.to("cuda").estimate(move(made.x), move(mask)))
             home = [part.cpu() for part in found]
-        for part, known in zip(home, expected, strict=True):
-            assert_close(part, known, rtol=2e-3, atol=2e-3, equal_nan=True)
+        for part, wanted in zip(home, expected, strict=True):
+            assert_close(part, wanted, rtol=2e-3, atol=2e-3, equal_nan=True)
 
 
 # -- imputers ----------------------------------------------------------------------------------
@@ -129,11 +138,16 @@ def test_completions(name: str, cuda: Cuda) -> None:
     keys = torch.arange(8).reshape(2, 4)
     compare(
         cuda,
-        lambda *of: rows_of(here.impute(*of)),
-        lambda *of: rows_of(moved.impute(*of)),
-        *(x, mask, range(3), keys),
+        lambda x, mask, keys: rows_of(here.impute(x, Listed(mask, keys), range(3))),
+        lambda x, mask, keys: rows_of(moved.impute(x, Listed(mask, keys), range(3))),
+        *(x, mask, keys),
     )
-    compare(cuda, here.sample, moved.sample, x, mask, range(3), keys)
+    compare(
+        cuda,
+        lambda x, mask, keys: here.sample(x, Listed(mask, keys), range(3)),
+        lambda x, mask, keys: moved.sample(x, Listed(mask, keys), range(3)),
+        *(x, mask, keys),
+    )
 
 
 # -- estimators --------------------------------------------------------------------------------
@@ -220,9 +234,9 @@ def test_a_tensor_left_behind_is_found(cuda: Cuda) -> None:
 
     imputer, keys = LeftBehind(normal(20, 4)), torch.zeros(1, 1, dtype=torch.int64)
     x, mask = normal(1, 4), torch.tensor([[[True, False, True, False]]])
-    assert rows_of(imputer.impute(x, mask, range(3), keys)).isfinite().all()
+    assert rows_of(imputer.impute(x, Listed(mask, keys), range(3))).isfinite().all()
     with cuda(), pytest.raises(RuntimeError, match="on the same device"):
-        imputer.to("cuda").impute(there(x), there(mask), range(3), there(keys))
+        imputer.to("cuda").impute(there(x), Listed(there(mask), there(keys)), range(3))
 
 
 class Stays(ms.ValueFunction):
@@ -240,12 +254,15 @@ class Stays(ms.ValueFunction):
         self.weight = self.weight.to(device)
         return self
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return Estimate(self._of(x, coalitions.masks()))
+
+    def _of(self, x: Tensor, mask: Tensor) -> Tensor:
         total = ((x * self.weight)[:, None] * mask).sum(-1, keepdim=True)
         return torch.cat((total, total.square()), -1)
 
     def prediction(self, x: Tensor) -> Tensor:
-        return self.values(x, torch.ones_like(x, dtype=torch.bool)[:, None], x).tanh()[:, 0]
+        return self._of(x, torch.ones_like(x, dtype=torch.bool)[:, None]).tanh()[:, 0]
 
     def base(self, x: Tensor) -> Tensor:
         return 0 * (x * self.weight)[:, :2]

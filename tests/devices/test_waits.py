@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from manifold_shap.coalitions import Listed, Nested
 from tests.devices.pretended import PretendedCuda
 from tests.devices.test_cuda import surrogate_of_nine
 from tests.examples import VALUES, Made, normal
@@ -25,8 +26,8 @@ def waits(made: Made, coalitions: int) -> int:
         moved.to("cuda")
         given = [each.to("cuda") for each in (x, drawn < 0.5, drawn.argsort(-1), keys)]
         cuda.waits.clear()
-        moved.values(given[0], given[1], given[3])
-        moved.values_along(given[0], given[2], given[3])
+        moved.values(given[0], Listed(given[1], given[3]))
+        moved.values(given[0], Nested(given[2], given[3]))
     return cuda.waits.total()
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed, Nested
 from manifold_shap.imputers import gaussian
 from manifold_shap.imputers.base import Imputer
 from tests.examples import normal
@@ -21,18 +22,16 @@ KINDS = [ms.GaussianImputer, ms.CopulaImputer, ms.EmpiricalImputer]
 every_imputer = pytest.mark.parametrize("make", KINDS)
 
 
-def nested(rows: int, runs: int, run: int, players: int, seed: int = 0) -> Tensor:
-    """Nested coalitions `[rows, runs, run, players]`: some players never join, some always play."""
+def nested(players: int, first: int = 1, last: int | None = None, seed: int = 0) -> Nested:
+    """Two orders of each of two rows; of their coalitions those of these sizes."""
     generator = torch.Generator().manual_seed(seed)
-    arrival = torch.randint(run + 1, (rows, runs, 1, players), generator=generator)
-    return arrival <= torch.arange(run)[:, None]
+    orders = torch.rand(2, 2, players, generator=generator).argsort(-1)
+    return Nested(orders, KEYS[:, :1].expand(-1, 2), first, last)
 
 
-def compare(imputer: Imputer, x: Tensor, mask: Tensor, draws: range) -> None:
-    keys = KEYS[:, :1].expand(-1, mask.shape[1])
-    (found,) = imputer.impute_nested(x, mask, draws, keys, most=10_000)
-    own = keys.repeat_interleave(mask.shape[2], 1)
-    expected = imputer.impute(x, mask.flatten(1, 2), draws, own)
+def compare(imputer: Imputer, x: Tensor, coalitions: Nested, draws: range) -> None:
+    found = imputer.impute(x, coalitions, draws)
+    expected = imputer.impute(x, Listed(coalitions.masks(), coalitions.each_key()), draws)
     counts = torch.ones(expected.rows.shape[:3], dtype=torch.bool)
     if expected.log_weights is not None:  # Donors of no weight may be any.
         counts = expected.log_weights > -torch.inf
@@ -43,7 +42,7 @@ def compare(imputer: Imputer, x: Tensor, mask: Tensor, draws: range) -> None:
 
 @given(
     st.sampled_from(KINDS),
-    st.lists(st.integers(0, 5), min_size=2, max_size=9),
+    st.lists(st.integers(0, 5), min_size=2, max_size=9).filter(lambda own: len({*own}) > 1),
     st.integers(1, 8),
     st.integers(0, 3),
     st.integers(1, 4),
@@ -56,10 +55,11 @@ def test_runs_of_any_players_are_completed_as_single_coalitions(
     index = torch.tensor(owners).unique(return_inverse=True)[1]
     players = ms.Players(tuple(f"p{k}" for k in range(int(index.max()) + 1)), index)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gaussian, "LEAST_NESTED_PLAYERS", 0)
+        patch.setattr(gaussian, "_LEAST_NESTED_PLAYERS", 0)
         imputer = make(normal(40, len(owners), seed), players)
-        mask = nested(2, 2, run, len(players), seed)
-        compare(imputer, normal(2, len(owners), seed + 1), mask, range(first, first + draws))
+        size = min(run, len(players) - 1)
+        coalitions = nested(len(players), (size + 1) // 2, size, seed)
+        compare(imputer, normal(2, len(owners), seed + 1), coalitions, range(first, first + draws))
 
 
 @every_imputer
@@ -68,7 +68,7 @@ def test_collinear_and_constant_columns(make: Callable[..., Imputer]) -> None:
     reference[:, 3], reference[:, 7] = 1.0, 2 * reference[:, 2]
     with pytest.warns(UserWarning, match="singular"):
         imputer = make(reference, NINE)
-    compare(imputer, reference[:2], nested(2, 3, 6, len(NINE)), range(4))
+    compare(imputer, reference[:2], nested(len(NINE), 2, 7), range(4))
 
 
 @every_imputer
@@ -86,7 +86,8 @@ def test_values_along_orders_ask_the_model_for_no_more_rows_than_said(
     value = ms.imputed_value(model, imputer, draws=5)
     orders = torch.rand(2, 3, 9, generator=torch.Generator().manual_seed(0)).argsort(-1)
     seen.clear()
-    value.values_along(x, orders, KEYS, batch_size=most * 2 * value.draws)
+    for some in Nested(orders, KEYS).split(most):
+        value.values(x, some)
     assert max(seen) <= most * 2 * value.draws
     assert sum(seen) == KEYS.numel() * 8 * value.draws
 
@@ -95,10 +96,11 @@ def test_values_along_orders_ask_the_model_for_no_more_rows_than_said(
 def test_one_causal_component_is_completed_by_its_imputer(confounded: bool) -> None:
     imputer, x = ms.EmpiricalImputer(normal(40, len(OWNERS)), NINE), normal(2, len(OWNERS), 1)
     causal = ms.CausalImputer(imputer, [[*NINE.names]], [confounded])
-    mask, keys = nested(2, 3, 4, 9).flatten(1, 2), KEYS.repeat_interleave(4, 1)
+    mask = nested(9, 2, 7).masks()
+    keys = KEYS.repeat_interleave(4, 1)
     given = torch.zeros_like(mask) if confounded else mask
-    expected = imputer.impute(x, given, range(5), keys)
-    found = causal.impute(x, mask, range(5), keys)
+    expected = imputer.impute(x, Listed(given, keys), range(5))
+    found = causal.impute(x, Listed(mask, keys), range(5))
     assert torch.equal(found.log_weights, expected.log_weights)
     assert torch.equal(found.rows, imputer.splice(x, mask, expected.rows))
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random as noise
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.imputers.causal import CausalImputer
 
 Names = Sequence[Sequence[str]]
@@ -81,18 +81,18 @@ TOGETHER = [["x0", "x1", "x2"]]
 @every_imputer
 def test_one_unconfounded_component_is_the_conditional_game(imputer: ms.Imputer) -> None:
     x, masks, keys = keyed(imputer, 4)
-    drawn = CausalImputer(imputer, TOGETHER).impute(x, masks, range(2, 9), keys)
-    assert torch.equal(drawn.rows, imputer.impute(x, masks, range(2, 9), keys).rows)
+    drawn = CausalImputer(imputer, TOGETHER).impute(x, Listed(masks, keys), range(2, 9))
+    assert torch.equal(drawn.rows, imputer.impute(x, Listed(masks, keys), range(2, 9)).rows)
 
 
 @every_imputer
 def test_one_confounded_component_is_the_marginal_game(imputer: ms.Imputer) -> None:
     x, masks, keys = keyed(imputer, 4)
-    drawn = CausalImputer(imputer, TOGETHER, [True]).impute(x, masks, range(7), keys)
-    unconditional = imputer.impute(x, torch.zeros_like(masks), range(7), keys).rows
+    drawn = CausalImputer(imputer, TOGETHER, [True]).impute(x, Listed(masks, keys), range(7))
+    unconditional = imputer.impute(x, Listed(torch.zeros_like(masks), keys), range(7)).rows
     spliced = torch.where(masks[:, :, None], x[:, None, None], unconditional)
     assert torch.equal(drawn.rows, spliced)
-    donors = IMPUTERS[0].impute(x, masks, range(7), keys).rows
+    donors = IMPUTERS[0].impute(x, Listed(masks, keys), range(7)).rows
     assert torch.equal(drawn.rows, donors) == (imputer is IMPUTERS[0])
 
 
@@ -108,7 +108,9 @@ ORDERINGS = [
 def test_means_are_those_under_intervention(names: Names, confounding: list[bool]) -> None:
     imputer = Normal(random_covariance(4))
     x, masks, keys = keyed(imputer, 2)
-    drawn = CausalImputer(imputer, names, confounding).impute(x, masks, range(4_000), keys).rows
+    drawn = (
+        CausalImputer(imputer, names, confounding).impute(x, Listed(masks, keys), range(4_000)).rows
+    )
     for b, k in itertools.product(range(2), range(16)):
         expected = imputer.expected(x[b], masks[b, k], names, confounding)
         error = drawn[b, k].std(0) / 4_000**0.5
@@ -192,9 +194,9 @@ def test_draws_differ_between_keys_draws_and_components() -> None:
     independent = Normal(torch.eye(3))
     causal = CausalImputer(independent, SERIAL)
     nobody = torch.zeros(1, 2, 3, dtype=torch.bool)
-    drawn = causal.impute(torch.zeros(1, 3), nobody, range(50), torch.tensor([[0, 1]])).rows
+    drawn = causal.impute(torch.zeros(1, 3), Listed(nobody, torch.tensor([[0, 1]])), range(50)).rows
     assert len(drawn.flatten().unique()) == 2 * 50 * 3
-    same = causal.impute(torch.zeros(1, 3), nobody, range(50), torch.tensor([[1, 1]])).rows
+    same = causal.impute(torch.zeros(1, 3), Listed(nobody, torch.tensor([[1, 1]])), range(50)).rows
     assert torch.equal(same[:, 0], same[:, 1])
     assert torch.equal(same[:, 1], drawn[:, 1])
 
@@ -223,5 +225,5 @@ def test_draws_through_several_components_never_repeat() -> None:
     several = linear_value(CausalImputer(imputer, SERIAL), beta, draws=50)
     assert (several.draws, several.requested, several.sampled) == (50, 50, True)
     mask = torch.tensor([[[True, False, False]]])
-    drawn = several.imputer.impute(x, mask, range(50), torch.zeros(1, 1).long()).rows[0, 0]
+    drawn = several.imputer.impute(x, Listed(mask, torch.zeros(1, 1).long()), range(50)).rows[0, 0]
     assert len(drawn.unique(dim=0)) > 6

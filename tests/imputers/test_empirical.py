@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.imputers import Imputer
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer, corrected_akaike
 
@@ -36,7 +36,7 @@ class Weighted(NamedTuple):
 
 def weighted(imputer: Imputer, x: Tensor, mask: Tensor, draws: range, key: int = 0) -> Weighted:
     """Completions, the heaviest first."""
-    completed = imputer.impute(x, mask, draws, torch.full(mask.shape[:2], key))
+    completed = imputer.impute(x, Listed(mask, torch.full(mask.shape[:2], key)), draws)
     assert completed.log_weights is not None
     log_weights, order = completed.log_weights.sort(dim=-1, descending=True, stable=True)
     return Weighted(completed.rows.take_along_dim(order[..., None], 2), log_weights)
@@ -114,7 +114,7 @@ def test_equal_weights_come_in_an_order_that_the_key_decides(kind: type[Imputer]
 def test_samples_follow_the_weights() -> None:
     imputer, x = EmpiricalImputer(gaussian(30), bandwidth=0.5), gaussian(1, seed=1)
     mask, key = torch.tensor([[[True, False, False, False]]]), torch.zeros(1, 1, dtype=torch.int64)
-    drawn = imputer.sample(x, mask, range(20_000), key)[0, 0]
+    drawn = imputer.sample(x, Listed(mask, key), range(20_000))[0, 0]
     assert (drawn[:, 0] == x[0, 0]).all()
     completed = weighted(imputer, x, mask, range(30))
     weights = completed.log_weights[0, 0].softmax(-1)
@@ -122,7 +122,7 @@ def test_samples_follow_the_weights() -> None:
     shares = (drawn[:, None] == rows).all(-1).float().mean(0)
     # Five standard errors of a share.
     assert ((shares - weights).abs() <= 5 * (weights * (1 - weights) / 20_000).sqrt()).all()
-    assert torch.equal(imputer.sample(x, mask, range(7, 9), key)[0, 0], drawn[7:9])
+    assert torch.equal(imputer.sample(x, Listed(mask, key), range(7, 9))[0, 0], drawn[7:9])
 
 
 def conditional_means(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.imputers.gaussian import CopulaImputer, GaussianImputer
 
 MEAN = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)
@@ -33,7 +33,7 @@ def rows(count: int, seed: int = 0) -> Tensor:
 
 def complete(imputer: ms.Imputer, x: Tensor, draws: range, key: int = 0) -> Tensor:
     mask = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
-    return imputer.impute(x, mask, draws, torch.full(mask.shape[:2], key)).rows
+    return imputer.impute(x, Listed(mask, torch.full(mask.shape[:2], key)), draws).rows
 
 
 def conditionals(x: Tensor, mean: np.ndarray, covariance: np.ndarray) -> list:

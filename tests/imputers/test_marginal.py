@@ -5,13 +5,14 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
+from tests.examples import known
 
 
 def impute(imputer: ms.Imputer, x: Tensor, draws: int) -> Tensor:
     masks = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
     keys = torch.zeros(masks.shape[:2], dtype=torch.int64)
-    return imputer.impute(x, masks, range(draws), keys).rows
+    return imputer.impute(x, Listed(masks, keys), range(draws)).rows
 
 
 @pytest.mark.parametrize(("count", "draws"), [(20, 5), (97, 60), (100, 16), (100, 64)])
@@ -19,8 +20,9 @@ def test_draws_are_a_sample_without_replacement_of_each_coalition(count: int, dr
     x, keys = rows(count), 3000
     value = ms.imputed_value(model, ms.MarginalImputer(x), "identity", draws)
     mask = torch.eye(3, dtype=torch.bool).repeat(keys, 1).expand(4, -1, -1)
-    found = value.estimate(x[:4], mask, torch.arange(keys).repeat_interleave(3).expand(4, -1))
-    values, variance = (each.unflatten(1, (keys, 3)).double() for each in found[:2])
+    own = torch.arange(keys).repeat_interleave(3).expand(4, -1)
+    found = known(value, value.estimate(x[:4], mask, own))[:2]
+    values, variance = (each.unflatten(1, (keys, 3)).double() for each in found)
     # Of one row and coalition, not of many that make up for each other.
     ratio = values.var(1) / variance.mean(1)
     assert ratio.min() > 0.8
@@ -44,7 +46,7 @@ def test_baseline_values_are_the_model_on_spliced_rows() -> None:
         for k, mask in enumerate(masks):
             torch.testing.assert_close(values[:, k], model(torch.where(mask, x, point)))
     assert value.name == "baseline"
-    assert value.estimate(x, masks.expand(4, -1, -1)).variance.abs().max() < 1e-10
+    assert value.estimate(x, masks.expand(4, -1, -1)).known_variance.abs().max() < 1e-10
 
 
 def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from tests.examples import mixed, normal
 
 
@@ -27,7 +27,7 @@ def every_row() -> Tensor:
 
 def complete(imputer: ms.Imputer, x: Tensor, mask: Tensor, draws: int = 20_000) -> Tensor:
     keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
-    return imputer.impute(x, mask, range(draws), keys).rows
+    return imputer.impute(x, Listed(mask, keys), range(draws)).rows
 
 
 @pytest.mark.parametrize("components", [1, 4])

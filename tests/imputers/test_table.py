@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from tests.examples import PeopleModel, of_people, people, vae_of_people
 
 KINDS: dict[str, Any] = {
@@ -27,7 +27,7 @@ def complete(imputer: ms.Imputer, frame: pd.DataFrame, mask: Tensor, draws: int 
     assert imputer.codebook is not None
     masks = mask.expand(len(frame), -1, -1)
     keys = torch.arange(masks[..., 0].numel()).reshape(masks.shape[:2])
-    return imputer.impute(imputer.codebook.rows(frame), masks, range(draws), keys).rows
+    return imputer.impute(imputer.codebook.rows(frame), Listed(masks, keys), range(draws)).rows
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,7 +73,7 @@ def test_samples_are_cells_of_the_table_and_serve_a_causal_order(kind: type[ms.I
     causal = ms.CausalImputer(imputer, [["age"], ["income", "town", "member"]], [True, False])
     assert causal.codebook is imputer.codebook
     x, mask = imputer.codebook.rows(people(2, 1)), torch.tensor([[[False, False, False, True]]])
-    rows = causal.impute(x, mask.expand(2, -1, -1), range(8), torch.tensor([[1], [2]])).rows
+    rows = causal.impute(x, Listed(mask.expand(2, -1, -1), torch.tensor([[1], [2]])), range(8)).rows
     assert torch.equal(rows[..., 3], x[:, None, None, 3].expand(2, 1, 8))
     frame = imputer.codebook.frame(rows.flatten(0, 2))
     assert all(frame[name].isin(people()[name]).all() for name in frame)
@@ -92,7 +92,7 @@ def test_groups_of_columns_are_players() -> None:
         assert imputer.players.names == ("person", "income", "town")
         x = codebook.rows(people(2, 1))
         mask = torch.tensor([[[True, False, False]]]).expand(2, 1, 3)
-        rows = imputer.impute(x, mask, range(6), torch.zeros(2, 1, dtype=torch.int64)).rows
+        rows = imputer.impute(x, Listed(mask, torch.zeros(2, 1, dtype=torch.int64)), range(6)).rows
         assert torch.equal(rows[..., [0, 3]], x[:, None, None, [0, 3]].expand(2, 1, 6, 2))
         value = ms.imputed_value(probabilities_of(codebook), imputer, draws=6)
         both = value.grouped({"rest": ["income", "town"]})

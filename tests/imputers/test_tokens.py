@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 
 PADDED = ms.Players.tokens(4, padding=0)
 TEXTS = torch.tensor([[5.0, 6, 7, 0], [8.0, 2, 9, 4], [3.0, 0, 0, 0]])
@@ -50,12 +50,12 @@ def test_rows_are_those_made_by_hand(kind: str) -> None:
     imputer, keys = make(kind), torch.zeros(3, 3, dtype=torch.int64)
     assert imputer.name == kind
     assert imputer.support == 1
-    completed = imputer.impute(TEXTS, MASK, range(2), keys)
+    completed = imputer.impute(TEXTS, Listed(MASK, keys), range(2))
     expected = torch.tensor(EXPECTED[kind]).float()[:, :, None].expand(3, 3, 2, 4)
     assert torch.equal(completed.rows, expected)
-    assert torch.equal(imputer.sample(TEXTS, MASK, range(2), keys), expected)
+    assert torch.equal(imputer.sample(TEXTS, Listed(MASK, keys), range(2)), expected)
     # Estimators ask with a mask over the players of rows that have equally many.
-    first = imputer.impute(TEXTS[:1], MASK[:1, :, :3], range(2), keys[:1])
+    first = imputer.impute(TEXTS[:1], Listed(MASK[:1, :, :3], keys[:1]), range(2))
     assert torch.equal(first.rows, expected[:1])
 
 
@@ -104,7 +104,7 @@ def test_words_of_several_tokens_are_removed_together(kind: str) -> None:
     words = ms.Players(("one", "two"), [0, 0, 1, 1], padding=0)
     imputer = make(kind, words)
     mask, keys = torch.tensor([[[False, True], [True, False]]]), torch.zeros(1, 2).long()
-    rows = imputer.impute(TEXTS[:1], mask, range(1), keys).rows[0, :, 0].tolist()
+    rows = imputer.impute(TEXTS[:1], Listed(mask, keys), range(1)).rows[0, :, 0].tolist()
     assert (
         rows
         == {

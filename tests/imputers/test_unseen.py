@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
 
@@ -77,13 +77,13 @@ def test_a_present_unseen_category_stays_and_the_rest_is_drawn(
 ) -> None:
     imputer = make()
     keys = torch.arange(8).expand(len(X), -1)
-    completed = imputer.impute(X, masks(), range(20), keys)
+    completed = imputer.impute(X, Listed(masks(), keys), range(20))
     assert completed.rows.shape == (2, 8, 20, X.shape[1])
     assert completed.rows.isfinite().all()
     if completed.log_weights is not None:
         weights = completed.log_weights.softmax(-1)
         torch.testing.assert_close(weights.sum(-1), torch.ones(2, 8))
-    sampled = imputer.sample(X, masks(), range(20), keys)
+    sampled = imputer.sample(X, Listed(masks(), keys), range(20))
     for rows, (k, mask) in itertools.product((completed.rows, sampled), enumerate(masks()[0])):
         present = PLAYERS.expand(mask)
         kept = X[:, None, present].expand(-1, 20, -1)
@@ -96,7 +96,7 @@ def test_a_present_unseen_category_stays_and_the_rest_is_drawn(
 def test_an_absent_category_is_one_that_was_seen(name: str) -> None:
     imputer = MAKERS[name]()
     keys = torch.arange(8).expand(len(X), -1)
-    drawn = imputer.sample(X, masks(), range(50), keys)[:, ~masks()[0, :, 0]]
+    drawn = imputer.sample(X, Listed(masks(), keys), range(50))[:, ~masks()[0, :, 0]]
     block = drawn[..., PLAYERS.index == 0]
     assert torch.equal(block.sum(-1), torch.ones(block.shape[:-1]))
     assert set(block.unique().tolist()) == {0.0, 1.0}

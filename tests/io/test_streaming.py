@@ -25,6 +25,8 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.values.base import Estimate
 from tests.io.shared import BLOCK, FEW, ROWS, contents, game, run
 
 FIELDS = ("phi", "standard_error", "prediction", "base", "covariance", "degrees_of_freedom")
@@ -166,8 +168,9 @@ class Words(ms.ValueFunction):
     def __init__(self) -> None:
         super().__init__(ms.Players.tokens(12, padding=0), ["sum"])
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return (x[:, None, : mask.shape[-1]] * mask).sum(-1, keepdim=True).tanh()
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
+        return Estimate((x[:, None, : mask.shape[-1]] * mask).sum(-1, keepdim=True).tanh())
 
     def prediction(self, x: Tensor) -> Tensor:
         return x.sum(-1, keepdim=True).tanh()
@@ -321,10 +324,11 @@ class Seen(ms.ValueFunction):
         self.threads = set[tuple[str, int]]()
         self.together = threading.Barrier(2)
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
         name = threading.current_thread().name
         self.threads.add((name, torch.get_num_threads()))
-        return (x[:, None] * mask).sum(-1, keepdim=True).tanh()
+        return Estimate((x[:, None] * mask).sum(-1, keepdim=True).tanh())
 
     def prediction(self, x: Tensor) -> Tensor:
         if len(x) == BLOCK and threading.current_thread() is not threading.main_thread():

@@ -115,8 +115,8 @@ def test_sklearn_estimators_without_probabilities() -> None:
 def test_other_errors() -> None:
     for given, way in (
         (3, "but got 3"),
-        (nn.Linear, "Linear"),
-        (nn.Linear(3, 2).state_dict(), "OrderedDict"),
+        (nn.Linear, "Linear.*; of a class give an instance"),
+        (nn.Linear(3, 2).state_dict(), "OrderedDict.* `load_state_dict`"),
     ):
         with pytest.raises(TypeError, match=f"Expected `model` to be a torch module, .*{way}"):
             as_model(given, X)
@@ -214,6 +214,11 @@ ROWS_TOGETHER: dict[str, Callable[[Tensor], Tensor]] = {
 def test_a_model_whose_rows_depend_on_each_other_is_named(name: str) -> None:
     with pytest.warns(UserWarning, match="depend on the other rows of the call"):
         as_model(ROWS_TOGETHER[name], X, returns="values")
+    # Of a single reference row it shows in the rows that are explained.
+    value = ms.imputed_value(ROWS_TOGETHER[name], ms.BaselineImputer(X[0]), "identity")
+    with pytest.warns(UserWarning, match="depend on the other rows of the call"):
+        ms.exact_shapley(value, X)
+    ms.exact_shapley(value, X)
 
 
 @pytest.mark.parametrize(("dtype", "offset"), [(torch.float16, 0.0), (torch.float32, 1e4)])

@@ -49,6 +49,16 @@ def test_one_input_per_column_by_name_and_type() -> None:
     np.testing.assert_array_equal(predictor_of(summed())(FRAME.to_numpy())[:, 0], expected)
 
 
+@pytest.mark.parametrize("shape", [["rows"], [3], [3, 1]])
+def test_an_input_per_column_may_have_one_axis_and_a_fixed_size(shape: list[Any]) -> None:
+    one, other, sums = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("a", "b", "y")
+    )
+    found = session([helper.make_node("Add", ["a", "b"], ["y"])], [one, other], [sums])
+    x = torch.arange(10.0).reshape(5, 2)
+    assert torch.equal(as_model(found, x, returns="values")(x), x.sum(1, keepdim=True))
+
+
 def test_names_of_classes_come_from_a_zipmap() -> None:
     labels = np.array(["no", "yes", "no", "yes"])
     model = LogisticRegression().fit(FRAME.to_numpy(), labels)

@@ -12,12 +12,14 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import quality
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.oracles import (
     GaussianMixture,
     OracleImputer,
     distance_to_true_shapley,
     true_shapley,
 )
+from manifold_shap.values.base import Estimate
 
 PLAYERS, ROWS, EXPLAINED = 5, 150, 30
 
@@ -29,8 +31,9 @@ class Bad(ms.ValueFunction):
         super().__init__(truth.players, truth.outputs, truth.space, truth.classes)
         self.truth, self.between = truth, between
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.between(x, mask)
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
+        return Estimate(self.between(x, mask))
 
     def prediction(self, x: Tensor) -> Tensor:
         return self.truth.prediction(x)

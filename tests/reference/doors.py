@@ -73,11 +73,13 @@ def drawn_by(imputer: ms.VAEImputer, **settings: Any) -> ms.VAEImputer:
 
 def estimated(name: str, value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Results:
     """Values, the variance that draws leave in them, and the draws they are worth."""
-    values, variance, effective = value.estimate(x, mask)
-    yield f"{name}, values", values
+    found = value.estimate(x, mask)
+    yield f"{name}, values", found.values
     if value.sampled:
-        yield f"{name}, variance", variance
-        yield f"{name}, effective draws", effective
+        effective = found.effective_draws
+        yield f"{name}, variance", found.known_variance
+        every = torch.full(mask.shape[:2], float(value.draws))
+        yield f"{name}, effective draws", every if effective is None else effective
 
 
 def explained(name: str, explanation: ms.Explanation) -> Results:

@@ -13,7 +13,9 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import simplex
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.simplex import compositions
+from manifold_shap.values.base import Estimate
 
 few = settings(deadline=None, max_examples=12)
 seeds = st.integers(0, 10_000)
@@ -217,8 +219,9 @@ class Composed(ms.ValueFunction):
         players = ms.Players.of_elements((len(log_p).bit_length() - 1,))
         super().__init__(players, ms.ILR().outputs(classes), ms.ILR(), classes)
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return self.table[(mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)]
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
+        return Estimate(self.table[(mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)])
 
     def base(self, x: Tensor) -> Tensor:
         return self.table[0].expand(len(x), -1)

@@ -197,9 +197,11 @@ def test_copies_are_trained_in_single_precision() -> None:
     assert {each.dtype for each in (*model.parameters(), *own.parameters())} == {dtype}
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace")
 def test_a_copy_is_made_of_the_module_behind_its_method() -> None:
     model = small()
     value = ms.fit_surrogate(model.forward, ROWS, network="model", **FEW)
     torch.testing.assert_close(value.prediction(ROWS), model(ROWS).softmax(-1).detach())
-    with pytest.raises(TypeError, match="a torch module for network='model'"):
-        ms.fit_surrogate(lambda x: model(x), ROWS, network="model", **FEW)
+    for other in (lambda x: model(x), torch.jit.trace(model, ROWS)):
+        with pytest.raises(TypeError, match=r"a torch module, .*for network='model'"):
+            ms.fit_surrogate(other, ROWS, network="model", **FEW)

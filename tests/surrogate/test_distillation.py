@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Coalitions
 from manifold_shap.surrogate import distillation
 from manifold_shap.surrogate.distillation import disagreement, evaluate_teacher, rows_to_teach
 from manifold_shap.values import model_for
+from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue
 from tests import learned
 from tests.learned import COUNTS, LONGER, MASKS, ROWS, TABLE, classifier, interrupted, weights
@@ -30,12 +32,13 @@ class TableValue(ModelValue):
         model = model_for(classifier, ROWS, space)
         super().__init__(model, players, space, classifier(TABLE).mean(0))
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask, keys = coalitions.masks(), coalitions.each_key()
         self.evaluated += keys.numel()
         differs = x[:, None, None] != TABLE
         agrees = ~(differs & self.players.expand(mask)[:, :, None]).any(-1)
         weight = agrees / agrees.sum(-1, keepdim=True)
-        return weight @ classifier(TABLE) + self.offset * torch.tensor([1.0, -1.0])
+        return Estimate(weight @ classifier(TABLE) + self.offset * torch.tensor([1.0, -1.0]))
 
 
 def fit(*given: Any, **settings: Any) -> ms.SurrogateValue:
@@ -166,8 +169,8 @@ def test_a_surrogate_taught_by_drawn_rows_is_resumed_and_read_back(tmp_path: Pat
 class Overflowing(TableValue):
     """Values that are infinite."""
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        return super().values(x, mask, keys) / 0
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return Estimate(super().values(x, coalitions).values / 0)
 
 
 @pytest.mark.parametrize(

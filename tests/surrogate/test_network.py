@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import toggled
+from manifold_shap.coalitions import Nested, Toggled, toggled
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
@@ -100,10 +100,13 @@ def test_values_along_orders_and_around_coalitions_are_those_of_the_coalitions(
     orders = torch.rand(2, 4, 6).argsort(-1)
     nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
     expected = surrogate(x, nested.flatten(1, 2)).unflatten(1, (4, -1))
-    torch.testing.assert_close(surrogate.along(x, orders), expected, **close)
+    keys = torch.zeros(2, 5, dtype=torch.int64)
+    found = surrogate.values(x, Nested(orders, keys[:, :4])).unflatten(1, (4, -1))
+    torch.testing.assert_close(found, expected, **close)
     mask = torch.rand(2, 5, 6) < torch.tensor([0, 0.3, 0.5, 0.7, 1])[:, None]
     expected = surrogate(x, toggled(mask).flatten(1, 2)).unflatten(1, (5, -1))
-    torch.testing.assert_close(surrogate.around(x, mask), expected, **close)
+    found = surrogate.values(x, Toggled(mask, keys)).unflatten(1, (5, -1))
+    torch.testing.assert_close(found, expected, **close)
     # Of the coalition itself a linearized value is exact, and so are all with one hidden layer.
     chosen = torch.tensor([2, 0])
     linearized, alone = surrogate.linearized(x, mask), surrogate.linearized(x, mask, chosen)
@@ -189,8 +192,8 @@ def test_bins_belong_to_their_element_s_player(seed: int) -> None:
     torch.testing.assert_close(one, whole, atol=1e-5, rtol=1e-4)
     orders = torch.rand(40, 3, 4, generator=generator).argsort(-1)
     nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 4)[:, None]
-    along = surrogate.along(x, orders)
-    torch.testing.assert_close(along.flatten(1, 2), surrogate(x, nested.flatten(1, 2)))
+    along = surrogate.values(x, Nested(orders, torch.zeros(40, 3, dtype=torch.int64)))
+    torch.testing.assert_close(along, surrogate(x, nested.flatten(1, 2)))
 
 
 def test_elements_with_few_values_and_images_have_no_bins() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.coalitions import toggled
+from manifold_shap.coalitions import Nested, Toggled, toggled
 from manifold_shap.nn import growing
 from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
@@ -73,11 +73,15 @@ def test_values_along_and_around_are_those_of_the_coalitions(kind: str) -> None:
     network, x, mask = some(kind, m=3)
     orders = torch.rand(4, 2, network.players).argsort(-1)
     expected = network(x, growing(orders).flatten(1, 2)).unflatten(1, (2, -1))
-    torch.testing.assert_close(network.along(x, orders, 7), expected, **close)
+    keys = torch.zeros(4, 2, dtype=torch.int64)
+    found = network.values(x, Nested(orders, keys)).unflatten(1, (2, -1))
+    torch.testing.assert_close(found, expected, **close)
     expected = network(x, toggled(mask).flatten(1, 2)).unflatten(1, (3, -1))
     # What it gives for empty and full coalitions is not used.
     proper = (toggled(mask).any(-1) & ~toggled(mask).all(-1))[..., None]
-    torch.testing.assert_close(network.around(x, mask, 7) * proper, expected * proper, **close)
+    keys = torch.zeros(4, 3, dtype=torch.int64)
+    found = network.values(x, Toggled(mask, keys)).unflatten(1, (3, -1))
+    torch.testing.assert_close(found * proper, expected * proper, **close)
 
 
 @every
@@ -110,11 +114,16 @@ def test_masks_of_padded_rows_are_over_the_first_players(kind: str) -> None:
     short = mask[..., :3]
     torch.testing.assert_close(network(x, short), network(x, mask))
     proper = ~toggled(short).all(-1)
-    few, whole = network.around(x, short), network.around(x, mask)[:, :, :4]
+    keys = torch.zeros(4, 3, dtype=torch.int64)
+    few, whole = (
+        network.values(x, Toggled(items, keys)).unflatten(1, (3, -1))[:, :, :4]
+        for items in (short, mask)
+    )
     torch.testing.assert_close(few[proper], whole[proper], **close)
     orders = torch.rand(4, 2, 3).argsort(-1)
     expected = network(x, growing(orders).flatten(1, 2)).unflatten(1, (2, -1))
-    torch.testing.assert_close(network.along(x, orders), expected, **close)
+    found = network.values(x, Nested(orders, keys[:, :2])).unflatten(1, (2, -1))
+    torch.testing.assert_close(found, expected, **close)
 
 
 @pytest.mark.parametrize("kind", [*PADDED, "padded own"])
@@ -127,7 +136,8 @@ def test_the_number_that_pads_does_not_matter(kind: str) -> None:
         x = torch.randn(6, *SERIES, generator=torch.Generator().manual_seed(1)) + 2
         x[0, :, 5:] = x[1, :, 8:] = padding
         network.standardise(x, torch.zeros(6, 3))
-        found.append((network(x, mask), network.around(x, mask)))
+        keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
+        found.append((network(x, mask), network.values(x, Toggled(mask, keys))))
     torch.testing.assert_close(*found, rtol=0, atol=1e-5)
 
 

@@ -10,6 +10,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 from manifold_shap.data import Iris
 from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, load_classifier
 from tests.learned import CtrlC
@@ -34,7 +35,7 @@ def surrogate(x: Tensor, **own: Any) -> Any:
 
 
 def of_imputer(x: Tensor, **own: Any) -> Tensor:
-    return vae(x, **own).impute(X[:4], MASK, range(3), torch.arange(8).reshape(4, 2)).rows
+    return vae(x, **own).impute(X[:4], Listed(MASK, torch.arange(8).reshape(4, 2)), range(3)).rows
 
 
 def of_surrogate(x: Tensor, **own: Any) -> Tensor:

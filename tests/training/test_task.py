@@ -98,6 +98,12 @@ def test_settings_of_lightning_that_do_not_exist_are_refused() -> None:
         fit(trainer={"acelerator": "cpu"})
 
 
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true", "64-true"])
+def test_weights_of_another_precision_are_refused(precision: str) -> None:
+    with pytest.raises(ValueError, match=f"bf16-mixed.*{precision}"):
+        fit(trainer={"accelerator": "cpu", "precision": precision})
+
+
 def test_the_validation_loss_is_the_mean_over_rows() -> None:
     # More rows than a batch of 1,024 holds: the mean of the batches' means would be another number.
     x = torch.randn(1100, 3, generator=torch.Generator().manual_seed(1))

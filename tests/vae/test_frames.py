@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 from tests.examples import people, people_model
 
 FEW: dict[str, Any] = {
@@ -64,7 +65,7 @@ def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
     assert imputer.codebook is not None
     x = imputer.codebook.rows(pd.DataFrame({"group": ["a", "b"], "size": [1.0, 1.0]}))
     mask = torch.tensor([[[True, False]]]).expand(2, -1, -1)
-    rows = imputer.impute(x, mask, range(400), torch.tensor([[1], [2]])).rows
+    rows = imputer.impute(x, Listed(mask, torch.tensor([[1], [2]])), range(400)).rows
     share = [imputer.codebook.frame(own[0])["size"].isna().mean() for own in rows]
     assert share[0] > 0.6
     assert share[1] < 0.4

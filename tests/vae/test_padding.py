@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 from manifold_shap.training.rows import without_padding
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.network import MaskedVAE
@@ -64,7 +65,7 @@ def test_the_number_that_pads_does_not_matter(kind: str) -> None:
             {"posterior": "encoder", "importance": True},
         ):
             imputer = ms.VAEImputer(made, x, players(padding), bank_size=50, **settings)  # type: ignore[arg-type]
-            rows = imputer.sample(own, masks(6), range(3), keys)
+            rows = imputer.sample(own, Listed(masks(6), keys), range(3))
             inside = (players(padding).owners(own) >= 0)[:, None, None]
             assert (rows == padding).equal(~inside.expand_as(rows))
             completed.append(torch.where(inside, rows, 0.0))

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 
 X = torch.randn(300, 4, generator=torch.Generator().manual_seed(0)).cumsum(1)
 MASK, KEYS = torch.rand(5, 3, 4, generator=torch.Generator().manual_seed(1)) < 0.5, torch.arange(3)
@@ -30,7 +31,7 @@ def in_file(place: Path, x: Tensor = X) -> np.ndarray:
 
 
 def drawn(imputer: Any) -> Tensor:
-    return imputer.impute(X[:5], MASK, range(4), KEYS.expand(5, 3)).rows
+    return imputer.impute(X[:5], Listed(MASK, KEYS.expand(5, 3)), range(4)).rows
 
 
 def test_the_same_imputer_wherever_rows_lie(tmp_path: Path) -> None:

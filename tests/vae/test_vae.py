@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.fit import fit_imputer, load_imputer
 from manifold_shap.vae.imputer import VAEImputer
@@ -104,21 +104,21 @@ def imputer(posterior: str = "bank", **settings: object) -> VAEImputer:
 def impute(made: ms.Imputer, draws: range = range(6), keys: int = 3) -> Tensor:
     x = rows(3, seed=1)
     numbers = torch.full((3, 16), keys) + torch.arange(3)[:, None]
-    return made.impute(x, masks(3), draws, numbers).rows
+    return made.impute(x, Listed(masks(3), numbers), draws).rows
 
 
 def test_samples_follow_the_weights() -> None:
     made, x = imputer("encoder", importance=True), rows(1, seed=1)
     mask = masks(1)[:, 5:6].expand(1, 4000, -1)
     keys = torch.arange(4000)[None]
-    one_each = made.sample(x, mask, range(1), keys)[0, :, 0]
+    one_each = made.sample(x, Listed(mask, keys), range(1))[0, :, 0]
     expected = made.mean(x, mask[:, :1], keys[:, :1], draws=20_000)[0, 0]
     absent = ~mask[0, 0]
     error = one_each.std(0) / 4000**0.5
     gap = (one_each.mean(0) - expected).abs() - 4 * error
     assert (gap[absent] < 0.03).all()
-    several = made.sample(x, mask[:, :3], range(70), keys[:, :3])
-    alone = made.sample(x, mask[:, :3], range(66, 68), keys[:, :3])
+    few = Listed(mask[:, :3], keys[:, :3])
+    several, alone = made.sample(x, few, range(70)), made.sample(x, few, range(66, 68))
     assert torch.equal(several[:, :, 66:68], alone)
 
 
@@ -146,7 +146,7 @@ def test_importance_weights_correct_the_masked_encoder() -> None:
     log_p = decoded.log_prob(made.network.likelihood.statistics(x) * present)
     weights = (log_p - grid.square().sum(1) / 2).softmax(0)
     torch.testing.assert_close(mean[0, 0], weights @ decoded.mean, rtol=0.05, atol=0.05)
-    completed = made.impute(x, mask, range(20_000), keys)
+    completed = made.impute(x, Listed(mask, keys), range(20_000))
     assert completed.log_weights is not None
     drawn, absent = completed.log_weights[0, 0].softmax(0) @ completed.rows[0, 0], ~mask[0, 0]
     torch.testing.assert_close(drawn[absent], mean[0, 0, absent], rtol=0.1, atol=0.1)
@@ -154,8 +154,12 @@ def test_importance_weights_correct_the_masked_encoder() -> None:
 
 def test_the_bank_knows_how_many_codes_are_behind_its_draws() -> None:
     x, keys = rows(3, seed=1), torch.zeros(3, 16, dtype=torch.int64)
-    wide = imputer(bank_size=40).impute(x, masks(3), range(2), keys).effective_draws
-    sharp = imputer(bank_size=40, temper=50.0).impute(x, masks(3), range(2), keys).effective_draws
+    wide = imputer(bank_size=40).impute(x, Listed(masks(3), keys), range(2)).effective_draws
+    sharp = (
+        imputer(bank_size=40, temper=50.0)
+        .impute(x, Listed(masks(3), keys), range(2))
+        .effective_draws
+    )
     assert wide is not None
     assert sharp is not None
     torch.testing.assert_close(wide[:, 0], torch.full((3,), 40.0))
@@ -213,7 +217,7 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_
     assert {name.partition(".")[0] for name in more.keys() - weights} == {"first", "rest"}
     assert all(torch.equal(weight, more[name]) for name, weight in weights.items())
     mask, keys = masks(3), torch.arange(48).reshape(3, 16)
-    drawn = [each.impute(x[:3], mask, range(6), keys).rows for each in (alone, beside)]
+    drawn = [each.impute(x[:3], Listed(mask, keys), range(6)).rows for each in (alone, beside)]
     assert torch.equal(*drawn)
     # A temper is forgotten with the posterior that it was chosen for.
     both = fit_imputer(x, detach=False, temper=0.5, **few)

@@ -11,13 +11,14 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import _random as noise
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import Coalitions, Listed, all_coalitions
 from manifold_shap.imputers import Completions
 from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
 from manifold_shap.spaces import SPACES
 from manifold_shap.values import imputed, model_for
+from manifold_shap.values.base import Estimate
 from tests.examples import imputed as made
-from tests.examples import normal
+from tests.examples import known, normal
 
 MASKS = all_coalitions(4)
 MakeValue = Callable[..., ms.ValueFunction]
@@ -52,10 +53,12 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
     value, x = make_value("marginal", draws=7), rows()
     assert isinstance(value, ms.ImputedValue)
     keys = torch.arange(3 * 16).reshape(3, 16) if keyed else torch.zeros(3, 16, dtype=torch.int64)
-    values, variance, effective = value.estimate(x, masks(), keys if keyed else None)
+    values, variance, effective = known(value, value.estimate(x, masks(), keys if keyed else None))
     assert torch.equal(values, value(x, masks(), keys))
     torch.testing.assert_close(effective, torch.full((3, 16), 7.0))
-    completed = value.imputer.impute(x, masks(), range(7), noise.fold(keys, value.seed)).rows
+    completed = value.imputer.impute(
+        x, Listed(masks(), noise.fold(keys, value.seed)), range(7)
+    ).rows
     for b, k in ((0, 1), (2, 9)):
         outputs = value.space(value.model(completed[b, k], scale=value.space.takes))
         torch.testing.assert_close(values[b, k], outputs.mean(0))
@@ -69,7 +72,8 @@ class Weighted(ms.Imputer):
 
     name = "weighted"
 
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        mask = coalitions.masks()
         numbers = torch.arange(draws.start, draws.stop, dtype=torch.float32)
         drawn = numbers[:, None].expand(*mask.shape[:2], -1, 4)
         log_weights = (numbers + 1).log().expand(*mask.shape[:2], -1)
@@ -80,7 +84,7 @@ def test_estimate_of_weighted_draws() -> None:
     value = ms.imputed_value(lambda x: x, Weighted(rows(9)), "identity", draws=4)
     mask = torch.zeros(3, 1, 4, dtype=torch.bool)
     mask[..., 0] = True
-    values, variance, effective = value.estimate(rows(), mask)
+    values, variance, effective = known(value, value.estimate(rows(), mask))
     weights, outputs = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.arange(4.0)
     torch.testing.assert_close(values[:, 0, 0], rows()[:, 0])
     torch.testing.assert_close(values[:, 0, 1], torch.full((3,), 2.0))
@@ -99,8 +103,9 @@ class Codes(ms.MarginalImputer):
         super().__init__(reference)
         self.effective = torch.tensor(effective, dtype=torch.float32)
 
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
-        completed = super().impute(x, mask, draws, keys)
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        mask, keys = coalitions.masks(), coalitions.each_key()
+        completed = super().impute(x, Listed(mask, keys), draws)
         return completed._replace(effective_draws=self.effective[mask.sum(-1)])
 
 
@@ -119,21 +124,22 @@ def test_estimate_tells_the_effective_codes(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_collapsed_codes_are_warned_of_once() -> None:
     value = ms.imputed_value(lambda x: x, Codes(rows(30), [900, 1.1, 1, 1, 1]), "identity", 7)
-    x = rows(6)
+    x, proper = rows(6), masks(6)[:, 1:-1]
     with pytest.warns(UserWarning, match=r"'marginal' collapse: 1\.03 are .* 84 coal.* than 1\.2"):
-        value(x, masks(6))
+        value(x, proper)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        value(x, masks(6))
+        value(x, proper)
 
 
 class Collapsed(Weighted):
     """Draw number 0 counts for nearly all, or as the rest where few players are present."""
 
-    def impute(self, x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        mask, keys = coalitions.masks(), coalitions.each_key()
         rest = torch.where(mask.sum(-1, keepdim=True) < 2, 0.0, -20.0)
         log_weights = torch.where(torch.arange(draws.start, draws.stop) == 0, 0.0, rest)
-        return super().impute(x, mask, draws, keys)._replace(log_weights=log_weights)
+        return super().impute(x, Listed(mask, keys), draws)._replace(log_weights=log_weights)
 
 
 def test_collapsed_samples_are_warned_of_once() -> None:
@@ -171,20 +177,20 @@ def test_more_draws_than_memory_holds_are_made_in_parts(
 ) -> None:
     imputer, asked = make(rows(30)), []
     value = ms.imputed_value(lambda x: x.exp(), imputer, "identity", draws=23)
-    whole = value.estimate(rows(), masks())
+    whole = known(value, value.estimate(rows(), masks()))
     impute = imputer.impute
 
-    def counted(x: Tensor, mask: Tensor, draws: range, keys: Tensor) -> Completions:
-        completed = impute(x, mask, draws, keys)
+    def counted(x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        completed = impute(x, coalitions, draws)
         asked.append((len(draws), completed.rows.numel()))
         return completed
 
     monkeypatch.setattr(imputer, "impute", counted)
-    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 5 * 3 * 16 * 4 + 1)
-    for part, expected in zip(value.estimate(rows(), masks()), whole, strict=True):
+    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 5 * 3 * 4 + 1)
+    for part, expected in zip(known(value, value.estimate(rows(), masks())), whole, strict=True):
         torch.testing.assert_close(part, expected)
-    assert [count for count, _ in asked] == [5, 5, 5, 5, 3]
-    assert max(elements for _, elements in asked) <= 5 * 3 * 16 * 4
+    assert [count for count, _ in asked] == [5, 5, 5, 5, 3] * 16
+    assert max(elements for _, elements in asked) <= 5 * 3 * 4
 
 
 def test_a_regressor_is_explained_by_its_values() -> None:
@@ -216,9 +222,11 @@ def test_no_explained_row_may_give_nan(space: str) -> None:
 class DrawsOfTheirOwn(ms.GroupedValue):
     """The same value function, but no two coalitions share their draws."""
 
-    def values(self, x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        mask = coalitions.masks()
         codes = (mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)
-        return super().values(x, mask, noise.fold(keys, codes))
+        keys = noise.fold(coalitions.each_key(), codes)
+        return super().values(x, Listed(mask, keys))
 
 
 @pytest.mark.parametrize("make", [ms.MarginalImputer, ms.GaussianImputer])

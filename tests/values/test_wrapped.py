@@ -46,6 +46,12 @@ def shared(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask[:, :, None], x[:, None, None], drawn).prod(-1).mean(-1, keepdim=True)
 
 
+def shared_between_ends(x: Tensor, mask: Tensor) -> Tensor:
+    """Noise that all coalitions of a call share, but for the empty and the grand one."""
+    proper = mask.any(-1, True) & ~mask.all(-1, True)
+    return (x[:, None] * mask).sum(-1, True) + proper * torch.randn(1)
+
+
 def noisy(level: float, noise: float) -> Any:
     """Sums with noise where some players are absent and the row is not zero."""
 
@@ -63,6 +69,7 @@ def noisy(level: float, noise: float) -> Any:
     ("value", "sampled"),
     [
         (shared, True),
+        (shared_between_ends, True),
         (noisy(0, 1), True),
         (noisy(1e6, 1), True),
         (noisy(1e6, 0), False),
@@ -99,8 +106,13 @@ def around_a_network(x: Tensor, mask: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     "value",
-    [around_a_network, lambda x, mask: Masked()(x - x.mean(0), mask)],
-    ids=["in training mode", "standardised"],
+    [
+        around_a_network,
+        lambda x, mask: Masked()(x - x.mean(0), mask),
+        lambda x, mask: Masked()(x.cumsum(0), mask),
+        lambda x, mask: Masked()(x.flip(0).cumsum(0).flip(0), mask),
+    ],
+    ids=["in training mode", "standardised", "steps of a series", "such steps, backwards"],
 )
 def test_a_callable_whose_rows_depend_on_each_other_is_named(value: Any) -> None:
     with pytest.warns(UserWarning, match="value function .*depend on the other rows of the call"):
@@ -111,3 +123,16 @@ def test_a_module_is_asked_in_evaluation_mode() -> None:
     value = Normalised()
     assert torch.equal(ms.exact_shapley(value, ROWS).phi, ms.exact_shapley(value.eval(), ROWS).phi)
     assert value.layer.num_batches_tracked == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_a_module_gets_rows_of_its_precision(dtype: torch.dtype) -> None:
+    class Linear(Masked):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 1).to(dtype)
+
+        def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+            return self.layer(x[:, None] * mask)
+
+    assert ms.exact_shapley(Linear(), ROWS.to(dtype)).efficiency_gap < 1e-2

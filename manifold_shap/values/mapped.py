@@ -1,0 +1,117 @@
+"""Value functions that ask another one: of other players, or for a function of its outputs."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.players import Players
+from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+
+
+class MappedValue(ValueFunction):
+    """A value function that is another one, except for a map of coalitions, of outputs, or both.
+
+    A subclass overrides `mapped`, `within` or both; precision, devices, draws and what is known of
+    the value function are those of the other one.
+
+        >>> from manifold_shap.values.wrapped import as_value_function
+        >>> class Negative(MappedValue):
+        ...     def mapped(self, values):
+        ...         return -values
+        >>> x = torch.tensor([[1.0, 2.0]])
+        >>> game = as_value_function(lambda x, mask: x[:, None] * mask, x, outputs=["a", "b"])
+        >>> Negative(game)(x, torch.ones(1, 1, 2, dtype=torch.bool))
+        tensor([[[-1., -2.]]])
+
+    Attributes:
+        value: the other value function.
+
+    Args:
+        value: any value function.
+        players: by default those of `value`.
+        outputs: names of some of its outputs; by default all.
+    """
+
+    def __init__(
+        self,
+        value: ValueFunction,
+        players: Players | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
+        # Some outputs are not those of T of all classes any more.
+        named = (value.outputs, value.classes) if outputs is None else (outputs, ())
+        super().__init__(players or value.players, named[0], value.space, named[1])
+        self.value, self.name = value, value.name
+        self.draws, self.sampled, self.cost = value.draws, value.sampled, value.cost
+        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
+        self.quality = value.quality
+        # A law is over players: those of coarser ones are not what the training was on.
+        self.training_law = value.training_law if players is None else None
+
+    # -- may be overridden ------------------------------------------------------------------
+
+    def mapped(self, values: Float[Tensor, "*batch inner"]) -> Float[Tensor, "*batch outputs"]:
+        """Outputs, of those of the other value function."""
+        return values
+
+    def mapped_variance(self, variance: Float[Tensor, "*batch inner"]) -> Tensor:
+        """Variances of the mapped outputs; NaN where those of the others do not tell them."""
+        return self.mapped(variance)
+
+    def within(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Coalitions:
+        """Coalitions of the players of the other value function."""
+        return coalitions
+
+    # -- that of the other value function ---------------------------------------------------
+
+    @property
+    def device(self) -> torch.device:
+        return self.value.device
+
+    def to(self, device: torch.device | str) -> Self:
+        self.value.to(device)
+        self.batch_size = self.value.batch_size
+        return self
+
+    def in_full_precision(self) -> Self:
+        other = copy.copy(self)
+        other.value = self.value.in_full_precision()
+        return other
+
+    def rows(self, x: Any, name: str = "x") -> Tensor:
+        # Players by row do not say where rows are padded, those that they group do.
+        return self.value.rows(x, name)
+
+    def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
+        return self.value.owners(x)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {**self.value.provenance, **super().provenance}
+
+    def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.mapped(self.value.prediction(x))
+
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.mapped(self.value.base(x))
+
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        found = self.value.values(x, self.within(x, coalitions))
+        return found.map(self.mapped, self.mapped_variance)
+
+    def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
+        """That of the other value function, with its outputs mapped; None where players differ."""
+        inner = self.value.linearized()
+        if inner is None or self.players is not self.value.players:
+            return None
+        which = slice(None) if chosen is None else chosen
+
+        def values(x: Tensor, coalitions: Any) -> Estimate:
+            return inner.values(x, coalitions).map(lambda own: self.mapped(own)[..., which])
+
+        return Linearized(inner.cost, values)

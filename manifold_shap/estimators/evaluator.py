@@ -107,10 +107,13 @@ class Evaluator:
         self.evaluations, self._dtype = 0, None
         rows = torch.arange(len(x))
         nothing = Listed(torch.zeros(len(x), 1, 0, dtype=torch.bool), rows[:, None])
-        ends = [
-            self.evaluate(rows, nothing, lambda x, _, end=end: Estimate(end(x)[:, None]))[:, 0]
-            for end in (value.prediction, value.base)
-        ]
+        ends = []
+        for anchor in (value.prediction, value.base):
+
+            def alone(x: Tensor, _: Coalitions, anchor: Any = anchor) -> Estimate:
+                return Estimate(anchor(x)[:, None])
+
+            ends.append(self.evaluate(rows, nothing, alone)[:, 0])
         # A model in double precision may have a surrogate in single precision.
         self._dtype = torch.promote_types(ends[0].dtype, ends[1].dtype)
         self.prediction, self.base = (end.to(self._dtype) for end in ends)

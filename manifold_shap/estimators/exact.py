@@ -140,7 +140,7 @@ def enumerated(
 
 def _errors(
     values: Float[Tensor, "rows repeats coalitions outputs"],
-    weights: Float[Tensor, "coalitions sums"],
+    weights: Float[Tensor, "every sums"],
     crossed: bool,
 ) -> tuple[Float[Tensor, "rows sums *errors"], Float[Tensor, " rows"]]:
     """Covariances of each sum's outputs, or their diagonal, and the degrees of freedom.

@@ -123,7 +123,7 @@ def _by_player_count(value: ValueFunction, rows: Tensor) -> list[Int64[Tensor, "
 def _explanation(
     value: ValueFunction,
     rows: Float[Tensor, "instances *event"],
-    parts: list[tuple[Int64[Tensor, " some"], Evaluator, Result]],
+    parts: list[tuple[Tensor, Evaluator, Result]],
     order: Ordering,
     labels: tuple[Any, ...],
 ) -> Explanation:

@@ -138,28 +138,31 @@ class Evaluator:
                 and toggled coalitions of a run have an axis of their own, with the anchors.
             instead: what gives the values instead of the value function.
         """
-        x, items, keys = (each.to(self.device) for each in (self.x[rows], asked.items, asked.keys))
-        count, run, values = items.shape[1], asked.run, None
-        items, keys = items.expand(len(x), -1, -1), keys.expand(len(x), count)
-        ask = instead or self.value.values
+        x, count, run = self.x[rows].to(self.device), asked.items.shape[1], asked.run
+        items = asked.items.to(self.device).expand(len(x), -1, -1)
+        keys = asked.keys.to(self.device).expand(len(x), count)
+        ask, values = instead or self.value.values, None
         if isinstance(asked, Approximated) and self.linearized:
             ask = self.linearized.values
-        # Whole rows, as what takes time for a row is done once; or some runs of one.
-        step = self.rows_per_batch(count * run)
-        runs = _slices(count if run else 0, self.rows_per_batch(step * run))
-        parts = [*itertools.product(_slices(len(x), step), runs)][::-1]
+        parts = [(slice(0, len(x)), slice(0, count))] if count * run else []
         while parts:
             _stopping.stop_if_asked()
             where, which = part = parts.pop()
-            size = (where.stop - where.start) * (which.stop - which.start)
+            some_rows, runs = where.stop - where.start, which.stop - which.start
+            size = some_rows * runs
             if size > 1 and size * run * self.draws > self.batch_size:
-                parts += _halves(*part)
+                # Whole rows, as what takes time for a row is done once; or some runs of one.
+                if some_rows > 1:
+                    cut = _cut(where, self.rows_per_batch(runs * run))
+                    parts += itertools.product(cut, [which])
+                else:
+                    parts += itertools.product([where], _cut(which, self.rows_per_batch(run)))
                 continue
             if isinstance(asked, Renamed):
                 some: Coalitions = Listed(items[0, which].T[asked.place[where]].mT, keys[part])
             else:
                 some = type(asked)(items[part], keys[part])
-            most = self.rows_per_batch(where.stop - where.start)
+            most = self.rows_per_batch(some_rows)
             if ask != self.value.values:  # All of a run at the cost of a few.
                 most = size * run
             found: list[Tensor] = []
@@ -241,16 +244,10 @@ class Evaluator:
             torch.cuda.empty_cache()
 
 
-def _slices(count: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
-
-
-def _halves(rows: slice, items: slice) -> list[tuple[slice, slice]]:
-    """The later and the earlier half of a chunk: of its items or, if it has one, of its rows."""
-    split = items if items.stop - items.start > 1 else rows
-    middle = split.start + (split.stop - split.start + 1) // 2
-    halves = (slice(middle, split.stop), slice(split.start, middle))
-    return [(rows, half) if split is items else (half, items) for half in halves]
+def _cut(whole: slice, step: int) -> list[slice]:
+    """The last part comes first."""
+    starts = range(whole.start, whole.stop, step)
+    return [slice(start, min(start + step, whole.stop)) for start in reversed(starts)]
 
 
 def diagonal(variance: Float[Tensor, "rows players *errors"]) -> Tensor:

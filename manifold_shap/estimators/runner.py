@@ -1,6 +1,6 @@
 """Explains rows by any estimator: runs it on a value function, and makes the explanation."""
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -143,34 +143,21 @@ def _explanation(
         players, schema = with_constants(players, codebook)
         x, fill = pad(x, (0, players.event[0] - x.shape[1])), 0.0
     dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
-
-    def of_rows(tensors: Iterable[Tensor]) -> Tensor:
-        return torch.cat([*tensors])[back].to("cpu", dtype)
-
-    def of_players(tensors: Iterable[Tensor]) -> Tensor:
-        """With players that a row lacks, or that are constant."""
-        return of_rows(
-            pad(each, (0, 0) * (each.ndim - 2) + (0, len(players) - each.shape[1]), value=fill)
-            for each in tensors
-        )
-
-    variances = [*map(_variance, games, results)]
-    crossed = all(variance.ndim == 4 for variance in variances)
-    known = any(result.degrees_of_freedom is not None for result in results)
-    # Rows of one player, say, have errors that are as good as known.
-    freedom = (
-        torch.full((len(group),), inf) if freedom is None else freedom
-        for group, (*_, freedom) in zip(groups, results, strict=True)
-    )
+    made = [_by_row(*part[1:], len(players), fill) for part in parts]
+    by_row: dict[str, Any] = {}
+    for name in made[0]:
+        tensors = [each[name] for each in made]
+        if all(tensor is not None for tensor in tensors):
+            by_row[name] = torch.cat(tensors)[back].to("cpu", dtype)
+    freedom = [result.degrees_of_freedom for result in results]
+    if any(each is not None for each in freedom):
+        # Rows of one player, say, have errors that are as good as known.
+        sizes = [torch.full((len(group),), inf) for group in groups]
+        known = [one if each is None else each for each, one in zip(freedom, sizes, strict=True)]
+        by_row["degrees_of_freedom"] = torch.cat(known)[back]
     return Explanation(
-        phi=of_players(result.phi for result in results),
-        # A variance of zero may come out negative by rounding.
-        standard_error=of_players(diagonal(each).clamp(min=0).sqrt() for each in variances),
-        covariance=of_players(variances) if crossed else None,
-        degrees_of_freedom=torch.cat([*freedom])[back] if known else None,
+        **by_row,
         partition=games[0].partition,
-        base=of_rows(game.base for game in games),
-        prediction=of_rows(game.prediction for game in games),
         x=x,
         instances=labels,
         players=players,
@@ -189,8 +176,8 @@ def _explanation(
     )
 
 
-def _variance(game: Evaluator, result: Result) -> Float[Tensor, "rows players *errors"]:
-    """Of a result, after a warning where none is known in spite of evaluations."""
+def _by_row(game: Evaluator, result: Result, players: int, fill: float) -> dict[str, Any]:
+    """What an explanation has for each row and each of so many players, lacking ones filled in."""
     variance = result.variance
     if variance is None:
         # A single player has no coalition that anything would be drawn for.
@@ -203,17 +190,27 @@ def _variance(game: Evaluator, result: Result) -> Float[Tensor, "rows players *e
             "`evaluations` or, where all coalitions were taken, `exact_shapley` several times "
             "as many; means over many rows, such as global values, need none."
         )
-    return variance
+    more, covariance = (0, 0, 0, players - result.phi.shape[1]), None
+    if variance.ndim == 4:
+        covariance = pad(variance, (0, 0, *more), value=fill)
+    # A variance of zero may come out negative by rounding.
+    errors = diagonal(variance).clamp(min=0).sqrt()
+    return {
+        "phi": pad(result.phi, more, value=fill),
+        "standard_error": pad(errors, more, value=fill),
+        "covariance": covariance,
+        "base": game.base,
+        "prediction": game.prediction,
+    }
 
 
 def _in_common(games: Sequence[Evaluator], results: Sequence[Result]) -> dict[str, Any]:
     """What is the same for all numbers of players; what is not, by the number."""
-    common: dict[str, Any] = {}
-    for key in dict.fromkeys(key for result in results for key in result.made_by):
+    common, counts = {}, [str(game.shape[1]) for game in games]
+    for key in {key: None for result in results for key in result.made_by}:
         entries = [result.made_by.get(key) for result in results]
-        differ = any(entry != entries[0] for entry in entries[1:])
-        counts = (str(len(game.players)) for game in games)
-        common[key] = dict(zip(counts, entries, strict=True)) if differ else entries[0]
+        same = entries.count(entries[0]) == len(entries)
+        common[key] = entries[0] if same else dict(zip(counts, entries, strict=True))
     return common
 
 

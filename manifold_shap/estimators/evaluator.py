@@ -1,7 +1,7 @@
 """Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -162,12 +162,13 @@ class Evaluator:
                 some: Coalitions = Listed(items[0, which].T[asked.place[where]].mT, keys[part])
             else:
                 some = type(asked)(items[part], keys[part])
-            most = self.rows_per_batch(some_rows)
-            if ask != self.value.values:  # All of a run at the cost of a few.
-                most = size * run
+            pieces: Iterable[Coalitions] = (some,)
+            # An approximation gives all of a run at the cost of a few.
+            if ask == self.value.values and runs * run > self.rows_per_batch(some_rows):
+                pieces = some.split(self.rows_per_batch(some_rows))
             found: list[Tensor] = []
             try:
-                for piece in some.split(most):
+                for piece in pieces:
                     found.append(ask(x[where], piece).values)
                     if found[-1].ndim != 3 or found[-1].shape[:2] != piece.shape:
                         raise ValueError(

@@ -13,7 +13,7 @@ from manifold_shap._messages import shown
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.ragged import by_player_count
+from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -91,8 +91,7 @@ class AmortizedExplainer(Exportable):
             TypeError, ValueError: `x` is no batch of finite rows, `batch_size` below 1.
         """
         check_whole("batch_size", batch_size)
-        value = self.game.select(outputs, x)
-        return _explained(value, x, explainer=self, batch_size=batch_size)
+        return explain(self.game, x, _amortized, outputs=outputs, explainer=self, rows=batch_size)
 
     def values(
         self,
@@ -149,22 +148,20 @@ class AmortizedExplainer(Exportable):
         save_checkpoint(path, {**self.checkpoint, "relative_error": self.relative_error})
 
 
-@by_player_count
-def _explained(
-    value: Any, x: Any, *, explainer: AmortizedExplainer, batch_size: int
-) -> Explanation:
-    """Shapley values of rows of equally many players; `value` may be of some outputs alone."""
-    game, own = Evaluator(value, x), explainer.game
-    every = value.outputs == own.outputs
+def _amortized(game: Evaluator, explainer: AmortizedExplainer, rows: int) -> Asking[Result]:
+    """Shapley values by passes of so many rows; the game may be of some outputs alone."""
+    own, outputs = explainer.game, game.value.outputs
+    every = outputs == own.outputs
     with torch.no_grad():
         prediction = game.prediction if every else own.prediction(game.x.to(own.device))
-        phi = explainer.values(game.x, prediction, batch_size)[:, : len(game.players)]
+        phi = explainer.values(game.x, prediction, rows)[:, : len(game.players)]
     if not every:
-        phi = phi[..., [own.outputs.index(name) for name in value.outputs]]
+        phi = phi[..., [own.outputs.index(name) for name in outputs]]
     made_by: dict[str, Any] = {"estimator": "amortized"}
     if math.isfinite(explainer.relative_error):
         made_by["relative_error"] = explainer.relative_error
-    return game.explanation(phi, made_by, torch.full_like(phi, torch.nan))
+    yield from ()  # It asks for no values.
+    return Result(phi, made_by, torch.full_like(phi, torch.nan))
 
 
 def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:

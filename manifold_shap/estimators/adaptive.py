@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole
-from manifold_shap.estimators.evaluator import Evaluator, check_one_budget, diagonal
+from manifold_shap.coalitions import Listed
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.moments import Moments
-from manifold_shap.estimators.ragged import by_player_count
-from manifold_shap.estimators.sampling import Sampler
+from manifold_shap.estimators.runner import Asking, Result, explain
+from manifold_shap.estimators.sampling import Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.values.selected import Outputs
@@ -32,7 +32,6 @@ _MOST_NUMBERS = 2**22
 _ARRIVALS = 0x61727269
 
 
-@by_player_count
 def adaptive_shapley(
     value: Any,
     x: Any,
@@ -98,9 +97,20 @@ def adaptive_shapley(
             every player once, or is a causal graph or of groups.
         TypeError: `samples` or `least` is no whole number; an `ordering` that is no list of lists.
     """
-    game = Evaluator(value, x, batch_size, progress)
-    order, players = Ordering.of(ordering, game.players), len(game.players)
-    if order.component is None:
+    return explain(estimator=adaptive, **locals())
+
+
+def adaptive(
+    game: Evaluator,
+    evaluations: int | None = None,
+    samples: int | None = None,
+    least: int = 16,
+    target_error: float | None = None,
+    seed: int = 0,
+) -> Asking[Result]:
+    """The estimator of `adaptive_shapley`."""
+    component, players = game.order.component, len(game.players)
+    if component is None:
         raise ValueError(
             "Expected an `ordering` by components for `adaptive_shapley`, as in [['a', 'b'], "
             "['c']], but got a causal graph or groups; use `permutation_shapley`."
@@ -113,12 +123,12 @@ def adaptive_shapley(
     usual, first = players * max(least, each), players * least
     fix = f"`least` is {least} for each of {players} players"
     most = check_whole("samples", usual if samples is None else samples, first, fix=fix)
-    made_by = {"estimator": "adaptive", "least": least, "seed": seed, **order.provenance}
+    made_by = {"estimator": "adaptive", "least": least, "seed": seed}
     if players == 1:  # Its contribution is known.
-        return game.explanation(game.total.double()[:, None], {**made_by, "samples": 0})
-    sampler = _Contributions(game, order.component, target_error, seed, least)
-    sampler.run(_rounds(players, first, most), most)
-    return sampler.explanation(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
+        return Result(game.total.double()[:, None], {**made_by, "samples": 0})
+    sampler = _Contributions(game, component, target_error, seed, least)
+    yield from sampler.run(_rounds(players, first, most), most)
+    return sampler.result(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
 
 
 def _rounds(players: int, first: int, most: int) -> Iterator[range]:
@@ -135,7 +145,7 @@ def _rounds(players: int, first: int, most: int) -> Iterator[range]:
 class _Contributions(Sampler):
     """Contributions of single players: `least` of each, then where they reduce the error most."""
 
-    unit = "samples"
+    unit, asked = "samples", 2
 
     def __init__(
         self, game: Evaluator, component: Tensor, target_error: float | None, seed: int, least: int
@@ -146,7 +156,7 @@ class _Contributions(Sampler):
         self._component = component.double().to(game.device)
         self._keys = game.keys(seed).to(game.device)
 
-    def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
+    def take(self, rows: Tensor, numbers: range) -> Asking[None]:
         owner = self._owners(rows, numbers)
         step = self.game.rows_per_batch(2 * owner.shape[1])
         for some, own in zip(rows.split(step), owner.split(step), strict=True):
@@ -155,10 +165,9 @@ class _Contributions(Sampler):
             number = torch.arange(own.shape[1], device=own.device) - torch.searchsorted(own, own)
             number += self.moments.counts[where].gather(1, own)
             keys = _random.fold(_random.fold(self._keys[where, None], own), number)
-            values = self._values(some, own, keys)
+            values = yield from self._values(some, own, keys)
             self.see(some, values)
             self.moments.add_single(some, own, values[:, :, 1] - values[:, :, 0])
-            bar.update(own.numel())
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         where = rows.to(self.game.device)
@@ -184,7 +193,7 @@ class _Contributions(Sampler):
         rows: Tensor,
         owner: Int64[Tensor, "rows samples"],
         keys: Int64[Tensor, "rows samples"],
-    ) -> Float[Tensor, "rows samples 2 outputs"]:
+    ) -> Asking[Float[Tensor, "rows samples 2 outputs"]]:
         """v of a player's predecessors in an order of its own, without and with the player.
 
         Both share the random numbers of a sampled value function: `w` of Algorithm 1.
@@ -198,7 +207,7 @@ class _Contributions(Sampler):
         # The empty and the grand coalition are known: others, by one player, stand in for them.
         first = torch.arange(players, device=mask.device) == 0
         proper, twice = mask ^ ((empty | full) & first), keys.repeat_interleave(2, 1)
-        values = game.evaluate(rows, lambda a, b: proper[:, a:b], mask.shape[1], twice)
+        values = yield rows, Listed(proper, twice)
         base, prediction = (end[:, None] for end in game.ends(rows))
         values = torch.where(empty, base, torch.where(full, prediction, values))
         return values.unflatten(1, (-1, 2))

@@ -9,7 +9,6 @@ import torch
 
 from manifold_shap import _random
 from manifold_shap._checks import check_seed, check_whole
-from manifold_shap._messages import shown
 from manifold_shap.audits import Audit
 from manifold_shap.estimators.exact import exact_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
@@ -145,19 +144,18 @@ def _check(found: Explanation, again: Explanation) -> None:
             "Expected a `reference` with known standard errors but some are unknown (NaN), as of a "
             "single pair of orders; give it more `permutations`."
         )
-    if again.made_by.get("ordering") != found.made_by.get("ordering"):
+    order, other = (each.made_by.get("ordering") for each in (found, again))
+    if order != other:
         raise ValueError(
-            "Expected a `reference` with the ordering of the explanation, "
-            f"{found.made_by.get('ordering')}, but got {again.made_by.get('ordering')}; give it "
-            "`ordering`."
+            f"Expected a `reference` with the ordering of the explanation, {order}, but got "
+            f"{other}; give it `ordering`."
         )
-    names = ((e.players.names, e.outputs, e.space) for e in (found, again))
-    for one, other in zip(*names, strict=True):
-        if one != other:
+    for what in ("players", "outputs", "space"):
+        one, two = (getattr(vars(each)[what], "names", vars(each)[what]) for each in (found, again))
+        if one != two:
             raise ValueError(
-                "Expected the value function that was explained but its players, outputs or output "
-                f"space are {shown(other) if isinstance(other, tuple) else other}, not "
-                f"{shown(one) if isinstance(one, tuple) else one}; give that one."
+                f"Expected the value function that was explained but its {what} are "
+                f"{two!s:.200}, not {one!s:.200}; give that one."
             )
     gap = (found.prediction - again.prediction).abs().max()
     if bool(gap > _SAME * found.prediction.abs().max()):

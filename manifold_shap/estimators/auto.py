@@ -2,18 +2,17 @@
 
 import math
 from bisect import bisect_right
-from dataclasses import replace
 from typing import Any
 
-from manifold_shap.estimators.coalition import affordable, coalition_shapley, linearization
+from manifold_shap.estimators.coalition import affordable, coalition
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
-from manifold_shap.estimators.kernel import kernel_shapley
-from manifold_shap.estimators.odd import nominal_seconds, odd_shapley
-from manifold_shap.estimators.permutation import permutation_shapley
-from manifold_shap.estimators.ragged import by_player_count
+from manifold_shap.estimators.exact import MAX_PLAYERS, exact
+from manifold_shap.estimators.kernel import kernel
+from manifold_shap.estimators.odd import nominal_seconds, odd
+from manifold_shap.estimators.permutation import permutation
+from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
-from manifold_shap.ordering import Ordering, Relations
+from manifold_shap.ordering import Relations
 from manifold_shap.values.base import COSTS
 from manifold_shap.values.selected import Outputs
 
@@ -44,7 +43,6 @@ _FEWEST_INTERACTING, _MOST_INTERACTING, _LEAST_INTERACTING = 3, 128, 7
 _MOST_FITTED_INTERACTING, _FIT_AS_LONG, _ALL_INTERACTING = 2**14, 20, 40
 
 
-@by_player_count
 def auto_shapley(
     value: Any,
     x: Any,
@@ -110,42 +108,49 @@ def auto_shapley(
             estimator refuses.
         TypeError: an `ordering` that `Ordering` refuses, `evaluations` that are no whole number.
     """
-    game = Evaluator(value, value.rows(x)[:1], batch_size)
-    order = Ordering.of(ordering, game.players)
-    players = len(game.players)
-    budget = evaluations or _usual_budget(game, order)
-    common: dict[str, Any] = {"seed": seed, "batch_size": batch_size, "progress": progress}
-    if _suits_enumeration(game, order, budget, target_error):
-        common["evaluations"] = budget
-        found = exact_shapley(value, x, ordering=ordering, **common)
-        return _with_choice(found, f"exact: all {order.coalitions_count} coalitions")
-    linear = not (game.sampled or order.restricts) and linearization(game) is not None
+    return explain(estimator=auto, **locals())
+
+
+def auto(
+    game: Evaluator, evaluations: int | None, target_error: float | None, seed: int
+) -> Asking[Result]:
+    """The estimator of `auto_shapley`."""
+    estimator, why = choose(game, evaluations, target_error, seed)
+    found = yield from estimator
+    return found._replace(made_by={**found.made_by, "auto": f"{found.made_by['estimator']}: {why}"})
+
+
+def choose(
+    game: Evaluator, evaluations: int | None, target_error: float | None, seed: int
+) -> tuple[Asking[Result], str]:
+    """The estimator that suits a game, and the reason."""
+    order, players = game.order, len(game.players)
+    budget = evaluations or _usual_budget(game)
+    if _suits_enumeration(game, budget, target_error):
+        return exact(game, budget, seed), f"all {order.coalitions_count} coalitions"
+    linear = game.linearized is not None and not (game.sampled or order.restricts)
     if not order.restricts and target_error is None:
         pairs = f"a regression of {players} players on pairs of coalitions"
         fitted = 0 if game.sampled or linear else _fitted_interacting(game, budget)
         if fitted:
-            found = odd_shapley(value, x, evaluations=fitted, **common)
-            why = "whose fit takes no longer than the evaluations"
-            return _with_choice(found, f"odd: {pairs}, with interactions, {why}")
+            why = f"{pairs}, with interactions, whose fit takes no longer than the evaluations"
+            return odd(game, fitted, seed), why
         least: float = _LEAST_PAIRED * players
         if linear or game.sampled:
             share = _LEAST_SHARE * 2**players if linear else 0
             least = max(_LEAST_FITTED * players, share) if players <= _MOST_FITTED else math.inf
         if budget >= least:
-            found = kernel_shapley(value, x, evaluations=budget // 2 * 2, **common)
-            return _with_choice(found, f"kernel: {pairs}")
-    common["target_error"] = target_error
-    common["evaluations"] = budget if target_error is None else evaluations
+            return kernel(game, budget // 2 * 2, seed=seed), pairs
+    limit = budget if target_error is None else evaluations
+    rounds: dict[str, Any] = {"target_error": target_error, "seed": seed}
     if linear and affordable(game, budget) >= _FEWEST_COALITIONS:
-        found = coalition_shapley(value, x, **common)
         why = f"contributions of all {players} players at once, linearized and corrected"
-        return _with_choice(found, f"coalition: {why}")
+        return coalition(game, limit, **rounds), why
     if evaluations is not None and evaluations < 2 * (players - 1):
         raise ValueError(
             f"Expected `evaluations` of at least {2 * (players - 1)}, which an order of {players} "
             f"players and its reverse take, but got {evaluations}; give more, or group players."
         )
-    found = permutation_shapley(value, x, ordering=ordering, **common)
     reasons = {
         "an ordering restricts them": order.restricts,
         "values are drawn": game.sampled,
@@ -153,10 +158,10 @@ def auto_shapley(
         f"{budget} evaluations are too few for a regression": True,
     }
     why = next(reason for reason, holds in reasons.items() if holds)
-    return _with_choice(found, f"permutation: orders of {players} players, since {why}")
+    return permutation(game, limit, **rounds), f"orders of {players} players, since {why}"
 
 
-def _usual_budget(game: Evaluator, order: Ordering) -> int:
+def _usual_budget(game: Evaluator) -> int:
     """Evaluations per row where nobody says how many."""
     free = min(_FREE_ROWS, game.value.batch_size or _FREE_ROWS)
     dear = game.value.cost == "model"
@@ -164,20 +169,18 @@ def _usual_budget(game: Evaluator, order: Ordering) -> int:
     each = _EVALUATIONS_DEAR if free < _FREE_ROWS or drawn else _EVALUATIONS
     if game.sampled:
         each = max(each, (_ROWS_DRAWN if drawn else _FREE_ROWS) // game.draws)
-    if linearization(game):
+    if game.linearized:
         each = _EVALUATIONS_LINEARIZED
     usual = max(each * (len(game.players) + 1), 0 if dear else free)
     if game.value.cost == "closed form":
         free = _FREE_VALUES
-    everything = order.coalitions_count - 2
+    everything = game.order.coalitions_count - 2
     return int(everything) if usual < everything <= free // game.draws else usual
 
 
-def _suits_enumeration(
-    game: Evaluator, order: Ordering, budget: int, target_error: float | None
-) -> bool:
+def _suits_enumeration(game: Evaluator, budget: int, target_error: float | None) -> bool:
     """Whether all coalitions can be paid for and, where they are drawn for, tell their errors."""
-    needed = order.coalitions_count - 2
+    order, needed = game.order, game.order.coalitions_count - 2
     if not game.sampled or len(game.players) == 1:
         return needed <= budget and order.largest <= 2**MAX_PLAYERS
     return target_error is None and 2 * needed <= budget and order.largest <= 2**_MOST_DRAWN
@@ -199,7 +202,3 @@ def _fitted_interacting(game: Evaluator, budget: int) -> int:
     most = (1 + _FIT_AS_LONG / players) * budget * cost
     fast = bisect_right(possible, most, key=seconds)
     return possible[fast - 1] if fast else 0
-
-
-def _with_choice(explanation: Explanation, choice: str) -> Explanation:
-    return replace(explanation, made_by={**explanation.made_by, "auto": choice})

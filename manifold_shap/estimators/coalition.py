@@ -22,15 +22,14 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole
-from manifold_shap.coalitions import sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.evaluator import Evaluator, check_one_budget
+from manifold_shap.coalitions import Toggled, sample_stratified_pairs, stratum_weights
+from manifold_shap.estimators.evaluator import Approximated, Evaluator
 from manifold_shap.estimators.moments import StratifiedMoments, with_sum
-from manifold_shap.estimators.ragged import by_player_count
-from manifold_shap.estimators.sampling import Sampler
+from manifold_shap.estimators.runner import Asking, Result, explain
+from manifold_shap.estimators.sampling import Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
 from manifold_shap.values.selected import Outputs
@@ -45,7 +44,6 @@ _PAIRS_PER_ROUND = 64
 _EXACT_PAIRS, _EXACT_STRATA = 8, 4
 
 
-@by_player_count
 def coalition_shapley(
     value: Any,
     x: Any,
@@ -105,8 +103,18 @@ def coalition_shapley(
             exact contributions; `coalitions` that are no multiple of 32, or `evaluations` beside
             them or too few for 32; a `target_error` that is not positive.
     """
-    game = Evaluator(value, x, batch_size, progress)
-    near = linearization(game)
+    return explain(estimator=coalition, **locals())
+
+
+def coalition(
+    game: Evaluator,
+    evaluations: int | None = None,
+    coalitions: int | None = None,
+    target_error: float | None = None,
+    seed: int = 0,
+) -> Asking[Result]:
+    """The estimator of `coalition_shapley`."""
+    near = game.linearized
     if near is None:
         raise ValueError(
             "Expected a value function whose contributions can be linearized at little cost, such "
@@ -131,14 +139,8 @@ def coalition_shapley(
     pairs = (coalitions or (DEFAULT_COALITIONS if target_error is None else MAX_COALITIONS)) // 2
     starts = range(0, pairs, _PAIRS_PER_ROUND)
     rounds = [range(start, min(start + _PAIRS_PER_ROUND, pairs)) for start in starts]
-    sampler.run(rounds, pairs)
-    return sampler.explanation({"estimator": "coalition", "seed": seed})
-
-
-def linearization(game: Evaluator) -> Linearized | None:
-    """The value function's linearized contributions, where they cost well less than exact ones."""
-    found = game.value.linearized()
-    return found if found and found.cost < (len(game.players) + 1) / 3 else None
+    yield from sampler.run(rounds, pairs)
+    return sampler.result({"estimator": "coalition", "seed": seed})
 
 
 def affordable(game: Evaluator, evaluations: int) -> int:
@@ -146,7 +148,7 @@ def affordable(game: Evaluator, evaluations: int) -> int:
 
     The cost includes all exact evaluations that there may be.
     """
-    near = linearization(game)
+    near = game.linearized
     if near is None:
         return 0
     counts = range(LEAST_COALITIONS, MAX_COALITIONS + 1, LEAST_COALITIONS)
@@ -164,6 +166,7 @@ class _Coalitions(Sampler):
     """Contributions of all players at two levels: linearized ones and their errors."""
 
     unit, per_step = "coalitions", 2
+    asked = 2.0 * (1 + 2 * _EXACT_PAIRS / _PAIRS_PER_ROUND)
 
     def __init__(
         self, game: Evaluator, near: Linearized, target_error: float | None, seed: int
@@ -178,17 +181,16 @@ class _Coalitions(Sampler):
             for strata in (_STRATA, _EXACT_STRATA)
         ]
 
-    def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
+    def take(self, rows: Tensor, numbers: range) -> Asking[None]:
         everyone = torch.ones(len(rows), dtype=torch.bool)
         due = self._due(rows)
         for some, mask, keys in self._drawn(0, rows, numbers, everyone):
-            self._add(0, some, _of_players(self.game.around(some, mask, keys, self.near), mask))
+            self._add(0, some, _of_players((yield some, Approximated(mask, keys)), mask))
         for some, mask, keys in self._drawn(1, rows, numbers[:_EXACT_PAIRS], due):
-            values = self.game.around(some, mask, keys)
+            values = yield some, Toggled(mask, keys)
             self.see(some, values)
-            linearized = self.game.around(some, mask, keys, self.near)
+            linearized = yield some, Approximated(mask, keys)
             self._add(1, some, _of_players(values, mask) - _of_players(linearized, mask))
-        bar.update(len(rows) * len(numbers))
 
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         where = rows.to(self.game.device)

@@ -1,7 +1,6 @@
 """Computes exact Shapley values by enumeration of all coalitions that an ordering allows."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,16 +8,16 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from manifold_shap import _random
+from manifold_shap.coalitions import Listed
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
-from manifold_shap.estimators.ragged import by_player_count
+from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
-from manifold_shap.ordering import Ordering, Relations
+from manifold_shap.ordering import Relations
 from manifold_shap.values.selected import Outputs
 
 MAX_PLAYERS = 16
 
 
-@by_player_count
 def exact_shapley(
     value: Any,
     x: Any,
@@ -71,8 +70,12 @@ def exact_shapley(
             `Ordering` refuses.
         TypeError: an `ordering` that is no list of lists, mapping or `Ordering`.
     """
-    game = Evaluator(value, x, batch_size, progress)
-    order = Ordering.of(ordering, game.players)
+    return explain(estimator=exact, **locals())
+
+
+def exact(game: Evaluator, evaluations: int | None = None, seed: int = 0) -> Asking[Result]:
+    """The estimator of `exact_shapley`."""
+    order = game.order
     needed = order.coalitions_count - 2
     if evaluations is not None and needed > evaluations:
         raise ValueError(
@@ -86,59 +89,23 @@ def exact_shapley(
             f"{len(game.players)} players; use `auto_shapley` or `permutation_shapley`, or group "
             "features into fewer players."
         )
-    weights = [part.weights().to(game.device) for part in order.parts]
-
-    def weighted(values: Tensor, power: int) -> Tensor:
-        return _by_component(values, order, [each**power for each in weights])
-
-    found = enumerated_sums(game, order.coalitions(), weighted, evaluations, seed)
-    made_by = {"estimator": "exact", **order.provenance}
-    if found.repeats > 1:
-        made_by |= {"repeats": found.repeats, "seed": seed}
-    return game.explanation(found.sums, made_by, found.variance, found.degrees_of_freedom)
-
-
-def _by_component(
-    values: Float[Tensor, "rows coalitions outputs"], order: Ordering, weights: list[Tensor]
-) -> Float[Tensor, "rows players outputs"]:
-    """Sums of what coalitions have, weighted for each player, component after component."""
-    phi = values.new_empty(len(values), len(order.players), values.shape[2])
+    weights = torch.zeros(int(needed) + 2, len(order.players), dtype=torch.float64)
     first = 0
-    for part, weight in zip(order.parts, weights, strict=True):
-        own = values[:, first : first + len(weight)]
-        phi[:, part.members] = torch.einsum("bso,sn->bno", own, weight)
-        first += len(weight) - 1
-    return phi
+    for part in order.parts:
+        own = part.weights()
+        weights[first : first + len(own), part.members] = own
+        first += len(own) - 1  # Its last coalition is the first one of the next part.
+    return (yield from enumerated(game, order.coalitions(), weights, evaluations, seed))
 
 
-Weighted = Callable[[Tensor, int], Tensor]
-
-
-class Sums(NamedTuple):
-    """Weighted sums of values, and the errors that draws leave in them.
-
-    Attributes:
-        sums: in double precision, `[instances, sums, outputs]`.
-        variance: covariances of each sum's outputs, or their diagonal; None where each coalition
-            was evaluated once.
-        degrees_of_freedom: of the variances, `[instances]`; None with them.
-        repeats: how often each coalition was evaluated.
-    """
-
-    sums: Tensor
-    variance: Tensor | None
-    degrees_of_freedom: Tensor | None
-    repeats: int
-
-
-def enumerated_sums(
+def enumerated(
     game: Evaluator,
     masks: Bool[Tensor, "coalitions players"],
-    weighted: Weighted,
+    weights: Float[Tensor, "coalitions sums"],
     evaluations: int | None,
     seed: int,
-) -> Sums:
-    """Σ w(S) v(S) over these coalitions, for every row and output.
+) -> Asking[Result]:
+    """Σ w(S) v(S) over these coalitions, for every row and output, in double precision.
 
     A sampled value function has draws of its own for each coalition, each time. As sums are of
     independent values of v, their errors follow from those: Var Σ w v = Σ w² Var v.
@@ -146,43 +113,34 @@ def enumerated_sums(
     Args:
         game: the evaluator.
         masks: coalitions; the first is empty and the last is full, and no other is.
-        weighted: gives such sums `[rows, sums, outputs]` of numbers `[rows, coalitions, outputs]`,
-            with w to this power.
+        weights: w of each sum.
         evaluations: the most values of v per row, which a sampled value function uses up by
             repeating all coalitions; by default each is evaluated once.
         seed: of the draws of a sampled value function.
     """
-    masks = masks[1:-1].to(game.device)
+    masks, weights = masks[1:-1].to(game.device), weights.to(game.device)
     needed = len(masks)
     repeats = evaluations // needed if game.sampled and evaluations and needed else 1
-    numbers = torch.arange(repeats * needed)
-    keys = game.keys(seed)[:, None]
+    count = repeats * needed
+    every, keys = masks.repeat(repeats, 1)[None], game.keys(seed)[:, None]
     if game.sampled:
-        keys = _random.fold(keys, numbers)
-
-    def coalitions(start: int, stop: int) -> Tensor:
-        return masks[numbers[start:stop] % needed]
-
-    sums, variance, freedom = [], [], []
-    with game.bar(len(game.x), "exact", "row") as bar:
-        for rows in torch.arange(len(game.x)).split(game.rows_per_batch(len(numbers) + 2)):
-            values = game.evaluate(rows, coalitions, len(numbers), keys[rows]).double()
-            values = values.unflatten(1, (repeats, needed))
-            base, prediction = (end.double()[:, None] for end in game.ends(rows))
-            sums.append(weighted(torch.cat((base, values.mean(1), prediction), dim=1), 1))
-            if repeats > 1:
-                errors = _errors(values, weighted, game.crossed)
-                variance.append(errors[0])
-                freedom.append(errors[1])
-            bar.update(len(rows))
-    if repeats == 1:
-        return Sums(torch.cat(sums), None, None, 1)
-    return Sums(torch.cat(sums), torch.cat(variance), torch.cat(freedom), repeats)
+        keys = _random.fold(keys, torch.arange(count))
+    game.bar.total = len(game.x) * count
+    parts: list[tuple[Tensor, ...]] = []
+    for rows in game.batches(count + 2):
+        values = (yield rows, Listed(every, keys[rows])).double().unflatten(1, (repeats, needed))
+        base, prediction = (end.double()[:, None] for end in game.ends(rows))
+        sums = _weighted(torch.cat((base, values.mean(1), prediction), dim=1), weights)
+        errors = _errors(values, weights, game.crossed) if repeats > 1 else ()
+        parts.append((sums, *errors))
+    made_by = {"estimator": "exact"} | ({"repeats": repeats, "seed": seed} if repeats > 1 else {})
+    phi, *rest = (torch.cat(part) for part in zip(*parts, strict=True))
+    return Result(phi, made_by, *rest)
 
 
 def _errors(
     values: Float[Tensor, "rows repeats coalitions outputs"],
-    weighted: Weighted,
+    weights: Float[Tensor, "every sums"],
     crossed: bool,
 ) -> tuple[Float[Tensor, "rows sums *errors"], Float[Tensor, " rows"]]:
     """Covariances of each sum's outputs, or their diagonal, and the degrees of freedom.
@@ -196,8 +154,13 @@ def _errors(
     products = torch.einsum(pattern, apart, apart) / (repeats * (repeats - 1))
     # Nothing is drawn for the empty and the grand coalition.
     products = pad(products, (0, 0) * (products.ndim - 2) + (1, 1))
-    variance = weighted(products.flatten(2), 2).unflatten(2, products.shape[2:])
-    squares = products.diagonal(dim1=2, dim2=3) if crossed else products
-    fourth = weighted(squares.square(), 4)
+    variance = _weighted(products, weights.square())
+    fourth = _weighted(diagonal(products).square(), weights**4)
     freedom = (repeats + 1) * diagonal(variance).square() / fourth - 2
     return variance, freedom.nan_to_num(nan=torch.inf).amin((1, 2)).cpu()
+
+
+def _weighted(
+    numbers: Float[Tensor, "rows coalitions *outputs"], weights: Float[Tensor, "coalitions sums"]
+) -> Float[Tensor, "rows sums *outputs"]:
+    return torch.einsum("bs...,sn->bn...", numbers, weights)

@@ -16,52 +16,49 @@ player's interactions are known. Rows have coalitions of their own, the same but
 the players.
 """
 
+from math import nan
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad
-from tqdm import tqdm
 
 from manifold_shap import _random
-from manifold_shap._arrays import row_labels
-from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import check_choice
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
-from manifold_shap.estimators.exact import MAX_PLAYERS, enumerated_sums
+from manifold_shap.estimators.exact import MAX_PLAYERS, enumerated
 from manifold_shap.estimators.kernel import (
-    MOST_NUMBERS,
     of_players,
     players_by_name,
+    rows_in_memory,
     values_of_pairs,
 )
 from manifold_shap.estimators.pairs import draw_pairs
 from manifold_shap.estimators.parting import MOST_PLAYERS, Parting, equal_shares
-from manifold_shap.estimators.ragged import joined_rows, rows_by_count
 from manifold_shap.estimators.regression import Regression
+from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import INDICES, Interactions
 from manifold_shap.posets import shapley_weights
 from manifold_shap.values.selected import Outputs
-from manifold_shap.values.wrapped import as_value_function
 
 # How often a sampled value function is evaluated at single players, for the error of its draws.
 REPEATS = 4
 
 
 class Found(NamedTuple):
-    """What an estimator found: Shapley values, and first-order terms followed by pairs.
+    """Shapley values, and first-order terms followed by pairs.
 
     Attributes:
-        shapley: the explanation.
+        shapley: Shapley values and their errors.
         terms: n first-order terms, then the pairs (0, 1), (0, 2), ..., (1, 2), ...; double
             precision, `[instances, terms, outputs]`.
         variance: of their errors, same shape; NaN where not known.
     """
 
-    shapley: Explanation
+    shapley: Result
     terms: Tensor
     variance: Tensor
 
@@ -113,43 +110,36 @@ def shapley_interactions(
             45; too few `evaluations`.
     """
     check_choice("index", index, INDICES)
-    seed = check_seed(seed)
-    if evaluations is not None:
-        evaluations = check_whole("evaluations", evaluations)
-    value = as_value_function(value, x).select(outputs, x)
-    rows = value.rows(x)
-    groups = rows_by_count(value, rows)
+    found: list[Found] = []  # Of the rows with 1, 2, ... players.
 
-    def of_rows(some: Any) -> Interactions:
-        game = Evaluator(value, some, batch_size, progress)
-        return _labelled(_of_game(game, index, evaluations, seed), index)
+    def estimator(game: Evaluator, **settings: Any) -> Asking[Result]:
+        found.append((yield from pairwise(game, index, **settings)))
+        return found[-1].shapley
 
-    if not value.players.by_row:
-        return of_rows(x)
-    parts = [of_rows(rows[group]) for group in groups]
-    order, players = torch.cat(groups).argsort(), len(value.players)
-    shapley = joined_rows([part.shapley for part in parts], order, value.players)
-
-    def joined(name: str) -> Tensor:
-        padded = []
-        for part in parts:
-            lacking = players - len(part.players)
-            own = vars(part)[name]
-            padded.append(pad(own, (0, 0, 0, lacking, 0, lacking), value=torch.nan))
-        return torch.cat(padded)[order]
-
-    return Interactions(
-        joined("values"), joined("standard_error"), shapley.with_labels(row_labels(x)), index
+    shapley = explain(
+        value,
+        x,
+        estimator,
+        evaluations=evaluations,
+        outputs=outputs,
+        seed=seed,
+        batch_size=batch_size,
+        progress=progress,
     )
+    order = shapley.counts.argsort(stable=True).argsort()
+    values = torch.cat([_squares(each.terms, shapley) for each in found])
+    errors = torch.cat([_squares(each.variance.clamp(min=0).sqrt(), shapley) for each in found])
+    return Interactions(values[order], errors[order], shapley, index)
 
 
-def _of_game(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Found:
+def pairwise(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Asking[Found]:
+    """The estimator of `shapley_interactions`."""
     players = len(game.players)
     if evaluations is None and game.sampled and players <= MAX_PLAYERS:
         # Twice each, for the errors that draws leave.
         evaluations = 2 * (2**players - 2)
     if players <= MAX_PLAYERS and (evaluations is None or evaluations >= 2**players - 2):
-        return _enumerated(game, index, evaluations, seed)
+        return (yield from _enumerated(game, index, evaluations, seed))
     if players > MOST_PLAYERS:
         raise ValueError(
             f"Expected at most {MOST_PLAYERS} players for interactions of all pairs, which a "
@@ -167,44 +157,76 @@ def _of_game(game: Evaluator, index: str, evaluations: int | None, seed: int) ->
             f"but got {evaluations}; fewer do not determine so many of them. Group features into "
             "fewer players by `value.grouped`, or give more."
         )
-    return _drawn(game, index, evaluations, seed)
+    return (yield from _drawn(game, index, evaluations, seed))
 
 
-def _drawn(game: Evaluator, index: str, evaluations: int, seed: int) -> Found:
-    """By drawn coalitions and their complements."""
-    pairs = SampledPairs(game, evaluations, seed)
-    found = pairs.terms()
-    made_by = {"estimator": "parting", "pairs": len(pairs.drawn.mask), "seed": seed}
-    freedom = torch.full((len(game.x),), float(pairs.drawn.sampled - 1))
-    shapley = game.explanation(found.phi, made_by, found.phi_variance, freedom)
-    first, error = found.phi, diagonal(found.phi_variance)
-    if index == "k-SII":
-        first, error = first - found.sums / 2, found.less_sums_variance
-    one, other = torch.triu_indices(len(game.players), len(game.players), 1)
-    terms = torch.cat((first, found.pairs[:, one, other]), dim=1)
-    return Found(shapley, terms, torch.cat((error, found.variance[:, one, other]), dim=1))
-
-
-def _enumerated(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Found:
+def _enumerated(game: Evaluator, index: str, evaluations: int | None, seed: int) -> Asking[Found]:
     """By all coalitions."""
     players = len(game.players)
     masks = all_coalitions(players)
     own, pairs = shapley_weights(masks), pair_weights(masks)
     first = own - pairs @ incidence(players) / 2 if index == "k-SII" else own
-    weights = torch.cat((own, first, pairs), dim=1).to(game.device)
-
-    def weighted(values: Tensor, power: int) -> Tensor:
-        return torch.einsum("bso,sn->bno", values, weights**power)
-
-    sums, variance, freedom, repeats = enumerated_sums(game, masks, weighted, evaluations, seed)
-    made_by: dict[str, Any] = {"estimator": "exact"}
+    weights = torch.cat((own, first, pairs), dim=1)
+    sums = yield from enumerated(game, masks, weights, evaluations, seed)
+    terms, variance = sums.phi[:, players:], sums.variance
+    shapley = sums._replace(
+        phi=sums.phi[:, :players], variance=None if variance is None else variance[:, :players]
+    )
     if variance is None:
-        shapley = game.explanation(sums[:, :players], made_by)
-        unknown = torch.nan if game.sampled and players > 1 else 0.0
-        return Found(shapley, sums[:, players:], torch.full_like(sums[:, players:], unknown))
-    made_by |= {"repeats": repeats, "seed": seed}
-    shapley = game.explanation(sums[:, :players], made_by, variance[:, :players], freedom)
-    return Found(shapley, sums[:, players:], diagonal(variance)[:, players:])
+        unknown = nan if game.sampled and players > 1 else 0.0
+        return Found(shapley, terms, torch.full_like(terms, unknown))
+    return Found(shapley, terms, diagonal(variance)[:, players:])
+
+
+def _drawn(game: Evaluator, index: str, evaluations: int, seed: int) -> Asking[Found]:
+    """By coalitions of two players or more that are drawn, single players, and complements."""
+    players = len(game.players)
+    repeats = REPEATS if game.sampled else 1
+    probability = torch.ones(players - 1, dtype=torch.float64)
+    probability[[0, -1]] = 0
+    # Errors over drawn pairs miss the noise of values at sizes that are taken as a whole.
+    whole = range(2, 2 if game.sampled else (players + 1) // 2)
+    generator = torch.Generator().manual_seed(seed)
+    count = evaluations // 2 - repeats * players
+    drawn = draw_pairs(probability, count, generator, whole).to(game.device)
+    alone = torch.eye(players, dtype=torch.bool, device=game.device)
+    regression = Regression(drawn.after(alone))
+    parting = Parting(drawn, torch.promote_types(game.prediction.dtype, torch.float32))
+    mask = torch.cat((alone.repeat(repeats, 1), drawn.mask))
+    keys = game.keys(seed)[:, None]
+    if game.sampled:  # A coalition and its complement share their draws.
+        keys = _random.fold(keys, torch.arange(len(mask)))
+    keys, named = keys.expand(-1, len(mask)), players_by_name(game, seed)
+    one, other = torch.triu_indices(players, players, 1)
+    parts: list[tuple[Tensor, ...]] = []
+    for rows in rows_in_memory(game, len(mask)):
+        evaluated = regression.pairs._replace(mask=mask)
+        first, second = yield from values_of_pairs(game, evaluated, rows, named[rows], keys[rows])
+        base, prediction = (end.double()[:, None] for end in game.ends(rows))
+        change, losses = (first - second) / 2, base + prediction - first - second
+        noise = _noise(change, losses, players, repeats)
+        change, losses = (_means(each, players, repeats) for each in (change, losses))
+        phi, phi_variance, both = _first_order(
+            regression, change, noise, prediction - base, game.crossed
+        )
+        terms, variance = phi, diagonal(phi_variance)
+        if index == "k-SII":
+            terms, variance = phi - losses[:, :players] / 2, both
+        name = named[rows].argsort(1)
+        by_pair = (
+            of_players(of_players(each, name).transpose(1, 2), name)[:, one, other]
+            for each in _pairs(parting, losses, noise.losses)
+        )
+        by_player = (of_players(each, name) for each in (phi, phi_variance, terms, variance))
+        phi, phi_variance, terms, variance = by_player
+        terms, variance = (
+            torch.cat(each, 1) for each in zip((terms, variance), by_pair, strict=True)
+        )
+        parts.append((phi, phi_variance, terms, variance))
+    phi, phi_variance, terms, variance = (torch.cat(part) for part in zip(*parts, strict=True))
+    made_by = {"estimator": "parting", "pairs": len(drawn.mask), "seed": seed}
+    freedom = torch.full((len(game.x),), float(drawn.sampled - 1))
+    return Found(Result(phi, made_by, phi_variance, freedom), terms, variance)
 
 
 def pair_weights(
@@ -229,42 +251,16 @@ def incidence(players: int) -> Float[Tensor, "pairs players"]:
     return torch.zeros(len(pairs), players, dtype=torch.float64).scatter_(1, pairs, 1.0)
 
 
-def _labelled(found: Found, index: str) -> Interactions:
-    """Terms as symmetric matrices on the CPU, in the precision of the Shapley values."""
-    phi = found.shapley.phi
-    players = int((8 * found.terms.shape[1] + 1) ** 0.5 - 1) // 2
+def _squares(terms: Tensor, shapley: Explanation) -> Tensor:
+    """Terms as symmetric matrices of all players of an explanation, and in its precision."""
+    players = int((8 * terms.shape[1] + 1) ** 0.5 - 1) // 2
     place = torch.arange(players).diag()
     first, second = torch.triu_indices(players, players, 1)
     place[first, second] = place[second, first] = players + torch.arange(len(first))
-    # Columns that hold one value are players without interactions, the last ones.
-    constants = phi.shape[1] - players
-
-    def square(terms: Tensor) -> Tensor:
-        return pad(terms.to("cpu", phi.dtype)[:, place], (0, 0, 0, constants, 0, constants))
-
-    errors = square(found.variance.clamp(min=0).sqrt())
-    return Interactions(square(found.terms), errors, found.shapley, index)
-
-
-class Terms(NamedTuple):
-    """Terms of first order and pairs of rows, in double precision.
-
-    Attributes:
-        phi: Shapley values, `[rows, players, outputs]`.
-        phi_variance: covariances of each player's outputs, or their diagonal.
-        pairs: interactions, `[rows, players, players, outputs]`; zero on the diagonal.
-        variance: of `pairs`, same shape.
-        sums: of each player's interactions, `[rows, players, outputs]`.
-        less_sums_variance: of `phi` less half of `sums`, same shape. The sums have an error from
-            the draws of a sampled value function only.
-    """
-
-    phi: Tensor
-    phi_variance: Tensor
-    pairs: Tensor
-    variance: Tensor
-    sums: Tensor
-    less_sums_variance: Tensor
+    # Last come players that these rows lack, or constant columns, which do not interact.
+    more, fill = shapley.phi.shape[1] - players, nan if shapley.players.by_row else 0.0
+    square = terms.to("cpu", shapley.phi.dtype)[:, place]
+    return pad(square, (0, 0, 0, more, 0, more), value=fill)
 
 
 class Noise(NamedTuple):
@@ -281,136 +277,65 @@ class Noise(NamedTuple):
     both: Tensor
 
 
-class SampledPairs:
-    """Coalitions and their complements for the interactions of all rows of a game.
+def _means(
+    each: Float[Tensor, "rows evaluated outputs"], players: int, repeats: int
+) -> Float[Tensor, "rows pairs outputs"]:
+    """Of the repeats of single players, then what drawn pairs have."""
+    alone, drawn = each.tensor_split([repeats * players], dim=1)
+    return torch.cat((alone.unflatten(1, (repeats, -1)).mean(1), drawn), dim=1)
 
-    Args:
-        game: the evaluator, of at least seven players.
-        evaluations: of v per row, at least 2 n² for n players; those at single players, `REPEATS`
-            times of a sampled value function, are among them.
-        seed: of coalitions and draws.
 
-    Attributes:
-        drawn: pairs of coalitions of two players or more, with those that are taken as a whole.
+def _noise(change: Tensor, losses: Tensor, players: int, repeats: int) -> Noise:
+    """What draws leave in the means of single players; nothing where there are no draws."""
+    alone = (part[:, : repeats * players].unflatten(1, (repeats, -1)) for part in (change, losses))
+    a, b = (each - each.mean(1, keepdim=True) for each in alone)
+    scale = max(1, repeats * (repeats - 1))
+    return Noise(*((one * other).sum(1) / scale for one, other in ((a, a), (b, b), (a, b))))
+
+
+def _first_order(
+    regression: Regression,
+    change: Float[Tensor, "rows pairs outputs"],
+    noise: Noise,
+    total: Float[Tensor, "rows 1 outputs"],
+    crossed: bool,
+) -> tuple[Float[Tensor, "rows players outputs"], Tensor, Tensor]:
+    """Shapley values by KernelSHAP's regression, and their variance.
+
+    And the variance of these less half of the sums of each player's interactions, which have an
+    error from the draws of a sampled value function only.
     """
+    players = noise.change.shape[1]
+    share = regression.pairs.mask.sum(1).double() / players - 0.5
+    y = change - share[:, None] * total
+    errors = regression.left_out(y, regression.fit(y))
+    variance = regression.covariance(regression.inverse, errors, crossed)
+    u = torch.eye(players, dtype=torch.float64, device=y.device) - 1 / players
+    moved = (regression.pairs.weight[:players, None] * u) @ regression.inverse
+    added = torch.einsum("pn,bpo->bno", moved.square(), noise.change)
+    variance = variance + (added.diag_embed() if crossed else added)
+    both = diagonal(variance) + noise.losses / 4 - moved.diagonal()[:, None] * noise.both
+    return regression.unbiased(y, errors) + total / players, variance, both
 
-    def __init__(self, game: Evaluator, evaluations: int, seed: int) -> None:
-        self.game = game
-        players, device = len(game.players), game.device
-        self._repeats = REPEATS if game.sampled else 1
-        probability = torch.ones(players - 1, dtype=torch.float64)
-        probability[[0, -1]] = 0
-        # Errors over drawn pairs miss the noise of values at sizes that are taken as a whole.
-        whole = range(2, 2 if game.sampled else (players + 1) // 2)
-        generator = torch.Generator().manual_seed(seed)
-        count = evaluations // 2 - self._repeats * players
-        self.drawn = draw_pairs(probability, count, generator, whole).to(device)
-        alone = torch.eye(players, dtype=torch.bool, device=device)
-        every = self.drawn.after(alone)
-        dtype = torch.promote_types(game.prediction.dtype, torch.float32)
-        self._regression, self._parting = Regression(every), Parting(self.drawn, dtype)
-        mask = torch.cat((alone.repeat(self._repeats, 1), self.drawn.mask))
-        self._evaluated = every._replace(mask=mask)
-        keys = game.keys(seed)[:, None]
-        if game.sampled:  # A coalition and its complement share their draws.
-            keys = _random.fold(keys, torch.arange(len(mask)))
-        self._keys = keys.expand(-1, len(mask))
-        self._named = players_by_name(game, seed)
 
-    def terms(self) -> Terms:
-        """Of all rows."""
-        instances, _, outputs = self.game.shape
-        count = len(self._evaluated.mask)
-        step = MOST_NUMBERS // (count * outputs ** (2 if self.game.crossed else 1))
-        with self.game.bar(instances * count, "interactions", "pair") as bar:
-            every = torch.arange(instances).split(max(1, step))
-            found = [self._of_rows(rows, bar) for rows in every]
-        return Terms(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+def _pairs(
+    parting: Parting,
+    losses: Float[Tensor, "rows pairs outputs"],
+    noise: Float[Tensor, "rows players outputs"],
+) -> tuple[
+    Float[Tensor, "rows players players outputs"], Float[Tensor, "rows players players outputs"]
+]:
+    """Interactions by the regression on losses by parting, and their variance."""
+    rows, players, outputs = noise.shape
+    games = losses.mT.flatten(0, 1)
+    alone = games[:, :players].contiguous()
+    fitted, residuals = parting.fit(parting.losses(games[:, players:], alone))
+    variance = parting.variance(residuals) + _of_shares(noise.mT.flatten(0, 1))
 
-    def _of_rows(self, rows: Tensor, bar: tqdm) -> Terms:
-        alone, named = self._repeats * len(self.game.players), self._named[rows]
-        first, second = values_of_pairs(
-            self.game, self._evaluated, rows, named, self._keys[rows], bar
-        )
-        name = named.argsort(1)
-        base, prediction = (end.double()[:, None] for end in self.game.ends(rows))
-        change, losses = (first - second) / 2, base + prediction - first - second
-        noise = self._noise(change, losses, alone)
-        change, losses = self._means(change, alone), self._means(losses, alone)
-        phi, phi_variance, both = self._first_order(change, noise, prediction - base)
-        pairs, variance = self._pairs(losses, noise.losses)
-        sums = losses[:, : len(self.game.players)]
-        pairs, variance = (
-            of_players(of_players(each, name).transpose(1, 2), name) for each in (pairs, variance)
-        )
-        return Terms(
-            phi=of_players(phi, name),
-            phi_variance=of_players(phi_variance, name),
-            pairs=pairs,
-            variance=variance,
-            sums=of_players(sums, name),
-            less_sums_variance=of_players(both, name),
-        )
+    def by_row(matrix: Tensor) -> Tensor:
+        return matrix.unflatten(0, (rows, outputs)).movedim(1, 3)
 
-    def _means(
-        self, each: Float[Tensor, "rows evaluated outputs"], alone: int
-    ) -> Float[Tensor, "rows pairs outputs"]:
-        """Of the repeats of single players, then what drawn pairs have."""
-        repeated = each[:, :alone].unflatten(1, (self._repeats, -1))
-        return torch.cat((repeated.mean(1), each[:, alone:]), dim=1)
-
-    def _noise(self, change: Tensor, losses: Tensor, alone: int) -> Noise:
-        """What draws leave in the means of single players."""
-        if self._repeats == 1:
-            nothing = torch.zeros_like(change[:, :alone])
-            return Noise(nothing, nothing, nothing)
-        a, b = (
-            each - each.mean(1, keepdim=True)
-            for each in (
-                part[:, :alone].unflatten(1, (self._repeats, -1)) for part in (change, losses)
-            )
-        )
-        products = [(p * q).sum(1) for p, q in ((a, a), (b, b), (a, b))]
-        return Noise(*(each / (self._repeats * (self._repeats - 1)) for each in products))
-
-    def _first_order(
-        self,
-        change: Float[Tensor, "rows pairs outputs"],
-        noise: Noise,
-        total: Float[Tensor, "rows 1 outputs"],
-    ) -> tuple[Float[Tensor, "rows players outputs"], Tensor, Tensor]:
-        """Shapley values by KernelSHAP's regression, their variance and the last of `Terms`."""
-        regression, players = self._regression, len(self.game.players)
-        share = regression.pairs.mask.sum(1).double() / players - 0.5
-        y = change - share[:, None] * total
-        errors = regression.left_out(y, regression.fit(y))
-        variance = regression.covariance(regression.inverse, errors, self.game.crossed)
-        u = torch.eye(players, dtype=torch.float64, device=y.device) - 1 / players
-        moved = (regression.pairs.weight[:players, None] * u) @ regression.inverse
-        added = torch.einsum("pn,bpo->bno", moved.square(), noise.change)
-        variance = variance + (added.diag_embed() if self.game.crossed else added)
-        both = diagonal(variance) + noise.losses / 4 - moved.diagonal()[:, None] * noise.both
-        return regression.unbiased(y, errors) + total / players, variance, both
-
-    def _pairs(
-        self,
-        losses: Float[Tensor, "rows pairs outputs"],
-        noise: Float[Tensor, "rows players outputs"],
-    ) -> tuple[
-        Float[Tensor, "rows players players outputs"], Float[Tensor, "rows players players outputs"]
-    ]:
-        """Interactions by the regression on losses by parting, and their variance."""
-        rows, players, outputs = noise.shape
-        games = losses.mT.flatten(0, 1)
-        alone = games[:, :players].contiguous()
-        y = self._parting.losses(games[:, players:], alone)
-        fitted, residuals = self._parting.fit(y)
-        variance = self._parting.variance(residuals) + _of_shares(noise.mT.flatten(0, 1))
-
-        def by_row(matrix: Tensor) -> Tensor:
-            return matrix.unflatten(0, (rows, outputs)).movedim(1, 3)
-
-        return by_row(fitted + equal_shares(alone)), by_row(variance)
+    return by_row(fitted + equal_shares(alone)), by_row(variance)
 
 
 def _of_shares(

@@ -20,21 +20,20 @@ closed form, so all of this takes one factorisation; and fits to all but one hav
 than fits to a half.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice
-from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.estimators.evaluator import Evaluator, Renamed
 from manifold_shap.estimators.pairs import LAWS, Pairs, choose_pairs
-from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import Regression
+from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs
 
@@ -45,7 +44,6 @@ MOST_NUMBERS = 2**24
 Estimate = tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]
 
 
-@by_player_count
 def kernel_shapley(
     value: Any,
     x: Any,
@@ -97,8 +95,18 @@ def kernel_shapley(
         ValueError: an odd `evaluations`, too few of them, or another `law`; a `start` of another
             shape, or not finite.
     """
+    return explain(estimator=kernel, **locals())
+
+
+def kernel(
+    game: Evaluator,
+    evaluations: int | None = None,
+    law: str = "leverage",
+    start: Any = None,
+    seed: int = 0,
+) -> Asking[Result]:
+    """The estimator of `kernel_shapley`."""
     check_choice("law", law, LAWS)
-    game = Evaluator(value, x, batch_size, progress)
     made_by = {"estimator": "kernel", "law": law}
     if start is not None:
         plain = Regression(next(choose_pairs(game, evaluations, law, seed)))
@@ -109,7 +117,8 @@ def kernel_shapley(
             return plain.moment(y), plain.covariance(identity, drawn, game.crossed)
 
         made_by["start"] = "given"
-        return explained(game, plain.pairs, reused, made_by, seed, _centred(start, game))
+        centred = _centred(start, game)
+        return (yield from fitted(game, plain.pairs, reused, made_by, seed, centred))
     regression = Regression.of_game(game, evaluations, law, seed)
 
     def unbiased(y: Tensor) -> Estimate:
@@ -118,7 +127,7 @@ def kernel_shapley(
         covariance = regression.covariance(regression.inverse, errors, game.crossed)
         return regression.unbiased(y, errors), covariance
 
-    return explained(game, regression.pairs, unbiased, made_by, seed)
+    return (yield from fitted(game, regression.pairs, unbiased, made_by, seed))
 
 
 def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs"]:
@@ -134,14 +143,14 @@ def _centred(start: Any, game: Evaluator) -> Float[Tensor, "rows players outputs
     return start - start.mean(1, keepdim=True)
 
 
-def explained(
+def fitted(
     game: Evaluator,
     pairs: Pairs,
     estimate: Callable[[Tensor], Estimate],
     made_by: dict[str, Any],
     seed: int,
     start: Float[Tensor, "rows players outputs"] | None = None,
-) -> Explanation:
+) -> Asking[Result]:
     """Shapley values of all rows from pairs of coalitions, the players renamed for each row.
 
     Args:
@@ -152,22 +161,20 @@ def explained(
         seed: of the names, and of the draws of a sampled value function.
         start: β of an additive game that is taken from y, and added in the end.
     """
-    count, (instances, players, outputs) = len(pairs.mask), game.shape
+    count, (instances, players, _) = len(pairs.mask), game.shape
     # Draws are fresh for every pair, so that standard errors are of these, too.
     keys = _random.fold(game.keys(seed)[:, None], torch.arange(count))
     named = players_by_name(game, seed)
     share = pairs.mask.sum(1).double() / players - 0.5
-    step = max(1, MOST_NUMBERS // max(1, count * outputs ** (2 if game.crossed else 1)))
     found = []
-    with game.bar(instances * count, "coalitions", "pair") as bar:
-        for rows in torch.arange(instances).split(step):
-            first, second = values_of_pairs(game, pairs, rows, named[rows], keys[rows], bar)
-            change = game.total[rows.to(game.device)].double()
-            y = (first - second) / 2 - share[:, None] * change[:, None]
-            if start is not None:
-                renamed = of_players(start[rows.to(start.device)], named[rows])
-                y = y - torch.einsum("pn,bno->bpo", pairs.mask.double(), renamed)
-            found.append(estimate(y))
+    for rows in rows_in_memory(game, count):
+        first, second = yield from values_of_pairs(game, pairs, rows, named[rows], keys[rows])
+        change = game.total[rows.to(game.device)].double()
+        y = (first - second) / 2 - share[:, None] * change[:, None]
+        if start is not None:
+            renamed = of_players(start[rows.to(start.device)], named[rows])
+            y = y - torch.einsum("pn,bno->bpo", pairs.mask.double(), renamed)
+        found.append(estimate(y))
     name = named.argsort(1)
     beta, covariance = (of_players(torch.cat(part), name) for part in zip(*found, strict=True))
     phi = beta + game.total.double()[:, None] / players
@@ -175,9 +182,17 @@ def explained(
         phi = phi + start
     made_by = {**made_by, "pairs": count}
     if not pairs.sampled:
-        return game.explanation(phi, made_by)
+        return Result(phi, made_by)
     freedom = torch.full((instances,), float(pairs.sampled - 1))
-    return game.explanation(phi, {**made_by, "seed": seed}, covariance, freedom)
+    return Result(phi, {**made_by, "seed": seed}, covariance, freedom)
+
+
+def rows_in_memory(game: Evaluator, pairs: int) -> Iterator[Int64[Tensor, " some"]]:
+    """All rows, as many at a time as memory has room for the values of so many pairs."""
+    instances, _, outputs = game.shape
+    game.bar.total = instances * 2 * pairs
+    numbers = pairs * outputs ** (2 if game.crossed else 1)
+    return iter(torch.arange(instances).split(max(1, MOST_NUMBERS // max(1, numbers))))
 
 
 def players_by_name(game: Evaluator, seed: int) -> Int64[Tensor, "rows players"]:
@@ -199,22 +214,10 @@ def values_of_pairs(
     rows: Tensor,
     named: Int64[Tensor, "rows players"],
     keys: Int64[Tensor, "rows pairs"],
-    bar: tqdm,
-) -> tuple[Float[Tensor, "rows pairs outputs"], Float[Tensor, "rows pairs outputs"]]:
-    """Values of the coalitions of pairs, the players renamed for each row, and of complements."""
-    count = len(pairs.mask)
-    # As many rows at a time as fit one batch: a row's own work is done once for its coalitions.
-    step = game.rows_per_batch(2 * count)
-    found = []
-    for some, names, own in zip(*(each.split(step) for each in (rows, named, keys)), strict=True):
-        name = names.argsort(1).to(game.device)
-
-        def coalitions(start: int, stop: int, name: Tensor = name) -> Tensor:
-            return pairs.coalitions(start, stop).T[name].mT
-
-        # A coalition and its complement share their draws.
-        twice = own.repeat_interleave(2, 1)
-        found.append(game.evaluate(some, coalitions, 2 * count, twice).double())
-        bar.update(len(some) * count)
-    values = torch.cat(found)
+) -> Asking[tuple[Tensor, Tensor]]:
+    """Values `[rows, pairs, outputs]` of the coalitions of pairs, renamed, and of complements."""
+    mask, place = torch.stack((pairs.mask, ~pairs.mask), 1).flatten(0, 1)[None], named.argsort(1)
+    # A coalition and its complement share their draws.
+    asked = Renamed(mask, keys.repeat_interleave(2, 1), place.to(game.device))
+    values = (yield rows, asked).double()
     return values[:, 0::2], values[:, 1::2]

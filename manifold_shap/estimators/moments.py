@@ -61,7 +61,7 @@ class Moments:
         new = self._sum(torch.ones_like(owner), owner)
         mean = self._sum(contributions.double(), owner) / new.clamp(min=1)[..., None]
         apart = contributions - mean.gather(1, owner[..., None].expand_as(contributions))
-        self._merge(rows, new, mean, self._sum(self._products(apart), owner))
+        self._merge(rows, new, mean, self._sum(_products(apart, apart, self._crossed), owner))
 
     def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
         """Covariances of the means, or their diagonal where no more is kept.
@@ -84,13 +84,10 @@ class Moments:
         before = self.counts[where]
         share = new.double() / (before + new).clamp(min=1)
         shift = mean - self.mean[where]
-        self._squares[where] += within + self._products(shift) * _over(before * share, within)
+        between = _products(shift, shift, self._crossed)
+        self._squares[where] += within + between * _over(before * share, within)
         self.mean[where] += shift * share[..., None]
         self.counts[where] += new
-
-    def _products(self, apart: Float[Tensor, "rows many outputs"]) -> Tensor:
-        """Squares, or products of all outputs with all."""
-        return apart[..., :, None] * apart[..., None, :] if self._crossed else apart.square()
 
     def _sum(self, numbers: Tensor, owner: Int64[Tensor, "rows samples"]) -> Tensor:
         """Of each player's own numbers `[rows, samples, ...]`."""
@@ -144,12 +141,9 @@ class WeightedMoments:
         """Covariances of the means, or their diagonal; NaN where there are fewer than two."""
         where = rows.to(self._weighted.device)
         mean, first, second = self.mean[where], self._first[where], self._second[where]
-        if second.ndim == 4:
-            both = first[..., :, None] * mean[..., None, :]
-            cross, square = both + both.mT, mean[..., :, None] * mean[..., None, :]
-        else:
-            cross, square = 2 * first * mean, mean.square()
-        squares = second - cross + _over(self._square[where], square) * square
+        pairs = ((first, mean), (mean, first), (mean, mean))
+        one, other, square = (_products(*pair, second.ndim == 4) for pair in pairs)
+        squares = second - (one + other) + _over(self._square[where], square) * square
         count = self._count[where]
         scale = count / (count - 1) / self._weight[where].square()
         return torch.where(_over(count, squares) > 1, squares * _over(scale, squares), torch.nan)
@@ -293,3 +287,8 @@ def _widening(parts: Sequence[StratifiedMoments]) -> Float[Tensor, "rows players
 def _over(numbers: Tensor, like: Tensor) -> Tensor:
     """Numbers of the first axes, to broadcast over the others."""
     return numbers.reshape(*numbers.shape, *[1] * (like.ndim - numbers.ndim))
+
+
+def _products(one: Tensor, other: Tensor, crossed: bool) -> Tensor:
+    """Of each output with itself, or of all outputs with all."""
+    return one[..., :, None] * other[..., None, :] if crossed else one * other

@@ -47,10 +47,10 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.kernel import MOST_NUMBERS, Estimate, explained
+from manifold_shap.estimators.kernel import MOST_NUMBERS, Estimate, fitted
 from manifold_shap.estimators.pairs import Pairs
-from manifold_shap.estimators.ragged import by_player_count
 from manifold_shap.estimators.regression import Regression
+from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs
 
@@ -73,7 +73,6 @@ _NODES = 24
 _SUM, _LARGEST = 3.0, 0.9
 
 
-@by_player_count
 def odd_shapley(
     value: Any,
     x: Any,
@@ -122,10 +121,14 @@ def odd_shapley(
     Raises:
         ValueError: an odd `evaluations`, or too few of them.
     """
-    game = Evaluator(value, x, batch_size, progress)
+    return explain(estimator=odd, **locals())
+
+
+def odd(game: Evaluator, evaluations: int | None = None, seed: int = 0) -> Asking[Result]:
+    """The estimator of `odd_shapley`."""
     regression = Regression.of_game(game, evaluations, "leverage", seed, once=True)
     fit = _Fit(regression, game.crossed)
-    return explained(game, regression.pairs, fit.values, {"estimator": "odd"}, seed)
+    return (yield from fitted(game, regression.pairs, fit.values, {"estimator": "odd"}, seed))
 
 
 def nominal_seconds(players: int, evaluations: int) -> float:

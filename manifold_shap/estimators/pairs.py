@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from manifold_shap.coalitions import (
     LeverageScores,
@@ -74,11 +75,6 @@ class Pairs(NamedTuple):
         mask, weight, sampled, missing = self
         return Pairs(mask.to(device), weight.to(device), sampled, missing.to(device))
 
-    def coalitions(self, start: int, stop: int) -> Bool[Tensor, "coalitions players"]:
-        """Those from number start to stop, where a complement follows its coalition."""
-        number = torch.arange(start, stop, device=self.mask.device)
-        return self.mask[number // 2] ^ (number % 2 == 1)[:, None]
-
 
 def choose_pairs(
     game: Evaluator,
@@ -120,22 +116,19 @@ def choose_pairs(
             f"{evaluations}; fewer coalitions do not determine so many values."
         )
     every = 2 ** (players - 1) - 1
-    # Errors over drawn pairs are those of the draws of a value function, too.
-    if count >= every and not (game.sampled and every):
-        # Every coalition without the last player; the complements are those with that player.
-        mask = all_coalitions(players - 1)[1:]
-        mask = torch.cat((mask, mask.new_zeros(len(mask), 1)), dim=1)
-        drawn: Iterator[Pairs] = itertools.repeat(Pairs.all_of(mask))
-    elif once and not game.sampled:
-        generator = torch.Generator().manual_seed(seed)
-        drawn = (draw_once(players, count, generator) for _ in itertools.count())
-    else:
-        generator = torch.Generator().manual_seed(seed)
-        # Errors over drawn pairs miss the noise of values at sizes that are enumerated.
-        whole = range(1, 1 if game.sampled else (players + 1) // 2)
-        probability = LAWS[law](players).size_probability
-        drawn = (draw_pairs(probability, count, generator, whole) for _ in itertools.count())
-    for pairs in drawn:
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        # Errors over drawn pairs are those of the draws of a value function, too.
+        if count >= every and not (game.sampled and every):
+            # Every coalition without the last player; the complements are those with that player.
+            pairs = Pairs.all_of(pad(all_coalitions(players - 1)[1:], (0, 1)))
+        elif once and not game.sampled:
+            pairs = draw_once(players, count, generator)
+        else:
+            # Errors over drawn pairs miss the noise of values at sizes that are enumerated.
+            whole = range(1, 1 if game.sampled else (players + 1) // 2)
+            probability = LAWS[law](players).size_probability
+            pairs = draw_pairs(probability, count, generator, whole)
         yield pairs.to(game.device)
 
 

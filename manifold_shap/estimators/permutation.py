@@ -12,23 +12,22 @@ of permutations. With a law of orders of one's own, w(π), values are Σ_π w(π
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap import _random
 from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._messages import shown, warn
-from manifold_shap.estimators.evaluator import Evaluator, check_one_budget
+from manifold_shap.coalitions import Nested
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.moments import Moments, WeightedMoments
-from manifold_shap.estimators.ragged import by_player_count
-from manifold_shap.estimators.sampling import Sampler
+from manifold_shap.estimators.runner import Asking, Result, explain
+from manifold_shap.estimators.sampling import Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
-from manifold_shap.ordering import Ordering, Relations
+from manifold_shap.ordering import Relations
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.selected import Outputs
 
@@ -42,7 +41,6 @@ _FIRST_ROUND = 8
 _FEW_EFFECTIVE = 16
 
 
-@by_player_count
 def permutation_shapley(
     value: Any,
     x: Any,
@@ -113,10 +111,20 @@ def permutation_shapley(
     >>> permutation_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), orders=mostly).phi.flatten()
     tensor([6.5000, 6.5000, 5.0000])
     """
-    game = Evaluator(value, x, batch_size, progress)
     if orders is not None and ordering is not None:
         raise ValueError("Expected `ordering` or `orders` but got both; leave one of them out.")
-    order = Ordering.of(ordering, game.players)
+    return explain(estimator=permutation, **locals())
+
+
+def permutation(
+    game: Evaluator,
+    evaluations: int | None = None,
+    permutations: int | None = None,
+    target_error: float | None = None,
+    orders: Any = None,
+    seed: int = 0,
+) -> Asking[Result]:
+    """The estimator of `permutation_shapley`."""
     if orders is not None and not callable(orders):
         if not evaluations is permutations is target_error is None:
             raise ValueError(
@@ -125,36 +133,37 @@ def permutation_shapley(
                 "draws orders."
             )
         listed = _checked_orders(orders, game)
-        found = _Orders(game, order, None, seed).enumerated(*listed)
-        return replace(found, made_by={**found.made_by, "orders": len(listed[0])})
+        found = yield from _enumerated(game, *listed)
+        return found._replace(made_by={**found.made_by, "orders": len(listed[0])})
+    order, each = game.order, 2 if orders is None else 1
     if evaluations is not None:
         check_one_budget("permutations", permutations, evaluations)
-        each = 2 if orders is None else 1
         permutations = max(each, evaluations // max(1, len(game.players) - 1) // each * each)
     if permutations is None:
-        most = DEFAULT_PERMUTATIONS if target_error is None else MAX_PERMUTATIONS
-    elif (most := check_whole("permutations", permutations)) % 2 and orders is None:
+        permutations = DEFAULT_PERMUTATIONS if target_error is None else MAX_PERMUTATIONS
+    elif check_whole("permutations", permutations) % each:
         raise ValueError(
             "Expected `permutations` to be a positive even number (orders come with their "
             f"reverses) but got {permutations}."
         )
-    sampler = _Orders(game, order, target_error, seed, orders)
+    most = int(permutations)
     # A target error usually takes far fewer orders than there are.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
     every = order.orders if order.orders <= _MOST_ORDERS else math.inf
     if orders is not None or (game.sampled and target_error is not None):
         every = math.inf  # Only fresh draws estimate and reduce their own error.
     if every <= worthwhile:
-        return sampler.enumerated(*order.all_orders())
-    limit = int(min(most, every)) // sampler.per_step
-    sampler.run(_rounds(limit, target_error), limit, warns=every > most)
+        return (yield from _enumerated(game, *order.all_orders()))
+    sampler = _Orders(game, target_error, seed, orders)
+    limit = int(min(most, every)) // each
+    yield from sampler.run(_rounds(limit, target_error), limit, warns=every > most)
     if len(sampler.above) and every <= most:
         # At the cost of this sample, all orders give exact values.
-        return sampler.enumerated(*order.all_orders())
-    made_by = {"estimator": "permutation", "seed": seed, **order.provenance}
+        return (yield from _enumerated(game, *order.all_orders()))
+    made_by: dict[str, Any] = {"estimator": "permutation", "seed": seed}
     if orders is not None:
         made_by["orders"] = getattr(orders, "__name__", type(orders).__name__)
-    return sampler.explanation(*sampler.freedom(made_by))
+    return sampler.result(*sampler.freedom(made_by))
 
 
 class _Orders(Sampler):
@@ -168,19 +177,19 @@ class _Orders(Sampler):
     def __init__(
         self,
         game: Evaluator,
-        order: Ordering,
         target_error: float | None,
         seed: int,
-        draw: Callable[..., Any] | None = None,
+        draw: Callable[..., Any] | None,
     ) -> None:
         super().__init__(game, target_error)
-        self.order, self.draw, self.per_step = order, draw, 1 if draw else 2
+        self.draw, self.per_step = draw, 1 if draw else 2
+        self.asked = self.per_step
         self.plain = Moments(game.shape, game.device, game.crossed)
         self.weighted: WeightedMoments | None = None  # Where orders have importance weights.
         self.generator = torch.Generator().manual_seed(seed)
         self.keys = game.keys(seed)[:, None]
 
-    def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
+    def take(self, rows: Tensor, numbers: range) -> Asking[None]:
         # Draws are fresh for every pair, so that standard errors are of these, too.
         game, count = self.game, len(numbers)
         keys = _random.fold(self.keys, torch.tensor(numbers))
@@ -188,21 +197,21 @@ class _Orders(Sampler):
         each = self.per_step * count * max(1, len(game.players) - 1)
         for some in rows.split(game.rows_per_batch(each)):
             drawn = self._drawn(len(some), count)
+            orders = drawn.flatten(1, 2).to(game.device)
             # An order and its reverse share their draws (common random numbers).
-            samples = self._contributions(
-                some, drawn.flatten(1, 2), keys[some].repeat_interleave(self.per_step, 1)
-            )
-            samples = samples.unflatten(1, (-1, self.per_step))
-            logs = self.order.log_weights(drawn)
+            asked = Nested(orders, keys[some].repeat_interleave(self.per_step, 1))
+            values = yield some, asked
+            self.see(some, values)
+            samples = _contributions(values, orders).unflatten(1, (-1, self.per_step))
+            logs = game.order.log_weights(drawn)
             if logs is None:
                 self.plain.add(some, samples.mean(2))
             else:
                 self._add_weighted(some, samples, logs.to(game.device).exp())
-            bar.update(len(some) * count)
 
     def _drawn(self, rows: int, count: int) -> Int64[Tensor, "rows count halves players"]:
         if self.draw is None:
-            return self.order.sample_pairs((rows, count), self.generator)
+            return self.game.order.sample_pairs((rows, count), self.generator)
         # Row by row, or the batch size would decide which numbers a row gets.
         drawn = [torch.as_tensor(self.draw(count, self.generator)) for _ in range(rows)]
         every = torch.arange(len(self.game.players))
@@ -216,14 +225,6 @@ class _Orders(Sampler):
                 )
         return torch.stack(drawn).long()[:, :, None]
 
-    def _contributions(self, rows: Tensor, orders: Tensor, keys: Tensor) -> Tensor:
-        """Marginal contributions along orders, by player."""
-        orders = orders.to(self.game.device)
-        values = self.game.along(rows, orders, keys)
-        rank = orders.argsort(-1)[..., None].expand(-1, -1, -1, values.shape[-1])
-        self.see(rows, values)
-        return values.diff(dim=2).gather(2, rank)
-
     def _add_weighted(self, rows: Tensor, samples: Tensor, own: Tensor) -> None:
         """Add pairs, each by the weights of its halves: their mean, and the sum of both."""
         if self.weighted is None:
@@ -235,7 +236,7 @@ class _Orders(Sampler):
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         moments, where = self.weighted or self.plain, rows.to(self.game.device)
         variance = moments.variance(rows)
-        if not self.order.restricts and self.draw is None:
+        if not self.game.order.restricts and self.draw is None:
             # A few pairs may agree by chance: those of all players count as one pair more.
             others = variance.mean(1, keepdim=True)
             variance = variance + (others - variance) / self.plain.counts[where].amin()
@@ -254,21 +255,28 @@ class _Orders(Sampler):
             )
         return {**made_by, "effective_permutations": least}, (effective - 1).clamp(min=1)
 
-    def enumerated(self, orders: Tensor, probability: Tensor) -> Explanation:
-        """The mean of these orders, each taken once, with the same draws: exact for these."""
-        game = self.game
-        count, rows = len(orders), torch.arange(len(game.x))
-        probability = probability.to(game.device)
-        phi = torch.empty_like(self.plain.mean)
-        with game.bar(len(rows) * count, self.unit, "order") as bar:
-            for some in rows.split(game.rows_per_batch(count * max(1, len(game.players) - 1))):
-                every = orders.expand(len(some), -1, -1)
-                keys = game.keys()[some, None].expand(-1, count)
-                samples = self._contributions(some, every, keys).double()
-                phi[some.to(game.device)] = torch.einsum("s,bspo->bpo", probability, samples)
-                bar.update(len(some) * count)
-        made_by = {"estimator": "permutation", "permutations": count}
-        return game.explanation(phi, {**made_by, **self.order.provenance})
+
+def _enumerated(
+    game: Evaluator, orders: Int64[Tensor, "orders players"], probability: Float[Tensor, " orders"]
+) -> Asking[Result]:
+    """The mean of these orders, each taken once, with the same draws: exact for these."""
+    count, orders, probability = len(orders), orders.to(game.device), probability.to(game.device)
+    game.bar.total = len(game.x) * count
+    found = []
+    for rows in game.batches(count * max(1, len(game.players) - 1)):
+        every = orders.expand(len(rows), -1, -1)
+        values = yield rows, Nested(every, game.keys()[rows, None])
+        samples = _contributions(values, every).double()
+        found.append(torch.einsum("s,bspo->bpo", probability, samples))
+    return Result(torch.cat(found), {"estimator": "permutation", "permutations": count})
+
+
+def _contributions(
+    values: Float[Tensor, "rows orders sizes outputs"], orders: Int64[Tensor, "rows orders players"]
+) -> Float[Tensor, "rows orders players outputs"]:
+    """Marginal contributions along orders, by player."""
+    rank = orders.argsort(-1)[..., None].expand(-1, -1, -1, values.shape[-1])
+    return values.diff(dim=2).gather(2, rank)
 
 
 def _rounds(pairs: int, target_error: float | None) -> Iterator[range]:

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from manifold_shap._messages import warn
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
-from manifold_shap.explanation import Explanation
+from manifold_shap.estimators.runner import Asking, Result
 
 
 class Sampler(ABC):
@@ -25,6 +24,7 @@ class Sampler(ABC):
     Attributes:
         unit: what a row's budget is counted in.
         per_step: how many of them one step of a round takes.
+        asked: how many coalitions or orders a step asks for, at most.
         spread: largest v seen on each row less the smallest, `[instances, outputs]`.
         taken: steps so far, of the row with the most.
         above: rows that are not done.
@@ -32,6 +32,7 @@ class Sampler(ABC):
 
     unit: str
     per_step: int = 1
+    asked: float
     above: Tensor
 
     def __init__(self, game: Evaluator, target_error: float | None) -> None:
@@ -41,7 +42,7 @@ class Sampler(ABC):
         self.taken = 0
 
     @abstractmethod
-    def take(self, rows: Tensor, numbers: range, bar: tqdm) -> None:
+    def take(self, rows: Tensor, numbers: range) -> Asking[None]:
         """Add the samples of these numbers to these rows."""
 
     @abstractmethod
@@ -56,7 +57,7 @@ class Sampler(ABC):
         seen = values.amax((1, 2)) - values.amin((1, 2))
         self.spread[where] = self.spread[where].maximum(seen.double())
 
-    def run(self, rounds: Iterable[range], most: int, warns: bool = True) -> None:
+    def run(self, rounds: Iterable[range], most: int, warns: bool = True) -> Asking[None]:
         """Take samples round by round; in the end `above` are rows that miss the target error.
 
         Args:
@@ -65,16 +66,16 @@ class Sampler(ABC):
             most: steps in all.
             warns: whether to warn of rows that miss the target error.
         """
-        self.above = torch.arange(len(self.game.x))
-        with self.game.bar(len(self.above) * most, self.unit, "step") as bar:
-            for some in rounds:
-                self.take(self.above, some, bar)
-                self.taken = some.stop
-                if self.target_error is not None:
-                    self.above, needed = self._missing(self.above, self.target_error)
-                    bar.total = bar.n + int(needed.clamp(max=most).sum())
-                if len(self.above) == 0:
-                    break
+        self.above, bar = torch.arange(len(self.game.x)), self.game.bar
+        bar.total = len(self.above) * most * self.asked
+        for some in rounds:
+            yield from self.take(self.above, some)
+            self.taken = some.stop
+            if self.target_error is not None:
+                self.above, needed = self._missing(self.above, self.target_error)
+                bar.total = bar.n + int(needed.clamp(max=most).sum()) * self.asked
+            if len(self.above) == 0:
+                break
         if self.target_error is None:
             self.above = self.above[:0]
         if len(self.above) and warns:
@@ -84,15 +85,13 @@ class Sampler(ABC):
                 f"give more `{self.unit}` or a larger `target_error`.",
             )
 
-    def explanation(
-        self, made_by: dict[str, Any], degrees_of_freedom: Tensor | None = None
-    ) -> Explanation:
+    def result(self, made_by: dict[str, Any], degrees_of_freedom: Tensor | None = None) -> Result:
         """The estimates of all rows; `made_by` is extended by what was taken."""
         phi, variance = self.estimate(torch.arange(len(self.game.x)))
         made_by = {**made_by, self.unit: self.per_step * self.taken}
         if self.target_error is not None:
             made_by["target_error"] = self.target_error
-        return self.game.explanation(phi, made_by, variance, degrees_of_freedom)
+        return Result(phi, made_by, variance, degrees_of_freedom)
 
     def _missing(self, rows: Tensor, target_error: float) -> tuple[Tensor, Tensor]:
         """Rows above the target error, and an estimate of the steps that each still needs."""
@@ -103,3 +102,12 @@ class Sampler(ABC):
         above = ~(worst <= target)
         needed = self.taken * ((worst / target).square() - 1)
         return rows[above], needed[above].nan_to_num(nan=torch.inf)
+
+
+def check_one_budget(unit: str, given: int | None, evaluations: int) -> None:
+    """Raise ValueError where a budget is given twice, in `evaluations` and in another unit."""
+    if given is not None:
+        raise ValueError(
+            f"Expected one budget but got evaluations={evaluations} and {unit}={given}; leave one "
+            "of them out."
+        )

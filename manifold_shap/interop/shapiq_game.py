@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from manifold_shap._checks import check_seed
+from manifold_shap.coalitions import Listed
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.interop.shapiq_values import imported
 from manifold_shap.values.selected import output_position
@@ -46,7 +47,7 @@ def to_shapiq(
     base_class: Any = imported("to_shapiq").Game
     value, seed = as_value_function(value, x), check_seed(seed)
     chosen = value.outputs[output_position("output", output, value.outputs)]
-    game = Evaluator(value.select([chosen]), x, batch_size, progress=False)
+    game = Evaluator(value.select([chosen]), value.rows(x), None, batch_size, progress=False)
     if len(game.x) != 1:
         raise ValueError(
             f"Expected one row, of which a game of shapiq is, but got {len(game.x)}; pass for "
@@ -61,9 +62,7 @@ def to_shapiq(
             values = torch.where(size == 0, base, prediction).double()
             inner = mask[(size > 0) & (size < mask.shape[1])]
             if len(inner):
-                found = game.evaluate(
-                    torch.tensor([0]), lambda start, stop: inner[start:stop], len(inner), keys
-                )
+                found = game.evaluate(torch.tensor([0]), Listed(inner[None], keys))
                 values[(size > 0) & (size < mask.shape[1])] = found[0, :, 0].double()
             return values.cpu().numpy()
 

@@ -26,7 +26,9 @@ def pairs_of(
     game: Any, x: Tensor, evaluations: int | None, law: str = "leverage", seed: int = 0
 ) -> Pairs:
     """The pairs that `kernel_shapley` takes, before the players are renamed for each row."""
-    return Regression.of_game(Evaluator(game, x), evaluations, law, seed).pairs
+    return Regression.of_game(
+        Evaluator(ms.as_value_function(game, x), x), evaluations, law, seed
+    ).pairs
 
 
 def asked(pairs: Pairs, value: Recorded, row: int) -> Pairs:
@@ -183,7 +185,12 @@ def test_a_fit_that_hangs_on_single_pairs_has_no_known_error() -> None:
     # Ten coalitions of five players: five pairs for four unknowns, of which one is needed.
     found = []
     for seed in range(12):
-        regression = Regression.of_game(Evaluator(table(5), uniform(3, 5)), 10, "leverage", seed)
+        regression = Regression.of_game(
+            Evaluator(ms.as_value_function(table(5), uniform(3, 5)), uniform(3, 5)),
+            10,
+            "leverage",
+            seed,
+        )
         error = kernel_shapley(table(5), uniform(3, 5), evaluations=10, seed=seed).standard_error
         assert bool(error.isnan().any()) == bool(regression.essential.any())
         found.append(bool(regression.essential.any()))

@@ -1,0 +1,241 @@
+"""Explains rows by any estimator: runs it on a value function, and makes the explanation."""
+
+from collections.abc import Callable, Generator, Sequence
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.nn.functional import pad
+
+from manifold_shap._arrays import row_labels
+from manifold_shap._checks import check_number, check_seed, check_whole
+from manifold_shap._messages import warn
+from manifold_shap._version import __version__
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
+from manifold_shap.explanation import Explanation
+from manifold_shap.ordering import Ordering, Relations
+from manifold_shap.players import Players
+from manifold_shap.tables.rows import codebook_of, constant_players, encoded
+from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.seen import outside
+from manifold_shap.values.selected import Outputs
+from manifold_shap.values.wrapped import as_value_function
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.codebook import Codebook
+
+
+class Result(NamedTuple):
+    """What an estimator makes of the values that it asked for.
+
+    Attributes:
+        phi: Shapley values.
+        made_by: the estimator and its settings, as plain data.
+        variance: of the error of each value, or covariances between those of a player's outputs.
+            None where all coalitions or orders were evaluated, each once: errors are then zero or,
+            for a sampled value function, unknown (NaN).
+        degrees_of_freedom: of the standard errors; None where they are as good as known.
+    """
+
+    phi: Float[Tensor, "instances players outputs"]
+    made_by: dict[str, Any]
+    variance: Float[Tensor, "instances players *errors"] | None = None
+    degrees_of_freedom: Float[Tensor, " instances"] | None = None
+
+
+Made = TypeVar("Made")
+# Numbers of rows and coalitions of these, for which values are sent back; in the end, what is made
+# of the values.
+Asking = Generator[tuple[Tensor, Coalitions], Tensor, Made]
+
+
+def explain(
+    value: Any,
+    x: Any,
+    estimator: Callable[..., Asking[Result]],
+    *,
+    ordering: Relations = None,
+    outputs: Outputs = None,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Explanation:
+    """Shapley values of rows by an estimator: a generator that asks for values of coalitions.
+
+    It gets the game of the rows and the settings, yields numbers of rows and coalitions of these,
+    and is sent their values. Rows with players of their own are explained with those of equally
+    many players; players that a row lacks are never evaluated, and are NaN in the explanation.
+
+        >>> from manifold_shap.coalitions import Listed
+        >>> def first_in(game):  # What each player adds to nobody.
+        ...     alone = Listed(torch.eye(3).bool()[None], game.keys()[:, None])
+        ...     values = yield torch.arange(len(game.x)), alone
+        ...     return Result(values - game.base[:, None], {"estimator": "first in"})
+        >>> game = lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> explain(game, torch.tensor([[1.0, 2.0, 3.0]]), first_in).phi.flatten()
+        tensor([1., 2., 3.])
+
+    Args:
+        value: a `ValueFunction`, or a callable; see `as_value_function`.
+        x: rows to explain, `[instances, *event]`.
+        estimator: called once for all rows, or once for each number of players.
+        ordering: of the players, see `Evaluator.order`.
+        outputs: those to explain; see `ValueFunction.select`.
+        batch_size: model rows per call; changes memory, not the numbers.
+        progress: show a bar on work of more than two seconds; by default where a person looks.
+        settings: of the estimator; `evaluations`, `seed` and `target_error` are checked here.
+    """
+    if "seed" in settings:
+        settings["seed"] = check_seed(settings["seed"])
+    if settings.get("evaluations") is not None:
+        settings["evaluations"] = check_whole("evaluations", settings["evaluations"])
+    if settings.get("target_error") is not None:
+        check_number("target_error", settings["target_error"], above=0)
+    value = as_value_function(value, x).select(outputs, x)
+    order = Ordering.of(ordering, value.players, constant_players(value.players, value.schema))
+    rows, parts = value.rows(x), []
+    values: Any
+    for group in _by_player_count(value, rows):
+        game = Evaluator(value, rows[group], order, batch_size, progress)
+        asking, values = estimator(game, **settings), None
+        with game.bar:
+            while True:
+                try:
+                    asked = asking.send(values)
+                except StopIteration as end:
+                    parts.append((group, game, end.value))
+                    break
+                values = game.evaluate(*asked)
+    return _explanation(value, rows, parts, order, row_labels(x) or ())
+
+
+def _by_player_count(value: ValueFunction, rows: Tensor) -> list[Int64[Tensor, " some"]]:
+    """Numbers of the rows that have equally many players, from the fewest to the most."""
+    if not value.players.by_row:
+        return [torch.arange(len(rows))]
+    counts = value.counts(rows.to(value.device)).cpu()
+    return [(counts == count).nonzero()[:, 0] for count in counts.unique()]
+
+
+def _explanation(
+    value: ValueFunction,
+    rows: Float[Tensor, "instances *event"],
+    parts: list[tuple[Tensor, Evaluator, Result]],
+    order: Ordering,
+    labels: tuple[Any, ...],
+) -> Explanation:
+    """The labelled results, on the CPU and in the precision of the value function.
+
+    Args:
+        value: what was explained.
+        rows: all of them.
+        parts: of rows with 1, 2, ... players: their numbers, their game, and its result.
+        order: which orders of the players count.
+        labels: of the rows.
+    """
+    groups, games, results = zip(*parts, strict=True)
+    back, players, schema = torch.cat(groups).argsort(), value.players, value.schema
+    x, fill, codebook = rows.to("cpu", copy=True), nan, codebook_of(schema)
+    if codebook is not None and codebook.constants and not players.by_row:
+        players, schema = with_constants(players, codebook)
+        x, fill = pad(x, (0, players.event[0] - x.shape[1])), 0.0
+    dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
+    made = [_by_row(*part[1:], len(players), fill) for part in parts]
+    by_row: dict[str, Any] = {}
+    for name in made[0]:
+        tensors = [each[name] for each in made]
+        if all(tensor is not None for tensor in tensors):
+            by_row[name] = torch.cat(tensors)[back].to("cpu", dtype)
+    freedom = [result.degrees_of_freedom for result in results]
+    if any(each is not None for each in freedom):
+        # Rows of one player, say, have errors that are as good as known.
+        sizes = [torch.full((len(group),), inf) for group in groups]
+        known = [one if each is None else each for each, one in zip(freedom, sizes, strict=True)]
+        by_row["degrees_of_freedom"] = torch.cat(known)[back]
+    return Explanation(
+        **by_row,
+        partition=games[0].partition,
+        x=x,
+        instances=labels,
+        players=players,
+        owners=value.owners(rows.to(value.device)).cpu() if players.by_row else None,
+        outputs=value.outputs,
+        space=value.space,
+        schema=schema,
+        made_by={
+            "version": __version__,
+            **value.provenance,
+            "evaluations": sum(game.evaluations for game in games),
+            **outside(value.seen, encoded(rows, value.schema)),
+            **_in_common(games, results),
+            **order.provenance,
+        },
+    )
+
+
+def _by_row(game: Evaluator, result: Result, players: int, fill: float) -> dict[str, Any]:
+    """What an explanation has for each row and each of so many players, lacking ones filled in."""
+    variance = result.variance
+    if variance is None:
+        # A single player has no coalition that anything would be drawn for.
+        unknown = game.sampled and len(game.players) > 1
+        variance = torch.full_like(result.phi, nan if unknown else 0.0)
+    if game.evaluations and bool(variance.isnan().all()):
+        warn(
+            f"Standard errors are unknown (NaN): {game.evaluations // len(game.x)} evaluations "
+            f"of a row of {len(game.players)} players leave nothing to compare. Give more "
+            "`evaluations` or, where all coalitions were taken, `exact_shapley` several times "
+            "as many; means over many rows, such as global values, need none."
+        )
+    more, covariance = (0, 0, 0, players - result.phi.shape[1]), None
+    if variance.ndim == 4:
+        covariance = pad(variance, (0, 0, *more), value=fill)
+    # A variance of zero may come out negative by rounding.
+    errors = diagonal(variance).clamp(min=0).sqrt()
+    return {
+        "phi": pad(result.phi, more, value=fill),
+        "standard_error": pad(errors, more, value=fill),
+        "covariance": covariance,
+        "base": game.base,
+        "prediction": game.prediction,
+    }
+
+
+def _in_common(games: Sequence[Evaluator], results: Sequence[Result]) -> dict[str, Any]:
+    """What is the same for all numbers of players; what is not, by the number."""
+    common, counts = {}, [str(game.shape[1]) for game in games]
+    for key in {key: None for result in results for key in result.made_by}:
+        entries = [result.made_by.get(key) for result in results]
+        same = entries.count(entries[0]) == len(entries)
+        common[key] = entries[0] if same else dict(zip(counts, entries, strict=True))
+    return common
+
+
+def with_constants(players: Players, codebook: "Codebook") -> "tuple[Players, Codebook]":
+    """Players and columns of an explanation, in which constant columns are players as well.
+
+    A constant in a group with columns that vary belongs to their player.
+
+    >>> import pandas as pd
+    >>> from manifold_shap import Codebook, MarginalImputer, as_model, exact_shapley
+    >>> from manifold_shap import imputed_value, table_imputer
+    >>> frame = pd.DataFrame({"size": [1, 2, 3], "year": 2024})
+    >>> codebook = Codebook.fit(frame)
+    >>> model = as_model(lambda frame: frame["size"], codebook, returns="values")
+    >>> imputer = table_imputer(MarginalImputer, codebook, frame)
+    >>> explanation = exact_shapley(imputed_value(model, imputer, "identity", 3), frame)
+    >>> explanation.players.names, explanation.phi[0].flatten()
+    (('size', 'year'), tensor([-1.,  0.], dtype=torch.float64))
+    """
+    whole, many = codebook.with_constants(), len(codebook.players)
+    # Each column's player of the codebook; a constant in a group with others is their player's.
+    index = whole.players.index.tolist()
+    owners = [
+        players.index[index.index(player)] if player < many else len(players) + player - many
+        for player in index[len(codebook.names) :]
+    ]
+    names = [*players.names, *constant_players(players, codebook)]
+    return Players(names, torch.cat((players.index, torch.tensor(owners)))), whole

@@ -26,8 +26,6 @@ from .explanation import Explanation as Explanation
 from .frames import wide_frame as wide_frame
 from .global_values import GlobalValues as GlobalValues
 from .global_values import global_values as global_values
-from .guided import GuidedValue as GuidedValue
-from .guided.fit import fit_guided as fit_guided
 from .imputers import BaselineImputer as BaselineImputer
 from .imputers import BlurImputer as BlurImputer
 from .imputers import CausalImputer as CausalImputer
@@ -75,6 +73,7 @@ from .spaces import OutputSpace as OutputSpace
 from .spaces import Probability as Probability
 from .spaces import as_space as as_space
 from .streaming import explain_rows as explain_rows
+from .surrogate import GuidedValue as GuidedValue
 from .surrogate import SurrogateValue as SurrogateValue
 from .surrogate.fit import fit_surrogate as fit_surrogate
 from .surrogate.fit import load_surrogate as load_surrogate

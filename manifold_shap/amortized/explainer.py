@@ -203,8 +203,9 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
 
 def surrogate_of(value: Any) -> SurrogateNetwork:
     """The network of a surrogate; TypeError for other value functions."""
-    if isinstance(value, SurrogateValue):
-        return value.surrogate
+    network = getattr(value, "surrogate", None)
+    if isinstance(network, SurrogateNetwork):
+        return network
     raise TypeError(
         f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
         "`ms.fit_surrogate`, of the very players that are to be explained, and explain groups of "

@@ -120,7 +120,7 @@ class AdaptedModel(SurrogateNetwork):
 
     @classmethod
     def settings_for(
-        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace, drawn: bool
     ) -> dict[str, Any]:
         return {"returns": model.returns, "space": space.settings}
 

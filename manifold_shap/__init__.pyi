@@ -5,8 +5,8 @@ from . import simplex as simplex
 from ._version import __version__ as __version__
 from .amortized import AmortizedExplainer as AmortizedExplainer
 from .amortized import amortized_shapley as amortized_shapley
-from .amortized.explainer import load_amortized as load_amortized
 from .amortized.fit import fit_amortized as fit_amortized
+from .amortized.fit import load_amortized as load_amortized
 from .coalitions import CoalitionLaw as CoalitionLaw
 from .coalitions import LeverageScores as LeverageScores
 from .coalitions import ShapleyKernel as ShapleyKernel

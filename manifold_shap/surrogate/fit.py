@@ -49,10 +49,9 @@ from manifold_shap.training.task import (
     TrainingOptions,
     center_of,
     centred,
+    learn,
     load_task,
-    seeded,
     squared_error,
-    train,
     training_options,
 )
 from manifold_shap.values import (
@@ -353,7 +352,7 @@ def fit_surrogate(
         seconds["teacher_seconds"] = time.perf_counter() - start
     # A guide is in double precision, which an accelerator may lack.
     mixture, task.guide = task.guide, None
-    record = train(task, *data, chosen)
+    record = learn(task, data, chosen)
     task.guide = mixture
     if guide is None:
         warn_if_blind(task.surrogate, seen[1][:64], target)
@@ -374,8 +373,7 @@ def _task(
     """The task of learning `target`, T(f(x)) of training rows, with initial weights."""
     of_game = {"outputs": space.outputs(model.classes), "space": space.settings}
     usual = {"center": center_of(target, space), "dtype": None, "teacher": None, "guide": None}
-    with seeded(settings["seed"]):
-        task = SurrogateTask({**rows.settings, **of_game, **usual, **settings}, module)
+    task = SurrogateTask.initial({**rows.settings, **of_game, **usual, **settings}, module)
     task.fit_statistics(rows.train, seen, centred(target, task.center))
     return task
 
@@ -439,7 +437,7 @@ def fit_label_surrogate(
     settings = network_settings(network, of_network, seen, start, space)
     task = _task(rows, seen[0], start, space, target[own], {**chosen, "network": settings})
     task.surrogate.standardise(seen[0], target[own])
-    train(task, (seen[0], target[own]), (seen[1], target[held_out]), chosen)
+    learn(task, ((seen[0], target[own]), (seen[1], target[held_out])), chosen)
 
     def whole(x: Tensor) -> Float[Tensor, "batch classes"]:
         every = torch.ones(len(x), 1, len(rows.players), dtype=torch.bool, device=x.device)

@@ -37,7 +37,7 @@ from manifold_shap.surrogate.kinds import (
     kind_of,
     make_network,
     network_settings,
-    warn_if_blind,
+    warn_if_mask_is_ignored,
 )
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
@@ -355,7 +355,7 @@ def fit_surrogate(
     record = learn(task, data, chosen)
     task.guide = mixture
     if guide is None:
-        warn_if_blind(task.surrogate, seen[1][:64], target)
+        warn_if_mask_is_ignored(task.surrogate, seen[1][:64], target)
     value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record | seconds
     return value

@@ -106,7 +106,7 @@ def check_network(network: SurrogateNetwork, x: Tensor) -> None:
 
 
 @torch.no_grad()
-def warn_if_blind(network: SurrogateNetwork, x: Tensor, target: Tensor) -> None:
+def warn_if_mask_is_ignored(network: SurrogateNetwork, x: Tensor, target: Tensor) -> None:
     """Warn where what a network gives does not depend on the mask, as found on a few rows.
 
     It may do so by way of the absent elements alone, which are 0: then elements that are 0 in a row

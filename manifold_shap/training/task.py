@@ -201,8 +201,8 @@ class Task(nn.Module, ABC):
             "state_dict": self.state_dict(),
         }
 
-    def recognise(self, *parts: Tensor | StoredRows) -> None:
-        """Note what is learned from, by which an interrupted training is told from others.
+    def data_fingerprint(self, *parts: Tensor | StoredRows) -> str:
+        """A checksum of what is learned from, by which an interrupted training is told from others.
 
         That are the parts, and all that the training begins with: weights, scales, a surrogate. Of
         rows that do not lie in memory it is their number, and 64 of them.
@@ -213,7 +213,7 @@ class Task(nn.Module, ABC):
             for part in parts
         ]
         begins = (weight for _, weight in sorted(self.state_dict().items()))
-        self.settings["data"] = digest([len(part) for part in parts], *seen, *begins)
+        return digest([len(part) for part in parts], *seen, *begins)
 
     def interrupted(self, path: Path) -> dict[str, Any] | None:
         """What an interrupted training of this task left in a file; None where there is no file.
@@ -337,7 +337,7 @@ def learn(task: Task, data: tuple[Parts, Parts], options: Mapping[str, Any]) -> 
     from manifold_shap.training.runner import run
 
     if options["directory"] is not None:
-        task.recognise(*data[0], *data[1])
+        task.settings["data"] = task.data_fingerprint(*data[0], *data[1])
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(options["directory"] or scratch)
         kept, epochs, seconds = run(task, data, directory, options)

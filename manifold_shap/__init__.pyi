@@ -5,8 +5,8 @@ from . import simplex as simplex
 from ._version import __version__ as __version__
 from .amortized import AmortizedExplainer as AmortizedExplainer
 from .amortized import amortized_shapley as amortized_shapley
-from .amortized.explainer import load_amortized as load_amortized
 from .amortized.fit import fit_amortized as fit_amortized
+from .amortized.fit import load_amortized as load_amortized
 from .coalitions import CoalitionLaw as CoalitionLaw
 from .coalitions import LeverageScores as LeverageScores
 from .coalitions import ShapleyKernel as ShapleyKernel
@@ -26,8 +26,6 @@ from .explanation import Explanation as Explanation
 from .frames import wide_frame as wide_frame
 from .global_values import GlobalValues as GlobalValues
 from .global_values import global_values as global_values
-from .guided import GuidedValue as GuidedValue
-from .guided.fit import fit_guided as fit_guided
 from .imputers import BaselineImputer as BaselineImputer
 from .imputers import BlurImputer as BlurImputer
 from .imputers import CausalImputer as CausalImputer
@@ -75,6 +73,7 @@ from .spaces import OutputSpace as OutputSpace
 from .spaces import Probability as Probability
 from .spaces import as_space as as_space
 from .streaming import explain_rows as explain_rows
+from .surrogate import GuidedValue as GuidedValue
 from .surrogate import SurrogateValue as SurrogateValue
 from .surrogate.fit import fit_surrogate as fit_surrogate
 from .surrogate.fit import load_surrogate as load_surrogate

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,6 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._messages import UnfitError
 from manifold_shap._progress import announce, progress_bar
-from manifold_shap.guided.fit import fit_guided
 from manifold_shap.imputers import (
     CopulaImputer,
     EmpiricalImputer,
@@ -314,31 +313,34 @@ def _vae(fits: Fits) -> ValueFunction:
 
 
 def _surrogate(fits: Fits) -> ValueFunction:
-    game = fits.game
-    return fit_surrogate(
-        game.model,
-        fits.x,
-        schema=game.codebook,
-        output=game.space,
-        teacher=_teacher(fits),
+    return _taught(
+        fits,
         teacher_pairs=60_000,
         # So much is taught at new rows that a smaller network learns as much, and none overfits.
         teacher_share=0.875,
         batch_size=512,
         hidden=(256, 256),
         patience=None,
-        seed=game.seed,
-        progress=game.progress,
     )
 
 
 def _guided_surrogate(fits: Fits) -> ValueFunction:
-    return fit_guided(_teacher(fits), seed=fits.game.seed, progress=fits.game.progress)
+    return _taught(fits, guide=cast(ImputedValue, fits["mixture"]).imputer)
 
 
-def _teacher(fits: Fits) -> ImputedValue:
-    """The mixture, with few draws, each a row of the model."""
-    return fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS)
+def _taught(fits: Fits, **options: Any) -> ValueFunction:
+    """A surrogate that the mixture teaches, with few draws, each a row of the model."""
+    game = fits.game
+    return fit_surrogate(
+        game.model,
+        fits.x,
+        schema=game.codebook,
+        output=game.space,
+        teacher=fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS),
+        seed=game.seed,
+        progress=game.progress,
+        **options,
+    )
 
 
 # How each is fitted.

@@ -15,8 +15,6 @@ from torch import Tensor
 
 from manifold_shap._messages import check_text
 from manifold_shap._version import __version__
-from manifold_shap.guided import GuidedValue
-from manifold_shap.guided.fit import GuidedTask, guided_value
 from manifold_shap.imputers import (
     CopulaImputer,
     EmpiricalImputer,
@@ -207,11 +205,10 @@ def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
 
 def _described(value: ValueFunction) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a value function is, as plain data and tensors."""
-    if isinstance(value, SurrogateValue | GuidedValue):
-        kind = value.checkpoint["kind"]
+    if isinstance(value, SurrogateValue):
         settings = {**value.checkpoint["hyper_parameters"], "schema": None}
         state = {f"network.{name}": own for name, own in value.checkpoint["state_dict"].items()}
-        return {"kind": kind, "name": value.name, "settings": settings}, state
+        return {"kind": SurrogateTask.kind, "name": value.name, "settings": settings}, state
     if isinstance(value, StackedValue):
         parts = [_described(part) for part in value.parts]
         tensors = {
@@ -259,10 +256,9 @@ def _value(
         draws, seed, name = (described[word] for word in ("draws", "seed", "name"))
         base = tensors["base"]
         return ImputedValue(imputer, model, as_space(**space), base, draws, seed, name)
-    of_settings, value_of = _TRAINED[described["kind"]]
-    task = of_settings(described["settings"])
+    task = SurrogateTask(described["settings"])
     task.load_state_dict(_below(tensors, "network."))
-    value = value_of(task, model, codebook)
+    value = surrogate_value(task, model, codebook)
     value.name = described["name"]
     return value
 
@@ -285,9 +281,3 @@ def _imputer(
 def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Those whose names begin so, by the rest of their names."""
     return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-
-
-_TRAINED: Mapping[str, tuple[Any, Any]] = {
-    SurrogateTask.kind: (SurrogateTask, surrogate_value),
-    GuidedTask.kind: (GuidedTask, guided_value),
-}

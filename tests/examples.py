@@ -463,27 +463,32 @@ def surrogate_of_people() -> Made:
     return Made(value, codebook.rows(people(3, 1)))
 
 
-def guided(teacher: ms.ImputedValue) -> ms.GuidedValue:
+def guided(teacher: ms.ImputedValue, guide: ms.Imputer) -> ms.ValueFunction:
     """A guided surrogate that next to nothing has trained."""
-    few: Any = {"accelerator": "cpu", "limit_train_batches": 1}
-    return ms.fit_guided(teacher, teacher_pairs=64, hidden=[16, 8], max_epochs=1, trainer=few)
+    few: dict[str, Any] = {"teacher_pairs": 64, "hidden": [16, 8], "max_epochs": 1}
+    few |= {"trainer": {"accelerator": "cpu", "limit_train_batches": 1}}
+    x = teacher.imputer.reference
+    return ms.fit_surrogate(
+        teacher.model, x, output=teacher.space, teacher=teacher, guide=guide, **few
+    )
 
 
 def guided_people() -> Made:
     """A guided surrogate of a table."""
     value, x, *_ = imputed_people(IMPUTERS["mixture of a table"]())
     assert isinstance(value, ms.ImputedValue)
-    return Made(guided(value), x)
+    return Made(guided(value, value.imputer), x)
 
 
 def guided_rows(space: str = "probability") -> Made:
     """A guided surrogate of rows of numbers; of a regression, one whose teacher has no mixture."""
-    imputer: ms.Imputer = ms.MixtureImputer(normal(50, 4), components=2)
+    guide = imputer = ms.MixtureImputer(normal(50, 4), components=2)
     model: Any = Linear(4, 3)
     if space == "identity":
         imputer = IMPUTERS["gaussian"]()
+        guide = ms.MixtureImputer(imputer.reference)
         model = ms.as_model(model, normal(3, 4), returns="values")
-    return Made(guided(ms.imputed_value(model, imputer, space, draws=5)), normal(3, 4, 1))
+    return Made(guided(ms.imputed_value(model, imputer, space, draws=5), guide), normal(3, 4, 1))
 
 
 def mixture() -> ms.oracles.GaussianMixture:

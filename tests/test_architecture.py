@@ -48,7 +48,7 @@ LAYERS = (
     ("oracles",),
     ("training",),
     ("surrogate", "vae", "amortized"),
-    ("guided", "corrected"),
+    ("corrected",),
     ("quality", "folder"),
     ("candidates",),
     ("explainer",),

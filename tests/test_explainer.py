@@ -134,7 +134,6 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, dict[str, Any]] = {
         "fit_imputer": {"latent": 2, "bank_size": 50},
         "fit_surrogate": {"teacher_pairs": 64},
-        "fit_guided": {"teacher_pairs": 64},
     }
 
     def quick(fit: Callable[..., Any], own: dict[str, Any], *args: Any, **given: Any) -> Any:

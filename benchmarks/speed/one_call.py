@@ -93,8 +93,9 @@ def measure(
     fit("surrogate", lambda: ms.fit_surrogate(model, x, **alone))
     fit("taught surrogate", lambda: ms.fit_surrogate(model, x, **brief, **taught))
     guided: dict[str, Any] = {"teacher_pairs": pairs, "max_epochs": min(6, epochs), "seed": seed}
-    guided["trainer"] = brief["trainer"]
-    fit("guided surrogate", lambda: ms.fit_guided(teacher, **guided))
+    guided |= {"trainer": brief["trainer"], "schema": schema, "teacher": teacher}
+    guided["guide"] = ms.MixtureImputer(x, schema.players)
+    fit("guided surrogate", lambda: ms.fit_surrogate(model, x, **guided))
     mask = ms.shapley_pairs(len(test_rows), len(schema.players), 5 * len(test_rows), seed + 2)
     return {n: ms.mean_squared_error(v, test_rows, mask).by_row for n, v in values.items()}, seconds
 

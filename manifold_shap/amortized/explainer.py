@@ -11,7 +11,6 @@ from torch import Tensor
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import shown
 from manifold_shap.amortized.network import AmortizedNetwork
-from manifold_shap.amortized.task import AmortizedTask, fingerprint
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
@@ -19,7 +18,6 @@ from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
-from manifold_shap.training.task import load_task
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.selected import Outputs, SelectedValue
@@ -164,44 +162,11 @@ def _amortized(game: Evaluator, explainer: AmortizedExplainer, rows: int) -> Ask
     return Result(phi, made_by, torch.full_like(phi, torch.nan))
 
 
-def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
-    """The explainer that `AmortizedExplainer.save` wrote.
-
-    Args:
-        path: the checkpoint; no code in it is run.
-        value: the surrogate that it was trained for.
-
-    Raises:
-        FileNotFoundError: no file is there.
-        TypeError: `value` is no surrogate.
-        ValueError: it is damaged or of something else, or was trained for another surrogate.
-
-    >>> import tempfile
-    >>> import manifold_shap as ms
-    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
-    >>> path = Path(tempfile.mkdtemp()) / "amortized.ckpt"
-    >>> ms.fit_amortized(value, x, hidden=[8], **few).save(path)
-    >>> load_amortized(path, value)(x[:2]).shape
-    torch.Size([2, 3, 2])
-    """
-    surrogate = surrogate_of(value)
-    task, checkpoint = load_task(path, AmortizedTask)
-    if task.settings.get("surrogate") != fingerprint(surrogate):
-        raise ValueError(
-            f"Expected the surrogate for which the explainer in {path} was trained but this is "
-            "another one; train the explainer again."
-        )
-    explainer = explainer_of(task, value)
-    explainer.relative_error = checkpoint.get("relative_error", math.nan)
-    return explainer
-
-
 def surrogate_of(value: Any) -> SurrogateNetwork:
     """The network of a surrogate; TypeError for other value functions."""
-    if isinstance(value, SurrogateValue):
-        return value.surrogate
+    network = getattr(value, "surrogate", None)
+    if isinstance(network, SurrogateNetwork):
+        return network
     raise TypeError(
         f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
         "`ms.fit_surrogate`, of the very players that are to be explained, and explain groups of "
@@ -209,17 +174,11 @@ def surrogate_of(value: Any) -> SurrogateNetwork:
     )
 
 
-def explainer_of(task: AmortizedTask, value: SurrogateValue) -> AmortizedExplainer:
-    """What a trained task is."""
-    checkpoint = task.checkpoint()
-    return AmortizedExplainer(value, task.explainer.to(value.device), checkpoint)
-
-
 def amortized_shapley(
     value: Any,
     x: Any,
     *,
-    explainer: AmortizedExplainer | str | Path,
+    explainer: AmortizedExplainer,
     evaluations: int | None = None,
     outputs: Outputs = None,
     seed: int = 0,
@@ -234,7 +193,7 @@ def amortized_shapley(
     Args:
         value: the surrogate that the explainer was trained for.
         x: rows to explain, `[instances, *event]`.
-        explainer: from `fit_amortized`, or a file that its `save` wrote.
+        explainer: from `fit_amortized` or `load_amortized`.
         evaluations, seed, progress: unused: no values are computed, nothing is drawn, and nothing
             takes long; all estimators take them.
         outputs: those to keep: names or positions, or how many of those with the largest mean
@@ -242,9 +201,8 @@ def amortized_shapley(
         batch_size: rows per pass; 512 by default.
 
     Raises:
-        FileNotFoundError: no explainer was trained.
-        TypeError, ValueError: `value` is no surrogate; the explainer is damaged, or was trained for
-            another one; rows that are not finite, or a setting that is out of range.
+        TypeError, ValueError: `value` is no surrogate; the explainer was trained for another one;
+            rows that are not finite, or a setting that is out of range.
 
     >>> import manifold_shap as ms
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
@@ -257,9 +215,7 @@ def amortized_shapley(
     while isinstance(value, SelectedValue):  # The pass gives all outputs.
         outputs, value = list(value.select(outputs, x).outputs), value.value
     surrogate_of(value)
-    if not isinstance(explainer, AmortizedExplainer):
-        explainer = load_amortized(explainer, value)
-    elif explainer.value.surrogate is not value.surrogate:
+    if explainer.value.surrogate is not value.surrogate:
         raise ValueError(
             "Expected the surrogate that the explainer was trained for but `value` is another one; "
             "train an explainer for it by `ms.fit_amortized`."

@@ -1,21 +1,113 @@
 """Trains an amortised explainer: from a surrogate and rows to all Shapley values in one pass."""
 
-from collections.abc import Sequence
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Unpack
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._messages import check_choice
 from manifold_shap._stored import stored, with_extremes
-from manifold_shap.amortized.explainer import AmortizedExplainer, explainer_of, surrogate_of
-from manifold_shap.amortized.task import AmortizedTask, fingerprint, network_settings
+from manifold_shap.amortized.explainer import AmortizedExplainer, surrogate_of
+from manifold_shap.amortized.network import AmortizedNetwork
+from manifold_shap.amortized.perceptron import AmortizedPerceptron
+from manifold_shap.amortized.transformer import AmortizedTransformer
+from manifold_shap.io.files import digest
+from manifold_shap.nn import options_given
+from manifold_shap.surrogate.game import GameShape
+from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import TrainingOptions, centred, seeded, train, training_options
+from manifold_shap.training.task import (
+    Task,
+    TrainingOptions,
+    centred,
+    learn,
+    load_task,
+    training_options,
+)
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.selected import Outputs
 
 # Elements of rows in one call of the model.
 _ELEMENTS = 2**26
+# The kinds of networks by name.
+KINDS: dict[str, type[AmortizedNetwork]] = {
+    "mlp": AmortizedPerceptron,
+    "transformer": AmortizedTransformer,
+}
+
+
+def network_settings(
+    surrogate: SurrogateNetwork, network: str | None, options: Mapping[str, Any], x: Tensor
+) -> dict[str, Any]:
+    """Settings of the network of an explainer, as plain data: its kind, the game, its arguments.
+
+    Args:
+        surrogate: the network to explain.
+        network: one of `KINDS`; None for what suits the surrogate.
+        options: of the network, None for the usual ones; and `chosen`, numbers of the outputs that
+            are learned, where these are not all.
+        x: training rows, as the surrogate sees them.
+
+    Raises:
+        ValueError: an option that this kind does not have, or a kind that does not suit.
+    """
+    if network is None:
+        network = "mlp" if isinstance(surrogate, Perceptron) else "transformer"
+    kind = KINDS[check_choice("network", network, tuple(KINDS))]
+    own = kind.settings_for(surrogate, x)
+    if options.get("chosen") is not None and not kind.takes_some_outputs:
+        raise ValueError(
+            f"Expected all outputs for the network {network!r}, whose passes share the layers of "
+            "the surrogate, but got some of them; leave `outputs` out, and choose among those of "
+            "`explain`."
+        )
+    given = options_given(kind, network, options)
+    return {"kind": network, "game": asdict(surrogate.game), **own, **given}
+
+
+class AmortizedTask(Task):
+    """An amortised explainer, by the loss of its network; see `AmortizedNetwork.loss`.
+
+    Batches are `(x, v(N) - v(∅), v(∅))`. The surrogate itself is given by `fit_statistics`.
+
+    Settings: `network`, see `network_settings`; `surrogate`, the `fingerprint` of the one that it
+    is trained for; and the options of the training.
+    """
+
+    kind = "explainer"
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        own = dict(self.settings["network"])
+        kind, game = KINDS[own.pop("kind")], GameShape(**own.pop("game"))
+        self.explainer = kind(game, **own)
+        # In a tuple the surrogate is not a submodule, which would be trained and saved.
+        self._unregistered: tuple[SurrogateNetwork, ...] = ()
+
+    @torch.no_grad()
+    def fit_statistics(self, surrogate: SurrogateNetwork, change: Tensor) -> None:
+        """Take the surrogate, and v(N) - v(∅) of training rows."""
+        # A copy: the caller may continue to use the surrogate on its device, or to train it.
+        self._unregistered = (copy.deepcopy(surrogate).eval().requires_grad_(False),)
+        self.explainer.start(surrogate, change)
+
+    @property
+    def _surrogate(self) -> SurrogateNetwork:
+        (surrogate,) = self._unregistered
+        return surrogate.to(self.explainer.scale.device)
+
+    def loss(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> Float[Tensor, " batch"]:
+        x, change, base = batch
+        return self.explainer.loss(self._surrogate, x, change, base, generator)
 
 
 @torch.inference_mode(False)
@@ -97,13 +189,52 @@ def fit_amortized(
     if game.outputs != value.outputs:
         of_network["chosen"] = numbers
     own = network_settings(surrogate, network, of_network, with_extremes(rows[0]))
-    with seeded(seed):
-        task = AmortizedTask({"network": own, "surrogate": fingerprint(surrogate), **chosen})
-    task.describe(surrogate, rows[1])
-    record = train(task, rows, held_out, chosen)
-    explainer = explainer_of(task, value)
+    settings = {"network": own, "surrogate": fingerprint(surrogate), **chosen}
+    task = AmortizedTask.initial(settings)
+    task.fit_statistics(surrogate, rows[1])
+    record = learn(task, (rows, held_out), chosen)
+    explainer = _explainer(task, value)
     explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
     return explainer
+
+
+def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
+    """The explainer that `AmortizedExplainer.save` wrote.
+
+    Args:
+        path: the checkpoint; no code in it is run.
+        value: the surrogate that it was trained for.
+
+    Raises:
+        FileNotFoundError: no file is there.
+        TypeError: `value` is no surrogate.
+        ValueError: it is damaged or of something else, or was trained for another surrogate.
+
+    >>> import tempfile
+    >>> import manifold_shap as ms
+    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
+    >>> path = Path(tempfile.mkdtemp()) / "amortized.ckpt"
+    >>> ms.fit_amortized(value, x, hidden=[8], **few).save(path)
+    >>> load_amortized(path, value)(x[:2]).shape
+    torch.Size([2, 3, 2])
+    """
+    surrogate = surrogate_of(value)
+    task, checkpoint = load_task(path, AmortizedTask)
+    if task.settings.get("surrogate") != fingerprint(surrogate):
+        raise ValueError(
+            f"Expected the surrogate for which the explainer in {path} was trained but this is "
+            "another one; train the explainer again."
+        )
+    explainer = _explainer(task, value)
+    explainer.relative_error = checkpoint.get("relative_error", math.nan)
+    return explainer
+
+
+def _explainer(task: AmortizedTask, value: Any) -> AmortizedExplainer:
+    """What a trained task is."""
+    return AmortizedExplainer(value, task.explainer.to(value.device), task.checkpoint())
 
 
 def _ends(value: ValueFunction, x: Any, center: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -112,3 +243,8 @@ def _ends(value: ValueFunction, x: Any, center: Tensor | None) -> tuple[Tensor, 
     found = [[centred(v(rows), center) for v in (value.prediction, value.base)] for rows in parts]
     prediction, base = (torch.cat(ends).cpu() for ends in zip(*found, strict=True))
     return prediction - base, base
+
+
+def fingerprint(surrogate: SurrogateNetwork) -> str:
+    """A checksum of the weights and scales of a surrogate, by which to recognise it."""
+    return digest(*(each for _, each in sorted(surrogate.state_dict().items())))

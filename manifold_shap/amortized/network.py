@@ -130,13 +130,13 @@ class AmortizedNetwork(nn.Module, ABC):
             generator: of coalitions.
         """
         if isinstance(surrogate, Perceptron) and self.players >= _MANY_PLAYERS:
-            return self._missed(surrogate, x, change, generator)
+            return self._label_loss(surrogate, x, change, generator)
         number = torch.rand((len(x),), generator=generator, device=generator.device)
         place = torch.randperm(len(x), generator=generator, device=generator.device)
         q = torch.sin((place + number) / len(x) * (math.pi / 2)).square().clamp(_EDGE, 1 - _EDGE)
         shape = (len(x), _PAIRS, self.players)
         mask = torch.rand(shape, generator=generator, device=generator.device) < q[:, None, None]
-        odd = self._odd(surrogate, x, mask, change, base)
+        odd = self._odd_part(surrogate, x, mask, change, base)
         phi = self(surrogate, x, change)
         missed = (odd - (mask.to(phi.dtype) - 0.5) @ phi) / self.scale
         weight = self.players / (2 * (q * (1 - q)).sqrt())
@@ -144,7 +144,7 @@ class AmortizedNetwork(nn.Module, ABC):
 
     # -- final ------------------------------------------------------------------------------
 
-    def _missed(
+    def _label_loss(
         self,
         surrogate: Any,
         x: Float[Tensor, "batch *event"],
@@ -157,7 +157,7 @@ class AmortizedNetwork(nn.Module, ABC):
         return missed.square().sum(1).mean(1)
 
     @torch.no_grad()
-    def _odd(
+    def _odd_part(
         self,
         surrogate: SurrogateNetwork,
         x: Tensor,

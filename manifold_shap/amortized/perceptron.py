@@ -118,18 +118,18 @@ class AmortizedPerceptron(AmortizedNetwork):
     ) -> Float[Tensor, "batch players outputs"]:
         """Shapley values, whatever their sum; see `AmortizedNetwork.raw`."""
         rows = surrogate.flat(x)
-        reach = _Reach.of(surrogate, x, rows)
-        first, *layers = _moments(surrogate, reach, self.share.sigmoid())
+        inputs = _PreActivation.of(surrogate, x, rows)
+        first, *layers = _moments(surrogate, inputs, self.share.sigmoid())
         seen = [rows, change / self.scale, (layers or [first])[-1].active.flatten(1).to(rows.dtype)]
         correction = self.head(self.body(torch.cat(seen, dim=1)))
         own, rest = correction.tensor_split([self.first_corrected], dim=1)
         *shifts, shift, slope = rest.unflatten(1, (len(self.share), -1)).split(self.corrected, -1)
         layers = [layer.shifted(by) for layer, by in zip(layers, shifts, strict=True)]
-        passed = (layers or [first])[-1].passed()
-        reached = F.linear(passed, *_linear(surrogate)[-1]) + shift
+        mean = (layers or [first])[-1].relu_mean()
+        reached = F.linear(mean, *_linear(surrogate)[-1]) + shift
         slopes = self._slopes(surrogate, reached, slope)
         own = own.unflatten(1, (len(self.mix), -1))
-        gates = reach.layer(self.first_share.sigmoid(), own)
+        gates = inputs.layer(self.first_share.sigmoid(), own)
         return self._back(slopes, [gates.active, *(layer.active for layer in layers)], rows)
 
     def loss(
@@ -141,7 +141,7 @@ class AmortizedPerceptron(AmortizedNetwork):
         generator: torch.Generator,
     ) -> Float[Tensor, " batch"]:
         """Squared errors against noisy estimates, of few players, too: it begins near them."""
-        return self._missed(surrogate, x, change, generator)
+        return self._label_loss(surrogate, x, change, generator)
 
     def _slopes(
         self, surrogate: Perceptron, out: Tensor, correction: Tensor
@@ -179,12 +179,12 @@ class _Layer(NamedTuple):
     """The distribution of the inputs of a layer's units.
 
     Attributes:
-        standing: mean, in units of the standard deviation.
+        z_score: mean, in units of the standard deviation.
         deviation: standard deviation.
         active: probability to be positive.
     """
 
-    standing: Float[Tensor, "batch shares width"]
+    z_score: Float[Tensor, "batch shares width"]
     deviation: Float[Tensor, "batch shares width"]
     active: Float[Tensor, "batch shares width"]
 
@@ -192,21 +192,21 @@ class _Layer(NamedTuple):
     def of(cls, mean: Tensor, variance: Tensor, by: Tensor | float = 0.0) -> "_Layer":
         """From means and variances; the means are shifted by `by` standard deviations."""
         deviation = variance.clamp(min=_SMALL).sqrt()
-        standing = mean / deviation + by
-        return cls(standing, deviation, _chance(standing))
+        z_score = mean / deviation + by
+        return cls(z_score, deviation, _chance(z_score))
 
     def shifted(self, by: Tensor) -> "_Layer":
         """With means that are shifted by `by` standard deviations."""
-        standing = self.standing + by
-        return _Layer(standing, self.deviation, _chance(standing))
+        z_score = self.z_score + by
+        return _Layer(z_score, self.deviation, _chance(z_score))
 
-    def passed(self) -> Float[Tensor, "batch shares width"]:
+    def relu_mean(self) -> Float[Tensor, "batch shares width"]:
         """Means of the rectified inputs."""
-        density = torch.exp(-0.5 * self.standing.square()) / math.sqrt(2 * math.pi)
-        return self.deviation * (self.standing * self.active + density)
+        density = torch.exp(-0.5 * self.z_score.square()) / math.sqrt(2 * math.pi)
+        return self.deviation * (self.z_score * self.active + density)
 
 
-class _Reach(NamedTuple):
+class _PreActivation(NamedTuple):
     """Inputs of the first layer's units: bias, and sums over players of terms and squared terms."""
 
     bias: Float[Tensor, "*batch width"]
@@ -216,7 +216,7 @@ class _Reach(NamedTuple):
     @classmethod
     def of(
         cls, surrogate: Perceptron, x: Tensor, rows: Float[Tensor, "batch features"]
-    ) -> "_Reach":
+    ) -> "_PreActivation":
         """Of rows `x`, which are `rows` as the first layer sees them."""
         first = surrogate.first
         if surrogate.game.padding is None:
@@ -232,24 +232,26 @@ class _Reach(NamedTuple):
         return _Layer.of(mean, (share * (1 - share))[:, None] * self.squares[:, None], by)
 
 
-def _chance(standing: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+def _chance(z_score: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Probability that a normal number with this mean and deviation 1 is positive."""
     # `torch.special.ndtr` is also exact far below zero, at eight times the time.
-    return torch.erf(standing * math.sqrt(0.5)).add_(1).mul_(0.5)
+    return torch.erf(z_score * math.sqrt(0.5)).add_(1).mul_(0.5)
 
 
-def _moments(surrogate: Perceptron, reach: _Reach, share: Float[Tensor, " shares"]) -> list[_Layer]:
+def _moments(
+    surrogate: Perceptron, inputs: _PreActivation, share: Float[Tensor, " shares"]
+) -> list[_Layer]:
     """Inputs of the hidden layers if every player is present with probability `share`.
 
     Units are taken to be independent, and their activations to be rectifiers, to which those of
     `nn.ACTIVATIONS` are close, up to a constant. The error of both is learned.
     """
-    layers = [reach.layer(share)]
+    layers = [inputs.layer(share)]
     for weight, bias in _linear(surrogate)[1:-1]:
-        last, passed = layers[-1], layers[-1].passed()
-        squares = last.deviation * (last.standing * passed + last.deviation * last.active)
-        spread = (squares - passed.square()).clamp(min=0)
-        layers.append(_Layer.of(F.linear(passed, weight, bias), F.linear(spread, weight.square())))
+        last, mean = layers[-1], layers[-1].relu_mean()
+        squares = last.deviation * (last.z_score * mean + last.deviation * last.active)
+        spread = (squares - mean.square()).clamp(min=0)
+        layers.append(_Layer.of(F.linear(mean, weight, bias), F.linear(spread, weight.square())))
     return layers
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import check_flag
 from manifold_shap._stored import StoredRows, sample_of
-from manifold_shap.amortized.explainer import load_amortized
+from manifold_shap.amortized.fit import load_amortized
 from manifold_shap.cli import engines, registry, report
 from manifold_shap.cli.directory import STORE
 from manifold_shap.cli.games import basis_of, in_groups, make_games, on_simplex, ordering_of

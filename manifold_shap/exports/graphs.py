@@ -16,7 +16,7 @@ from manifold_shap.amortized import AmortizedExplainer
 from manifold_shap.models.network import NetworkPredictor
 from manifold_shap.models.outputs import converted
 from manifold_shap.models.rows import whole
-from manifold_shap.surrogate import SurrogateValue
+from manifold_shap.surrogate import GuidedValue, SurrogateValue
 from manifold_shap.tables.rows import EncodedRows, codebook_of
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.selected import SelectedValue
@@ -147,7 +147,7 @@ def graph_of(what: Any) -> Graph:
     while isinstance(value, SelectedValue):
         chosen = value.chosen if chosen is None else value.chosen[chosen]
         value = value.value
-    if not isinstance(value, SurrogateValue):
+    if not isinstance(value, SurrogateValue) or isinstance(value, GuidedValue):
         name = value.name if isinstance(value, ValueFunction) else "no value function"
         raise TypeError(
             "Expected a value function that is one network, a surrogate of `ms.fit_surrogate` with "

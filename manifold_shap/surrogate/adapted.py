@@ -2,8 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -77,7 +76,12 @@ class AdaptedModel(SurrogateNetwork):
     Absent numbers are replaced by learned ones, one for each channel or column, and absent tokens
     by a learned vector. Besides, the layer that sees rows first gets a weight for the absence of
     each of its inputs, zero at first: the copy begins as the model itself, for the grand coalition
-    exactly. Of a model in double precision it computes in that, up to differences from the center.
+    exactly. The layer stays in its place, where the rest of the model may ask for its weights. Of a
+    model in double precision it computes in that, up to differences from the center.
+
+    Attributes:
+        absence: weights of that layer for what is absent, or the vector of absent tokens.
+        instead: of absent numbers.
 
     Args:
         game: see `SurrogateNetwork`.
@@ -105,9 +109,9 @@ class AdaptedModel(SurrogateNetwork):
         self.space, self.returns, event = as_space(**space), returns, game.event
         dtype = torch.float32 if game.center is None else torch.float64
         self.module = copy.deepcopy(module).cpu().to(dtype).requires_grad_()
-        name, first = _first_layer(self.module, layer)
+        self.layer, first = _first_layer(self.module, layer)
         self.of_tokens = isinstance(first, nn.Embedding)
-        self.absence, self.instead = AbsenceWeights(name, first), None
+        self.absence, self.instead = _absence(first), None
         if self.of_tokens:
             # What is absent must not be seen by other layers either: this token stands for it,
             # one from amid the others, where none begins or pads rows.
@@ -120,7 +124,7 @@ class AdaptedModel(SurrogateNetwork):
 
     @classmethod
     def settings_for(
-        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace, drawn: bool
     ) -> dict[str, Any]:
         return {"returns": model.returns, "space": space.settings}
 
@@ -145,9 +149,45 @@ class AdaptedModel(SurrogateNetwork):
             rows = torch.where(absent > 0, self.any_token, rows).long()
         else:
             rows = (1 - absent) * rows + absent * self.instead
-        with self.absence.of(rows, absent):
+        calls: list[Any] = []
+
+        def first_call(layer: Any, args: Any, kwargs: dict[str, Any], found: Tensor) -> Any:
+            calls.append(layer)
+            inputs = args[0] if args else kwargs["input"]
+            return self._told(layer, inputs, rows, absent, found) if len(calls) == 1 else None
+
+        layer = self.module.get_submodule(self.layer)
+        hook = layer.register_forward_hook(first_call, with_kwargs=True)
+        try:
             found, _ = as_outputs(self.module(rows))
+        finally:
+            hook.remove()
+        if not calls:
+            raise ValueError(self._unseen("is not called"))
         return found.reshape(rows.shape[0], -1).unflatten(0, mask.shape[:2])
+
+    def _told(
+        self, layer: Any, inputs: Tensor, rows: Tensor, absent: Tensor, found: Tensor
+    ) -> Tensor:
+        """What the layer gives in the first call for rows that lack these elements (1)."""
+        sees = inputs.numel() == rows.numel() and _sees(inputs, rows)
+        if sees and self.of_tokens and not torch.compiler.is_exporting():
+            sees = torch.equal(inputs.flatten(), rows.flatten())
+        if not sees:
+            what = f"gets {tuple(inputs.shape)} for rows of shape {tuple(rows.shape)}"
+            raise ValueError(self._unseen(what))
+        absent = absent.reshape(inputs.shape).to(found.dtype)
+        if self.of_tokens:
+            return found + absent[..., None] * (self.absence[0] - found)
+        # Without the hooks that a user's layer may have.
+        return found + self.absence.forward(absent)
+
+    def _unseen(self, what: str) -> str:
+        return (
+            f"Expected the layer {self.layer!r} of the model for network='model' to see the rows "
+            f"as they are, or flattened, to give it weights for absent elements, but it {what}. "
+            f"{_INSTEAD}"
+        )
 
     def finished(self, raw: Float[Tensor, "*batch raw"]) -> Float[Tensor, "*batch outputs"]:
         flat = converted(raw.flatten(0, -2), self.returns, self.space.takes)
@@ -164,68 +204,6 @@ class AdaptedModel(SurrogateNetwork):
             axes = tuple(range(2, x.ndim))
             there = without_padding(x, self.game.players)
             self.instead.copy_(there.mean((0, *axes)).reshape(self.instead.shape))
-
-
-class AbsenceWeights(nn.Module):
-    """Weights of a layer for what is absent, which a hook adds to what it gives.
-
-    The layer stays in its place, where the rest of a model may ask for its weights.
-
-    Args:
-        name: of the layer, for errors.
-        layer: it sees rows as they are, or flattened, in its first call in one of the model.
-    """
-
-    def __init__(self, name: str, layer: Any) -> None:
-        super().__init__()
-        self.name = name
-        self.expected: tuple[Tensor, Tensor] | None = None
-        if isinstance(layer, nn.Embedding):
-            self.vector = nn.Parameter(layer.weight.detach().mean(0))
-        else:
-            self.of_absence = _without_weight(layer)
-        layer.register_forward_hook(self.hook, with_kwargs=True)
-
-    @contextmanager
-    def of(self, rows: Tensor, absent: Float[Tensor, "rows *event"]) -> Iterator[None]:
-        """The context of one call of the model, on rows that lack these elements (1).
-
-        Raises:
-            ValueError: the layer does not see the rows.
-        """
-        self.expected = rows, absent
-        try:
-            yield
-            if self.expected is not None:
-                raise ValueError(self._told("is not called"))
-        finally:
-            self.expected = None  # With its graph it could not be copied.
-
-    def hook(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Tensor) -> Any:
-        """What the layer gives; of a call that sees no rows, as it is."""
-        if self.expected is None:
-            return None
-        (rows, absent), self.expected = self.expected, None
-        inputs = args[0] if args else kwargs["input"]
-        sees = inputs.numel() == rows.numel() and _sees(inputs, rows)
-        if sees and isinstance(layer, nn.Embedding) and not torch.compiler.is_exporting():
-            sees = torch.equal(inputs.flatten(), rows.flatten())
-        if not sees:
-            raise ValueError(
-                self._told(f"gets {tuple(inputs.shape)} for rows of shape {tuple(rows.shape)}")
-            )
-        absent = absent.reshape(inputs.shape).to(found.dtype)
-        if isinstance(layer, nn.Embedding):
-            return found + absent[..., None] * (self.vector - found)
-        # Without the hooks that a user's layer may have.
-        return found + self.of_absence.forward(absent)
-
-    def _told(self, what: str) -> str:
-        return (
-            f"Expected the layer {self.name!r} of the model for network='model' to see the rows as "
-            f"they are, or flattened, to give it weights for absent elements, but it {what}. "
-            f"{_INSTEAD}"
-        )
 
 
 def _first_layer(module: nn.Module, name: str | None) -> tuple[str, Any]:
@@ -248,8 +226,10 @@ def _sees(inputs: Tensor, rows: Tensor) -> bool:
     return len(inputs) == len(rows) and [n for n in inputs.shape[1:] if n > 1] in (event, flat)
 
 
-def _without_weight(layer: Any) -> nn.Module:
-    """A layer of the same shape, and with the same padding of its own, that gives zeros."""
+def _absence(layer: Any) -> Any:
+    """A layer of the same shape, with the same padding, that gives zeros; of tokens a vector."""
+    if isinstance(layer, nn.Embedding):
+        return nn.ParameterList([layer.weight.detach().mean(0)])
     other = copy.deepcopy(layer)
     if parametrize.is_parametrized(layer):
         # To remove parametrizations from a copy removes them from the layer, too.

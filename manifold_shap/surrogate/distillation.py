@@ -9,7 +9,6 @@ teacher that has seen them leans towards their own f(x). So the rows are drawn f
 teacher, too: as many as are wanted, and none of them known to it.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +44,6 @@ class TeacherTargets:
         row: number of the row of each pair of coalitions.
         mask: antithetic pairs of coalitions `[pairs, 2, players]`.
         target: the teacher's values `[pairs, 2, outputs]`.
-        seconds: wall time that they took.
         outputs: T(f(x)) of drawn rows, which teach any coalition; None for rows of the training.
     """
 
@@ -53,7 +51,6 @@ class TeacherTargets:
     row: Int64[Tensor, " pairs"]
     mask: Bool[Tensor, "pairs 2 players"]
     target: Float[Tensor, "pairs 2 outputs"]
-    seconds: float
     outputs: Float[Tensor, "rows outputs"] | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "TeacherTargets":
@@ -69,7 +66,7 @@ class TeacherTargets:
 
         >>> none = torch.zeros(1, dtype=torch.long), torch.zeros(1, 2, 3, dtype=torch.bool)
         >>> target = torch.zeros(1, 2, 4)
-        >>> known = TeacherTargets(torch.zeros(5, 3), *none, target, seconds=0.0)
+        >>> known = TeacherTargets(torch.zeros(5, 3), *none, target)
         >>> [part.shape[0] for part in known.sample(8, torch.Generator())]
         [8, 8, 8]
         """
@@ -155,7 +152,7 @@ def evaluate_teacher(
     """
     row, mask = _sample_pairs(len(x), len(teacher.players), pairs, seed)
     keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
-    start, values, step = time.perf_counter(), [], max(1, _ROWS_PER_CALL // (2 * teacher.draws))
+    values, step = [], max(1, _ROWS_PER_CALL // (2 * teacher.draws))
     with progress_bar(progress, 2 * len(row), "teacher", "value") as bar:
         for some in torch.arange(len(row)).split(step):
             values.append(centred(teacher(x[row[some]], mask[some], keys[some]).cpu(), center))
@@ -165,7 +162,7 @@ def evaluate_teacher(
     if drawn:
         parts = (some.to(teacher.device) for some in x.split(_ROWS_PER_CALL))
         outputs = torch.cat([centred(teacher.prediction(some).cpu(), center) for some in parts])
-    return TeacherTargets(x, row, mask, target, time.perf_counter() - start, outputs)
+    return TeacherTargets(x, row, mask, target, outputs)
 
 
 def _sample_pairs(

@@ -1,5 +1,6 @@
 """Trains a surrogate: from a model and unlabelled rows, or from labels, to a value function."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 
 from manifold_shap._checks import check_number, check_whole
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
+from manifold_shap.imputers import Imputer
+from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.io.files import digest
 from manifold_shap.laws import laws_for
 from manifold_shap.models import Model, as_model, whole_dtype
@@ -26,27 +29,29 @@ from manifold_shap.surrogate.distillation import (
     rows_to_teach,
 )
 from manifold_shap.surrogate.game import GameShape
+from manifold_shap.surrogate.guided import DEFAULTS as OF_GUIDED
+from manifold_shap.surrogate.guided import GuidedValue, mixture_of, pairs_with_hints
 from manifold_shap.surrogate.kinds import (
     KINDS,
     check_network,
     kind_of,
     make_network,
     network_settings,
-    warn_if_blind,
+    warn_if_mask_is_ignored,
 )
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
 from manifold_shap.tables.schema import Schema
+from manifold_shap.training.batches import Parts
 from manifold_shap.training.rows import TrainingRows, training_rows
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,
     center_of,
     centred,
+    learn,
     load_task,
-    seeded,
     squared_error,
-    train,
     training_options,
 )
 from manifold_shap.values import (
@@ -69,6 +74,8 @@ OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vo
 _PROBE_ROWS = 32
 # Share of padded rows that meet the empty coalition in a step.
 _EMPTY_SHARE = 1 / 16
+# Pairs with hints that scales are taken from; and one in so many is held out.
+_DESCRIBED, _VALIDATION = 16_384, 32
 
 
 class SurrogateOptions(TrainingOptions, total=False):
@@ -104,7 +111,8 @@ class SurrogateTask(Task):
     """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
 
     Batches are `(x, T(f(x)))`, with x as the network sees it. Every row meets an antithetic pair of
-    coalitions per step, see `laws_for`. Off the simplex errors are in standard deviations of the
+    coalitions per step, see `laws_for`. With a guide they are pairs of a row and a coalition,
+    `(x, mask, E[X | x_S], hint, target)`. Off the simplex errors are in standard deviations of the
     target, the root mean square of those of its outputs.
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
@@ -114,11 +122,12 @@ class SurrogateTask(Task):
     `schema` of the rows, as plain data, or None; `network`, see `make_network`; the share of
     `blocks` among the coalitions, None for the network's usual one; `padding`, that of the players;
     `center`, what was subtracted from the targets, see `center_of`; `teacher`, None or the `share`
-    of a batch that it teaches and what else tells it from others;
-    and the options of the training.
+    of a batch that it teaches and what else tells it from others; those of the `guide`, see
+    `Mixture`, or None; and the options of the training.
 
     Attributes:
         surrogate: the network.
+        guide: of a `GuidedNetwork`; not there while it is trained.
         teacher_targets: values of a teacher that take the place of a share of every training batch.
 
     Args:
@@ -137,7 +146,8 @@ class SurrogateTask(Task):
         own, outputs = self.settings, len(self.settings["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
         game = GameShape(*self.inputs, outputs, on_simplex, own["padding"], own.get("center"))
-        self.surrogate = make_network(own["network"], game, module)
+        self.guide: Any = None if own["guide"] is None else Mixture.of(own["guide"])
+        self.surrogate: Any = make_network(own["network"], game, module, bool(own["guide"]))
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))
@@ -147,15 +157,16 @@ class SurrogateTask(Task):
         self.teacher_targets: TeacherTargets | None = None
 
     @torch.no_grad()
-    def describe(self, x: Tensor | StoredRows, seen: Tensor | StoredRows, target: Tensor) -> None:
-        """Take scales, v(∅) and rows to recognise the model by from training rows and targets.
+    def fit_statistics(
+        self, x: Tensor | StoredRows, seen: Tensor | StoredRows, target: Tensor
+    ) -> None:
+        """Take v(∅) and rows to recognise the model by from training rows and targets.
 
         Args:
             x: rows, of which those in a file are described by some that stand for all.
             seen: the same, as the network sees them.
             target: T(f(x)).
         """
-        self.surrogate.standardise(with_extremes(seen), target)
         self.base.copy_(target.mean(0))
         if (known := Seen.of(seen)) is not None:
             self.extent.copy_(torch.stack(known))
@@ -169,6 +180,10 @@ class SurrogateTask(Task):
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
     ) -> Float[Tensor, " batch"]:
+        scale = None if self.surrogate.game.on_simplex else self.surrogate.target_scale
+        if self.settings["guide"] is not None:
+            *pairs, target = batch
+            return squared_error(self.surrogate(*pairs), target, scale).mean(1)
         x, target = batch
         known = self.teacher_targets if self.training else None
         count = round(self.settings["teacher"]["share"] * len(x)) if known else 0
@@ -183,7 +198,6 @@ class SurrogateTask(Task):
             mask[:, 0] &= number > _EMPTY_SHARE
         if sampled is not None:
             x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
-        scale = None if self.surrogate.game.on_simplex else self.surrogate.target_scale
         return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
 
 
@@ -198,7 +212,8 @@ def fit_surrogate(
     schema: "Schema | Codebook | None" = None,
     network: "str | nn.Module" = "mlp",
     teacher: ValueFunction | None = None,
-    teacher_pairs: int = 240_000,
+    guide: Imputer | None = None,
+    teacher_pairs: int | None = None,
     teacher_share: float = 0.5,
     **options: Unpack[SurrogateOptions],
 ) -> SurrogateValue:
@@ -236,12 +251,20 @@ def fit_surrogate(
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where
             it is more accurate than a surrogate alone; 8 draws are enough.
-        teacher_pairs: number of (row, coalition) pairs that the teacher evaluates before training.
+        guide: a `MixtureImputer`, or of a table a `table_imputer` of one, which makes a
+            `GuidedValue` beside an imputed teacher: one model row a value, which comes close to the
+            imputer's. Rows are drawn from that imputer, so that none of them is known to it. For a
+            half of them the teacher gives the values of two coalitions; those of the other half
+            have the model's prediction as the target of both. An eighth of the pairs are of
+            training rows. Of all pairs some rows are held out. By default two layers of 128 are
+            trained for 6 epochs of batches of 1,024 values, without early stopping.
+        teacher_pairs: number of (row, coalition) pairs that the teacher evaluates before training,
+            by default 240,000, or 60,000 with a guide.
             Where that is more than four for each row, an imputer draws new rows to evaluate, twice
             as many, and the predictions of single ones teach, too; the network then sees columns in
             bins besides (`Perceptron`). With fewer, an imputer that keeps rows should keep others
             than `x_train`: it finds its own again, and leans towards their f(x).
-        teacher_share: share of every batch that comes from them.
+        teacher_share: share of every batch that comes from them; of no effect with a guide.
         options: of the network and the training, see `SurrogateOptions`. A training that is
             continued asks the teacher again.
 
@@ -261,8 +284,12 @@ def fit_surrogate(
     torch.Size([1, 1, 2])
     """
     kind = kind_of(network)
-    chosen = training_options(fit_surrogate, options, **OF_NETWORK, blocks=None)
+    usual = {} if guide is None else OF_GUIDED
+    chosen = training_options(fit_surrogate, options, **{**OF_NETWORK, "blocks": None, **usual})
     of_network = {name: chosen.pop(name) for name in OF_NETWORK}
+    seed, progress = chosen["seed"], chosen["progress"]
+    if teacher_pairs is None:
+        teacher_pairs = 240_000 if guide is None else 60_000
     if teacher is not None:
         if not isinstance(teacher, ValueFunction):
             raise TypeError(
@@ -273,55 +300,108 @@ def fit_surrogate(
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
         schema = schema or teacher.schema
+    if guide is not None and (kind != "mlp" or x_validation is not None):
+        raise ValueError(
+            "Expected network='mlp' and no `x_validation` with a `guide`, as drawn rows are held "
+            f"out, but got network={kind!r}; leave both out."
+        )
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
-    rows = training_rows(x_train, x_validation, chosen["seed"], players, schema)
-    space, (seen, seen_validation) = as_space(output), rows.encoded
+    held_out = x_validation if guide is None else x_train
+    rows, space = training_rows(x_train, held_out, seed, players, schema), as_space(output)
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:
         space = teacher.space if type(teacher.space) is type(space) else space
     space = reference_space(wrapped, space, rows.train)
     target = reference_outputs(wrapped, space, rows.train)
-    parts = rows.validation.split(len(rows.validation))
-    held_out = torch.cat([space(wrapped(part, scale=space.takes)) for part in parts])
-    whole, described = sample_of(rows.train), [*map(with_extremes, (seen, seen_validation))]
-    settings = {
-        **rows.settings,
-        "outputs": space.outputs(wrapped.classes),
-        "space": space.settings,
-        "dtype": dtype and str(dtype).removeprefix("torch."),
-        "network": network_settings(kind, of_network, described, wrapped, space),
-        "center": center_of(target, space),
-        "teacher": None,
-    }
-    drawn = None
+    settings: dict[str, Any] = {**chosen, "dtype": dtype and str(dtype).removeprefix("torch.")}
+    whole, drawn = sample_of(rows.train), None
     if teacher is not None:
         check_same_game(teacher, rows.players, space, rows.train[:64], target[:64])
         taught = {"pairs": teacher_pairs, "share": teacher_share}
         settings["teacher"] = taught | teacher.provenance
-        drawn = rows_to_teach(teacher, whole, teacher_pairs, chosen["seed"])
-        if drawn is not None:
-            settings["network"] |= KINDS[kind].settings_for_drawn(sample_of(seen))
-    with seeded(chosen["seed"]):
-        task = SurrogateTask({**settings, **chosen}, KINDS[kind].module_behind(network, model))
-    target, held_out = (centred(part, task.center) for part in (target, held_out))
-    task.describe(rows.train, seen, target)
-    check_network(task.surrogate, seen[:64])
-    parts = (seen, target), (seen_validation, held_out)
-    taught = {}
+    if guide is not None:
+        mixture = mixture_of(guide, teacher, rows.players)
+        settings["guide"] = mixture.settings
+    elif teacher is not None:
+        drawn = rows_to_teach(teacher, whole, teacher_pairs, seed)
+    seen = rows.encoded
+    described, binned = [*map(with_extremes, seen)], guide is not None or drawn is not None
+    settings["network"] = network_settings(kind, of_network, described, wrapped, space, binned)
+    module = KINDS[kind].module_behind(network, model)
+    task = _task(rows, seen[0], wrapped, space, target, settings, module)
+    target, seconds = centred(target, task.center), {}
+    if guide is None:
+        task.surrogate.standardise(described[0], target)
+        check_network(task.surrogate, seen[0][:64])
+        parts = rows.validation.split(len(rows.validation))
+        held_out = torch.cat([space(wrapped(part, scale=space.takes)) for part in parts])
+        data: tuple[Parts, Parts]
+        data = (seen[0], target), (seen[1], centred(held_out, task.center))
     if teacher is not None:
-        x, fresh = (whole, False) if drawn is None else (drawn, True)
-        seed, shown = chosen["seed"], chosen["progress"]
-        known = evaluate_teacher(teacher, x, teacher_pairs, seed, shown, fresh, task.center)
-        task.teacher_targets = replace(known, x=encoded(known.x, rows.schema))
-        task.settings["teacher"]["values"] = digest(known.target)
-        taught = {"teacher_seconds": known.seconds}
-    record = train(task, *parts, chosen)
-    warn_if_blind(task.surrogate, seen_validation[:64], target)
+        start = time.perf_counter()
+        if guide is not None:
+            task.guide.load_state_dict(mixture.state_dict())
+            data = _pairs(task, wrapped, teacher, whole, rows.schema, teacher_pairs, progress)
+        else:
+            x, fresh = (whole, False) if drawn is None else (drawn, True)
+            known = evaluate_teacher(teacher, x, teacher_pairs, seed, progress, fresh, task.center)
+            task.teacher_targets = replace(known, x=encoded(known.x, rows.schema))
+            task.settings["teacher"]["values"] = digest(known.target)
+        seconds["teacher_seconds"] = time.perf_counter() - start
+    # A guide is in double precision, which an accelerator may lack.
+    mixture, task.guide = task.guide, None
+    record = learn(task, data, chosen)
+    task.guide = mixture
+    if guide is None:
+        warn_if_mask_is_ignored(task.surrogate, seen[1][:64], target)
     value = surrogate_value(task, wrapped, rows.schema)
-    value.training_record = record | taught
+    value.training_record = record | seconds
     return value
+
+
+def _task(
+    rows: TrainingRows,
+    seen: Tensor | StoredRows,
+    model: Model,
+    space: OutputSpace,
+    target: Tensor,
+    settings: Mapping[str, Any],
+    module: nn.Module | None = None,
+) -> SurrogateTask:
+    """The task of learning `target`, T(f(x)) of training rows, with initial weights."""
+    of_game = {"outputs": space.outputs(model.classes), "space": space.settings}
+    usual = {"center": center_of(target, space), "dtype": None, "teacher": None, "guide": None}
+    task = SurrogateTask.initial({**rows.settings, **of_game, **usual, **settings}, module)
+    task.fit_statistics(rows.train, seen, centred(target, task.center))
+    return task
+
+
+def _pairs(
+    task: SurrogateTask,
+    model: Model,
+    teacher: Any,
+    x: Tensor,
+    schema: "Schema | Codebook | None",
+    count: int,
+    progress: bool | None,
+) -> tuple[Parts, Parts]:
+    """Pairs with hints to train and to validate on; see `pairs_with_hints`."""
+    value: Any = surrogate_value(task.to(teacher.device), model, schema)
+    seed = task.settings["seed"]
+    row, *parts = pairs_with_hints(value, teacher, x, task.law, count, seed, progress)
+    task.cpu().train()
+    generator = torch.Generator().manual_seed(seed)
+    # Held out are rows: a pair whose row is met with another coalition would be no new one.
+    rank = torch.randperm(int(row.max()) + 1, generator=generator)[row]
+    is_held_out = rank <= rank.sort().values[len(rank) // _VALIDATION]
+    held_out, left = is_held_out.nonzero()[:, 0], (~is_held_out).nonzero()[:, 0]
+    number = left[torch.randperm(len(left), generator=generator)]
+    *few, target = (part[number[:_DESCRIBED]] for part in parts)
+    task.surrogate.standardise(few, target)
+    train, validation = (tuple(part[some] for part in parts) for some in (left, held_out))
+    return train, validation
 
 
 @torch.inference_mode(False)
@@ -347,25 +427,17 @@ def fit_label_surrogate(
     """
     chosen = training_options(fit_label_surrogate, options, **OF_NETWORK, blocks=None)
     of_network = {name: chosen.pop(name) for name in OF_NETWORK}
-    seen, _ = rows.encoded
     target, space = F.one_hot(labels, len(classes)).float(), Probability()
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(chosen["seed"]))
-    count = max(1, round(0.1 * len(order)))
-    held_out, own = order[:count], order[count:]
     few, share = rows.train[:2], target.mean(0)
     start = as_model(lambda x: share.expand(len(x), -1), few, classes, "probabilities")
-    settings = {
-        **rows.settings,
-        "outputs": list(classes),
-        "space": space.settings,
-        "dtype": None,
-        "network": network_settings(network, of_network, [seen, seen], start, space),
-        "teacher": None,
-    }
-    with seeded(chosen["seed"]):
-        task = SurrogateTask({**settings, **chosen})
-    task.describe(rows.train[own], seen[own], target[own])
-    train(task, (seen[own], target[own]), (seen[held_out], target[held_out]), chosen)
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(chosen["seed"]))
+    held_out, own = order.tensor_split([max(1, round(0.1 * len(order)))])
+    rows = rows._replace(train=rows.train[own], validation=rows.train[held_out])
+    seen = rows.encoded
+    settings = network_settings(network, of_network, seen, start, space)
+    task = _task(rows, seen[0], start, space, target[own], {**chosen, "network": settings})
+    task.surrogate.standardise(seen[0], target[own])
+    learn(task, ((seen[0], target[own]), (seen[1], target[held_out])), chosen)
 
     def whole(x: Tensor) -> Float[Tensor, "batch classes"]:
         every = torch.ones(len(x), 1, len(rows.players), dtype=torch.bool, device=x.device)
@@ -431,7 +503,7 @@ def surrogate_value(
     task: SurrogateTask, model: Model, schema: "Schema | Codebook | None"
 ) -> SurrogateValue:
     """The value function of a task that was trained for this model."""
-    value = SurrogateValue(
+    value = (SurrogateValue if task.guide is None else GuidedValue)(
         task.surrogate,
         model,
         task.players,
@@ -440,6 +512,8 @@ def surrogate_value(
         schema=schema,
         checkpoint=task.checkpoint(),
     )
+    if isinstance(value, GuidedValue):
+        value.guide = task.guide
     value.center_at(task.center)
     value.seen, value.training_law = Seen(*task.extent), task.law
     return value

@@ -14,6 +14,7 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
 from manifold_shap.surrogate.game import GameShape
+from manifold_shap.surrogate.guided import GuidedNetwork
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
@@ -48,6 +49,7 @@ def network_settings(
     rows: Sequence[Tensor],
     model: Model,
     space: OutputSpace,
+    drawn: bool = False,
 ) -> dict[str, Any]:
     """Settings from which `make_network` makes a network, as plain data.
 
@@ -55,27 +57,32 @@ def network_settings(
         kind: one of `KINDS`.
         options: `hidden`, `activation`, `patch`, `vocabulary` and `layer`; None for the usual ones
             of this kind.
-        rows, model, space: see `SurrogateNetwork.settings_for`.
+        rows, model, space, drawn: see `SurrogateNetwork.settings_for`.
 
     Raises:
         ValueError: an option that this kind does not have; rows that are no tokens.
     """
     given = options_given(KINDS[kind], kind, options)
-    return {"kind": kind, **KINDS[kind].settings_for(rows, model, space), **given}
+    return {"kind": kind, **KINDS[kind].settings_for(rows, model, space, drawn), **given}
 
 
 def make_network(
-    settings: Mapping[str, Any], game: GameShape, module: nn.Module | None = None
-) -> SurrogateNetwork:
+    settings: Mapping[str, Any],
+    game: GameShape,
+    module: nn.Module | None = None,
+    guided: bool = False,
+) -> SurrogateNetwork | GuidedNetwork:
     """The network of these settings.
 
     Args:
         settings: from `network_settings`.
         game: see `SurrogateNetwork`.
         module: what the network is made of, see `SurrogateNetwork.module_behind`.
+        guided: whether it gets hints.
     """
     own = {name: option for name, option in settings.items() if name != "kind"}
-    return KINDS[settings["kind"]](game, **own, **({} if module is None else {"module": module}))
+    kind: Any = GuidedNetwork if guided else KINDS[settings["kind"]]
+    return kind(game, **own, **({} if module is None else {"module": module}))
 
 
 @torch.no_grad()
@@ -99,7 +106,7 @@ def check_network(network: SurrogateNetwork, x: Tensor) -> None:
 
 
 @torch.no_grad()
-def warn_if_blind(network: SurrogateNetwork, x: Tensor, target: Tensor) -> None:
+def warn_if_mask_is_ignored(network: SurrogateNetwork, x: Tensor, target: Tensor) -> None:
     """Warn where what a network gives does not depend on the mask, as found on a few rows.
 
     It may do so by way of the absent elements alone, which are 0: then elements that are 0 in a row

@@ -105,7 +105,7 @@ class SurrogateNetwork(nn.Module, ABC):
 
     @classmethod
     def settings_for(
-        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace, drawn: bool
     ) -> dict[str, Any]:
         """Arguments, besides the game and the user's options, as plain data.
 
@@ -113,15 +113,11 @@ class SurrogateNetwork(nn.Module, ABC):
             rows: those of the training and of the validation, as the network sees them.
             model: the model to explain.
             space: T.
+            drawn: whether new rows are drawn for the training, like these.
 
         Raises:
             ValueError: rows that this kind of network does not take.
         """
-        return {}
-
-    @classmethod
-    def settings_for_drawn(cls, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
-        """Further ones where new rows are drawn for the training, like these."""
         return {}
 
     @classmethod

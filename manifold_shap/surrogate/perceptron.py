@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap.coalitions import Coalitions, Nested, Toggled
+from manifold_shap.models import Model
 from manifold_shap.nn import (
     MaskedLinear,
     check_hidden,
@@ -15,6 +16,7 @@ from manifold_shap.nn import (
     product_dtype,
     value_and_slope,
 )
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.training.rows import without_padding
@@ -72,8 +74,10 @@ class Perceptron(SurrogateNetwork):
         return [layer for layer in self.rest if isinstance(layer, nn.Linear)]
 
     @classmethod
-    def settings_for_drawn(cls, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
-        return {"binned": elements_to_bin(x)}
+    def settings_for(
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace, drawn: bool
+    ) -> dict[str, Any]:
+        return {"binned": elements_to_bin(rows[0])} if drawn else {}
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]

@@ -80,7 +80,7 @@ class Transformer(SurrogateNetwork):
 
     @classmethod
     def settings_for(
-        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace
+        cls, rows: Sequence[Tensor], model: Model, space: OutputSpace, drawn: bool
     ) -> dict[str, Any]:
         return {"vocabulary": max(map(tokens_in, rows))} if rows[0].ndim == 2 else {}
 

@@ -58,10 +58,11 @@ class SurrogateValue(ModelValue):
 
     name, cost = "surrogate", "network"
     precision = "32-true"
+    surrogate: SurrogateNetwork
 
     def __init__(
         self,
-        surrogate: SurrogateNetwork,
+        surrogate: Any,
         model: Model,
         players: Players,
         space: OutputSpace,

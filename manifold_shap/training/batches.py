@@ -40,7 +40,8 @@ class IndexBatches(Sampler[Tensor]):
         batch_size: rows of a batch, those of all processes together.
         shuffle: whether the order differs between epochs; else it is that of the rows.
         seed: of the order.
-        total: rows of an epoch, see `loader`.
+        total: rows of an epoch. More than there are repeat full orders, so that a small table has
+            epochs of a useful length.
         epoch: number of the epoch.
         rank, ranks: which of how many processes this is.
     """
@@ -94,36 +95,21 @@ class GatheredRows(Dataset[tuple[Tensor, ...]]):
         return tuple(part.index_select(0, index.to(part.device)) for part in self.parts)
 
 
-def loader(
-    *tensors: Tensor | StoredRows,
-    batch_size: int,
-    shuffle: bool = False,
-    seed: int = 0,
-    rows_per_epoch: int | None = None,
-    rank: int = 0,
-    ranks: int = 1,
-) -> DataLoader[tuple[Tensor, ...]]:
-    """A loader of rows in memory; a batch is a tuple with one tensor per argument.
+def loader(parts: Parts, order: IndexBatches) -> DataLoader[tuple[Tensor, ...]]:
+    """A loader of rows; a batch is a tuple with one tensor per part.
 
-    >>> batches = loader(torch.arange(5), batch_size=2)
-    >>> [x.tolist() for (x,) in batches]
+    >>> order = IndexBatches(5, batch_size=2, shuffle=False, seed=0, total=5)
+    >>> [x.tolist() for (x,) in loader((torch.arange(5),), order)]
     [[0, 1], [2, 3], [4]]
 
     Args:
-        tensors: one or more, with the same number of rows on their first axis, on any device; or
+        parts: one or more, with the same number of rows on their first axis, on any device; or
             rows that lie elsewhere, which their workers gather.
-        batch_size: rows per batch; the last batch of an epoch may be smaller.
-        shuffle: a fresh order each epoch, by the seed and the epoch number.
-        seed: of the order, 0 or more.
-        rows_per_epoch: rows drawn in one epoch, by default each row once. More than there are
-            rows repeats full permutations, so that a small table has epochs of a useful length.
-        rank, ranks: which of how many processes this is: a batch is its part of one.
+        order: of the rows.
     """
-    rows = len(tensors[0])
-    order = IndexBatches(rows, batch_size, shuffle, seed, rows_per_epoch or rows, 0, rank, ranks)
-    workers = [part.workers for part in tensors if isinstance(part, StoredRows)]
+    workers = [part.workers for part in parts if isinstance(part, StoredRows)]
     return DataLoader(
-        GatheredRows(*tensors),
+        GatheredRows(*parts),
         batch_size=None,
         sampler=order,
         collate_fn=tuple,

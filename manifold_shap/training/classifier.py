@@ -24,9 +24,8 @@ from manifold_shap.training.rows import seen_rows
 from manifold_shap.training.task import (
     DEFAULTS,
     Task,
+    learn,
     load_task,
-    seeded,
-    train,
     training_options,
 )
 
@@ -215,11 +214,10 @@ def _fit_network(
         "classes": data.classes,
         "network": recipe.settings(some),
     }
-    with seeded(options["seed"]):
-        task = ClassifierTask({**rows, **options})
-        task.network.standardise(some)
-        held_out = x_validation, data.y_validation
-        record = train(task, (x_train, data.y_train), held_out, options)
+    task = ClassifierTask.initial({**rows, **options})
+    task.network.standardise(some)
+    held_out = x_validation, data.y_validation
+    record = learn(task, ((x_train, data.y_train), held_out), options)
     # In this order: a training that is cut off in between begins anew, and misses no checkpoint.
     (directory / "last.ckpt").unlink()
     (directory / "best.ckpt").replace(directory / "model.ckpt")

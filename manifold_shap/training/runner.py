@@ -41,14 +41,10 @@ _EVERY = 20
 LOGGERS = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
 
 
-def fit(
-    task: Task,
-    rows: Parts,
-    validation: Parts,
-    directory: Path,
-    options: Mapping[str, Any],
+def run(
+    task: Task, data: tuple[Parts, Parts], directory: Path, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], int, float]:
-    """Train a task, or resume a training that was interrupted; see `train`.
+    """Train a task, or resume a training that was interrupted; see `learn`.
 
     Returns:
         The checkpoint that was kept; epochs and seconds, those before an interruption included.
@@ -60,19 +56,19 @@ def fit(
     started = time.perf_counter() - (before["seconds"] if before else 0.0)
     # In a process that Lightning starts nobody would be looking.
     progress = options["progress"]
-    shell = Shell(task, started, (watched() or None) if progress is None else progress)
+    module = LightningTask(task, started, (watched() or None) if progress is None else progress)
     order = (options[name] for name in ("batch_size", "seed", "least_batches"))
-    batches = Batches(rows, validation, *order)
+    batches = Batches(*data, *order)
     with _quiet():
         runner = _runner(directory, epochs, options)
         try:
             resumed = last if before else None
-            runner.fit(shell, datamodule=batches, ckpt_path=resumed, weights_only=True)
+            runner.fit(module, datamodule=batches, ckpt_path=resumed, weights_only=True)
         except SystemExit as error:
             # What Lightning makes of Ctrl-C; it would end a notebook.
             raise KeyboardInterrupt from error
         finally:
-            shell.bar.close()
+            module.bar.close()
     found: Any = None
     if runner.is_global_zero:
         # Only what can be read back counts as trained.
@@ -193,7 +189,7 @@ def silence() -> None:
     warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*", FutureWarning)
 
 
-class Shell(L.LightningModule):
+class LightningTask(L.LightningModule):
     """Gives a task the steps, the optimiser and the random numbers that all trainings share.
 
     What a loss draws is a function of the seed and the step, so that a training that was
@@ -208,13 +204,12 @@ class Shell(L.LightningModule):
         progress: whether a training of more than two seconds shows a bar over all of its steps.
     """
 
-    # Of the class until a training starts: averaged weights are those of a copy of the shell.
+    # Of the class until a training starts: averaged weights are those of a copy of this module.
     bar = tqdm(disable=True)
 
     def __init__(self, task: Task, started: float = 0.0, progress: bool | None = False) -> None:
         super().__init__()
         self.task, self.started, self.progress = task, started, progress
-        self._losses: list[Tensor] = []
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Lightning notes the hook that it calls, fifty times in a step: where torch would first see
@@ -252,23 +247,16 @@ class Shell(L.LightningModule):
     def on_train_end(self) -> None:
         self.bar.update(self.global_step - self.bar.n)
 
-    def on_validation_epoch_start(self) -> None:
-        self._losses = []
-
     def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
         # No training step has a negative number.
         losses = self._loss(batch, -1 - batch_idx)
         own, _ = _counts(self.trainer.val_dataloaders, batch_idx)
-        self._losses.append(losses[:own])
+        # Of all batches and processes Lightning takes the mean over rows.
+        mean = losses[:own].sum() / max(own, 1)
+        self.log("validation", mean, batch_size=own, sync_dist=True)
 
     def on_validation_epoch_end(self) -> None:
-        losses = torch.cat(self._losses)
-        mean = losses.mean() if len(losses) else losses.new_zeros(())
-        strategy = self.trainer.strategy
-        every = strategy.reduce(torch.tensor(len(losses), device=self.device), reduce_op="sum")
-        validation = strategy.reduce(mean * (len(losses) / every), reduce_op="sum")
-        self._finite(validation, "validation")
-        self.log("validation", validation, sync_dist=True)
+        validation = self._finite(self.trainer.callback_metrics["validation"], "validation")
         shown = {"epoch": self.current_epoch + 1, "validation": f"{validation:.4g}"}
         self.bar.set_postfix(shown, refresh=False)
 
@@ -342,7 +330,7 @@ class Batches(L.LightningDataModule):
     """Batches of a training and of its validation, of which every process has its part.
 
     Args:
-        rows, validation: see `train`.
+        rows, validation: see `learn`.
         size: rows of a batch, those of all processes together.
         seed: of their order.
         least: batches of an epoch, see `TrainingOptions`.
@@ -356,18 +344,16 @@ class Batches(L.LightningDataModule):
         self.size, self.seed, self.least = size, seed, least
 
     def train_dataloader(self) -> DataLoader:
-        length = max(len(self.rows[0]), self.least * self.size)
-        batches = self._loader(self.rows, self.size, shuffle=True, rows_per_epoch=length)
-        assert self.trainer is not None
-        # Worker processes begin an epoch before Lightning says which.
-        sampler: Any = batches.sampler
-        sampler.set_epoch(self.trainer.current_epoch)
-        return batches
+        total = max(len(self.rows[0]), self.least * self.size)
+        return self._loader(self.rows, self.size, True, total)
 
     def val_dataloader(self) -> DataLoader:
-        return self._loader(self.validation, max(self.size, 1024))
+        total = len(self.validation[0])
+        return self._loader(self.validation, max(self.size, 1024), False, total)
 
-    def _loader(self, parts: Parts, size: int, **order: Any) -> DataLoader:
-        assert self.trainer is not None
-        rank, ranks = self.trainer.global_rank, self.trainer.world_size
-        return loader(*parts, batch_size=size, seed=self.seed, rank=rank, ranks=ranks, **order)
+    def _loader(self, parts: Parts, size: int, shuffle: bool, total: int) -> DataLoader:
+        trainer: Any = self.trainer
+        # Worker processes begin an epoch before Lightning says which.
+        where = trainer.current_epoch, trainer.global_rank, trainer.world_size
+        order = IndexBatches(len(parts[0]), size, shuffle, self.seed, total, *where)
+        return loader(parts, order)

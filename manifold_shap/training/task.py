@@ -1,4 +1,4 @@
-"""Trains a task: a network and its loss, with options that all trainings share."""
+"""Learns a task: a network and its loss, with options that all trainings share."""
 
 import inspect
 import json
@@ -134,6 +134,9 @@ def training_options(
     return chosen
 
 
+AnyTask = TypeVar("AnyTask", bound="Task")
+
+
 class Task(nn.Module, ABC):
     """What a training learns: a network, its loss, and the settings that it is made from again.
 
@@ -184,6 +187,12 @@ class Task(nn.Module, ABC):
         own = self.settings.get("center")
         return None if own is None else torch.tensor(own, dtype=torch.float64)
 
+    @classmethod
+    def initial(cls: type[AnyTask], settings: Mapping[str, Any], *more: Any) -> AnyTask:
+        """A task with initial weights by the seed in its settings; `more` are further arguments."""
+        with seeded(settings["seed"]):
+            return cls(settings, *more)
+
     def checkpoint(self) -> dict[str, Any]:
         """The part of a checkpoint from which `load_task` makes this task again."""
         return {
@@ -192,8 +201,8 @@ class Task(nn.Module, ABC):
             "state_dict": self.state_dict(),
         }
 
-    def recognise(self, *parts: Tensor | StoredRows) -> None:
-        """Note what is learned from, by which an interrupted training is told from others.
+    def data_fingerprint(self, *parts: Tensor | StoredRows) -> str:
+        """A checksum of what is learned from, by which an interrupted training is told from others.
 
         That are the parts, and all that the training begins with: weights, scales, a surrogate. Of
         rows that do not lie in memory it is their number, and 64 of them.
@@ -204,7 +213,7 @@ class Task(nn.Module, ABC):
             for part in parts
         ]
         begins = (weight for _, weight in sorted(self.state_dict().items()))
-        self.settings["data"] = digest([len(part) for part in parts], *seen, *begins)
+        return digest([len(part) for part in parts], *seen, *begins)
 
     def interrupted(self, path: Path) -> dict[str, Any] | None:
         """What an interrupted training of this task left in a file; None where there is no file.
@@ -265,9 +274,6 @@ def centred(target: Tensor, center: Tensor | None) -> Tensor:
     return target.float() if center is None else (target - center.to(target.device)).float()
 
 
-AnyTask = TypeVar("AnyTask", bound=Task)
-
-
 def load_task(
     path: str | Path,
     of: type[AnyTask],
@@ -302,12 +308,7 @@ def load_task(
     return task, checkpoint
 
 
-def train(
-    task: Task,
-    rows: Parts,
-    validation: Parts,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
+def learn(task: Task, data: tuple[Parts, Parts], options: Mapping[str, Any]) -> dict[str, Any]:
     """Train a task until the last epoch, or until the validation loss no longer falls.
 
     After every epoch `best.ckpt` and `last.ckpt` are written. Where there is a `last.ckpt` of the
@@ -319,9 +320,8 @@ def train(
 
     Args:
         task: what to train; it ends on the CPU, with the weights that were kept.
-        rows: tensors with one common first axis, or `StoredRows`; a batch is a tuple with a part
-            of each.
-        validation: the same, held out.
+        data: rows to train on, and the same of held-out rows: tensors with one common first axis,
+            or `StoredRows`; a batch is a tuple with a part of each.
         options: see `training_options`.
 
     Returns:
@@ -334,13 +334,13 @@ def train(
         OSError: no space for the checkpoints; the earlier ones stay.
         KeyboardInterrupt: on Ctrl-C; the best checkpoint so far stays in the directory.
     """
-    from manifold_shap.training.runner import fit
+    from manifold_shap.training.runner import run
 
     if options["directory"] is not None:
-        task.recognise(*rows, *validation)
+        task.settings["data"] = task.data_fingerprint(*data[0], *data[1])
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(options["directory"] or scratch)
-        kept, epochs, seconds = fit(task, rows, validation, directory, options)
+        kept, epochs, seconds = run(task, data, directory, options)
     task.load_state_dict(kept["state_dict"])
     task.eval().cpu()
     return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}

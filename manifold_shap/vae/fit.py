@@ -23,9 +23,8 @@ from manifold_shap.training.rows import checked_rows, seen_rows, training_rows, 
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,
+    learn,
     load_task,
-    seeded,
-    train,
     training_options,
 )
 from manifold_shap.vae.families import choose_families
@@ -131,7 +130,7 @@ class VAETask(Task):
         self.law = SizeUniform(len(own["players"]))
 
     @torch.no_grad()
-    def describe(self, rows: Tensor | StoredRows) -> None:
+    def fit_statistics(self, rows: Tensor | StoredRows) -> None:
         """Take units from training rows, and the moments by which to recognise them."""
         used = without_padding(with_extremes(rows), self.network.players)
         self.network.likelihood.describe(used.flatten(1))
@@ -238,10 +237,9 @@ def fit_imputer(
             without_padding(with_extremes(seen), inputs), rows.columns, **binning, index=index
         ),
     }
-    with seeded(seed):
-        task = VAETask({**settings, **chosen, "posterior": trained_for})
-    task.describe(seen)
-    record = train(task, (seen,), (seen_validation,), chosen)
+    task = VAETask.initial({**settings, **chosen, "posterior": trained_for})
+    task.fit_statistics(seen)
+    record = learn(task, ((seen,), (seen_validation,)), chosen)
     vae = VAEImputer(task.network, seen, inputs, seed=seed, **drawn)
     imputer = (
         vae if rows.codebook is None else TableImputer(rows.codebook, vae, sample_of(rows.train))

@@ -127,7 +127,7 @@ def test_the_file_brings_it_back(trained: AmortizedExplainer, tmp_path: Path) ->
     loaded = ms.load_amortized(path, trained.value)
     assert torch.equal(loaded(held_out()), trained(held_out()))
     assert loaded.relative_error == trained.relative_error
-    found = ms.amortized_shapley(trained.value, held_out(), explainer=path)
+    found = ms.amortized_shapley(trained.value, held_out(), explainer=loaded)
     torch.testing.assert_close(found.phi, trained(held_out()))
     by_hand = AmortizedExplainer(trained.value, trained.network)
     with pytest.raises(ValueError, match="put together by hand and has no checkpoint"):

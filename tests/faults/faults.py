@@ -480,10 +480,10 @@ FAULTS: dict[str, Fault] = {
     ),
     # Guided surrogates.
     "guided-values-of-one-class-too-large": Fault(
-        "guided", "manifold_shap:GuidedValue.values", result(of_values(last_raised))
+        "surrogate", "manifold_shap:GuidedValue.values", result(of_values(last_raised))
     ),
     "hints-of-one-class-too-large": Fault(
-        "guided",
+        "surrogate",
         "manifold_shap:GuidedValue.hints",
         result(lambda found, call: (*found[:2], last_raised(found[2]))),
     ),

@@ -17,7 +17,7 @@ FLAT = {
 }
 # Directories of the package.
 ROOMS = {
-    *("amortized", "cli", "data", "estimators", "exports", "guided", "imputers", "interop", "io"),
+    *("amortized", "cli", "data", "estimators", "exports", "imputers", "interop", "io"),
     *("models", "oracles", "plots", "report", "simplex", "surrogate", "tables", "text"),
     *("training", "vae", "values"),
 }

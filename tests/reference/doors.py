@@ -22,7 +22,7 @@ RIDGE = 0.05
 # The attributes of learned things that hold their networks.
 NETWORKS: Mapping[type, Sequence[str]] = {
     ms.SurrogateValue: ("surrogate",),
-    ms.GuidedValue: ("network",),
+    ms.GuidedValue: ("surrogate",),
     ms.VAEImputer: ("network",),
     ms.AmortizedExplainer: ("network",),
 }

@@ -276,18 +276,20 @@ def by_bank(other: Callable[[str], Any]) -> ms.VAEImputer:
 @builds("mixed guided")
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
-    mixture = ms.MixtureImputer(mixed["reference"], players_of(mixed), components=3)
-    teacher = ms.imputed_value(network(mixed["model"]), mixture, draws=4, seed=2)
-    return ms.fit_guided(teacher, teacher_pairs=300, hidden=[24, 24], **steps)
+    x, model = mixed["reference"], network(mixed["model"])
+    mixture = ms.MixtureImputer(x, players_of(mixed), components=3)
+    taught = {"teacher": ms.imputed_value(model, mixture, draws=4, seed=2), "teacher_pairs": 300}
+    return ms.fit_surrogate(model, x, guide=mixture, hidden=[24, 24], **taught, **steps)
 
 
 @builds("mixed guided, of numbers")
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
-    model = regression(mixed["model"], mixed["reference"])
-    gaussian = ms.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE)
+    x, players = mixed["reference"], players_of(mixed)
+    model, gaussian = regression(mixed["model"], x), ms.GaussianImputer(x, players, RIDGE)
     teacher = ms.imputed_value(model, gaussian, "identity", draws=4, seed=2)
-    return ms.fit_guided(teacher, teacher_pairs=300, hidden=[16], **steps)
+    taught = {"teacher": teacher, "teacher_pairs": 300, "guide": ms.MixtureImputer(x, players)}
+    return ms.fit_surrogate(model, x, output="identity", hidden=[16], **taught, **steps)
 
 
 @builds("mixed amortised")
@@ -405,7 +407,7 @@ def surrogates(inputs: Inputs) -> Results:
     """Values of surrogates with stored weights, and Shapley values by every estimator."""
     for name in BUILDERS:
         value, x = stored(name), _rows(name, inputs)
-        if isinstance(value, ms.SurrogateValue | ms.GuidedValue):
+        if isinstance(value, ms.SurrogateValue):
             mask = _masks(value, x)
             yield from estimated(name, value, x, mask)
             yield f"{name}, base", value.base(x)

@@ -182,7 +182,9 @@ def fitted(inputs: Inputs) -> Results:
         value = ms.imputed_value(probabilities, imputer, draws=8, seed=2)
         found = ms.permutation_shapley(value, few, permutations=4)
         yield from explained(f"people, {continuous} vae {AFTER}, permutation", found)
-    guided = ms.fit_guided(value, teacher_pairs=200, **settings)
+    x = value.imputer.reference
+    taught = {"teacher": value, "guide": ms.table_imputer(ms.MixtureImputer, value.schema, x)}
+    guided = ms.fit_surrogate(value.model, x, teacher_pairs=200, **taught, **settings)
     yield from explained(f"people, guided {AFTER}, exact", ms.exact_shapley(guided, few))
 
 

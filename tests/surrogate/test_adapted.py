@@ -103,8 +103,8 @@ def test_the_first_layer_is_told_which_of_its_inputs_are_absent(name: str) -> No
     network = adapted(module, event, layer=LAYER.get(name))
     x, mask = some(event)
     network.standardise(x, torch.zeros(5, 3))
-    layer = network.module.get_submodule(network.absence.name)
-    network.absence.of_absence.weight.copy_(0.5 * layer.weight)
+    layer = network.module.get_submodule(network.layer)
+    network.absence.weight.copy_(0.5 * layer.weight)
     absent = 1 - network.present(mask)[:, 0].float()
     filled = torch.where(absent > 0, network.instead.expand(event), x)
     expected = module(filled + 0.5 * absent / scale).softmax(-1)
@@ -125,7 +125,7 @@ def test_an_absent_token_is_one_more_token(name: str) -> None:
     if padding is not None:
         x[x == padding] = 1
         x[0, 5:] = padding
-    network.absence.vector.copy_(module.tokens.weight[7])
+    network.absence[0].copy_(module.tokens.weight[7])
     absent = ~network.present(mask)[:, 0] & (network.game.players.owners(x) >= 0)
     expected = module(torch.where(absent, 7, x).long()).softmax(-1)
     torch.testing.assert_close(network(x, mask)[:, 0], expected)

@@ -52,7 +52,7 @@ def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> Non
     settings = {
         "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01",
         "network": {"kind": "mlp", "hidden": [8]}, "elements": None, "padding": None, "blocks": 0,
-        "space": {"output": "probability"}, "teacher": None, "seed": 0,
+        "space": {"output": "probability"}, "teacher": None, "guide": None, "seed": 0,
     }  # fmt: skip
     task, x, target = SurrogateTask(settings), ROWS[:5], torch.rand(5, 2)
     mask = task.law.sample_antithetic((5,), torch.Generator().manual_seed(9))

@@ -14,7 +14,7 @@ from manifold_shap.nn import growing
 from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
 from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.kinds import warn_if_blind
+from manifold_shap.surrogate.kinds import warn_if_mask_is_ignored
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
@@ -280,7 +280,7 @@ def test_zero_that_is_padding_is_no_element_of_a_player() -> None:
         network = OwnNetwork(GameShape((4,), range(4), 2, True, padding), Half((4,), 2))
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
-            warn_if_blind(network, x, target=x)
+            warn_if_mask_is_ignored(network, x, target=x)
         assert len(given) == (padding is None)
 
 

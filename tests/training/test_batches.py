@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifold_shap.training.batches import loader
+from manifold_shap.training.batches import IndexBatches, loader
 
 
 @settings(max_examples=50, deadline=None)
@@ -20,8 +20,7 @@ def test_batches_hold_every_row_once(
     rows: int, batch_size: int, shuffle: bool, seed: int, epoch: int
 ) -> None:
     x = torch.arange(rows)
-    batches = loader(x, -x, batch_size=batch_size, shuffle=shuffle, seed=seed)
-    batches.sampler.set_epoch(epoch)
+    batches = loader((x, -x), IndexBatches(rows, batch_size, shuffle, seed, rows, epoch))
     seen = list(batches)
     assert len(seen) == len(batches)
     assert all(len(a) == batch_size for a, _ in seen[:-1])
@@ -32,7 +31,7 @@ def test_batches_hold_every_row_once(
 
 
 def order(seed: int, epoch: int, rows: int = 50) -> list[int]:
-    batches = loader(torch.arange(rows), batch_size=7, shuffle=True, seed=seed)
+    batches = loader((torch.arange(rows),), IndexBatches(rows, 7, True, seed, rows))
     batches.sampler.set_epoch(epoch)
     return torch.cat([x for (x,) in batches]).tolist()
 
@@ -49,7 +48,7 @@ def test_order_is_a_function_of_seed_and_epoch(seed: int, epoch: int) -> None:
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_rows_per_epoch_repeats_full_passes(shuffle: bool) -> None:
-    batches = loader(torch.arange(10), batch_size=8, shuffle=shuffle, rows_per_epoch=25)
+    batches = loader((torch.arange(10),), IndexBatches(10, 8, shuffle, 0, 25))
     found = torch.cat([x for (x,) in batches])
     assert len(batches) == 4
     assert len(found) == 25

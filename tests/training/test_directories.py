@@ -43,8 +43,9 @@ def of_surrogate(x: Tensor, **own: Any) -> Tensor:
 
 
 def of_guided(x: Tensor, **own: Any) -> Tensor:
-    teacher = ms.imputed_value(model, ms.MixtureImputer(x, components=2), draws=2)
-    return ms.fit_guided(teacher, teacher_pairs=100, **{**FEW, **own})(X[:4], MASK)
+    guide = ms.MixtureImputer(x, components=2)
+    taught = {"guide": guide, "teacher": ms.imputed_value(model, guide, draws=2)}
+    return surrogate(x, teacher_pairs=100, **taught, **own)(X[:4], MASK)
 
 
 def of_amortized(x: Tensor, **own: Any) -> Tensor:

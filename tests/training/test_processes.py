@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.coalitions import SizeUniform
-from manifold_shap.training.runner import Shell
+from manifold_shap.training.runner import LightningTask
 from manifold_shap.training.task import Task
 from tests.learned import Reader
 
@@ -78,10 +78,10 @@ class Drawing(Task):
 def test_processes_draw_coalitions_of_one_law(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes are uniform however many processes draw them, and no two draw the same numbers."""
     task = Drawing({"seed": 0})
-    shell = Shell(task)
+    shell = LightningTask(task)
     batch, drawn, sizes = (torch.zeros(8 // ranks, 1),), [], []
     for rank in range(ranks):
-        monkeypatch.setattr(Shell, "global_rank", rank)
+        monkeypatch.setattr(LightningTask, "global_rank", rank)
         for step in range(1000):
             drawn.append(shell._loss(batch, step).item())
             sizes.append(task.sizes)

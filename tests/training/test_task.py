@@ -12,14 +12,14 @@ from jaxtyping import Float
 from lightning.pytorch.loggers import CSVLogger
 from torch import Tensor
 
-from manifold_shap.training.runner import Shell
+from manifold_shap.training.runner import LightningTask
 from manifold_shap.training.task import (
     DEFAULTS,
     SCHEDULES,
     Task,
+    learn,
     load_task,
     seeded,
-    train,
     training_options,
 )
 from tests.learned import CtrlC
@@ -62,9 +62,9 @@ def fit(
     usual = {"max_epochs": 2, "batch_size": 8, "trainer": {"limit_train_batches": 5}}
     options = training_options(fit, given, **usual)
     options["trainer"] = {"accelerator": "cpu", **options["trainer"]}
-    with seeded(options["seed"]):
-        task = LineTask({"inputs": inputs, **options})
-    return Trained(task, train(task, (x, y), (x[:validation], y[:validation]), options))
+    task = LineTask.initial({"inputs": inputs, **options})
+    held_out = x[:validation], y[:validation]
+    return Trained(task, learn(task, ((x, y), held_out), options))
 
 
 def line(trained: Trained) -> Tensor:
@@ -134,13 +134,13 @@ def test_every_schedule_begins_and_ends_as_it_should(
 ) -> None:
     rates: list[float] = []
 
-    def note(self: Shell, batch: Any, batch_idx: int) -> None:
+    def note(self: LightningTask, batch: Any, batch_idx: int) -> None:
         rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
 
-    monkeypatch.setattr(Shell, "on_train_batch_start", note)
+    monkeypatch.setattr(LightningTask, "on_train_batch_start", note)
     options = training_options(fit, {"schedule": schedule, "max_epochs": 1, "learning_rate": 0.1})
     options["trainer"] = {"accelerator": "cpu", "limit_train_batches": 50}
-    train(LineTask({"inputs": 3, **options}), (X, Y), (X, Y), options)
+    learn(LineTask({"inputs": 3, **options}), ((X, Y), (X, Y)), options)
     assert len(rates) == 50
     assert max(rates) == pytest.approx(0.1, rel=0.01)
     if schedule == "constant":

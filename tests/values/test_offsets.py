@@ -59,7 +59,8 @@ def retrained(offset: float) -> ms.ValueFunction:
 
 
 def guided(offset: float) -> ms.ValueFunction:
-    return ms.fit_guided(imputed(ms.GaussianImputer(X), offset), teacher_pairs=200, **FEW)
+    taught = {"teacher": imputed(ms.GaussianImputer(X), offset), "teacher_pairs": 200}
+    return surrogate(offset, guide=ms.MixtureImputer(X), **taught)
 
 
 class Outputs(nn.Module):

@@ -9,8 +9,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.guided.fit import fit_guided
-from manifold_shap.guided.network import GuidedNetwork
+from manifold_shap.surrogate.game import GameShape
+from manifold_shap.surrogate.guided import GuidedNetwork
 from tests import examples
 from tests.contracts import devices
 from tests.learned import interrupted
@@ -24,14 +24,20 @@ def classifier(x: Tensor) -> Tensor:
     return x[:, :2].softmax(-1)
 
 
-def imputer() -> ms.MixtureImputer:
-    return ms.MixtureImputer(examples.normal(50, 4), components=2)
+X = examples.normal(50, 4)
+
+
+def fit(model: Any = classifier, output: str = "probability", **own: Any) -> ms.SurrogateValue:
+    guide = ms.MixtureImputer(X, components=2)
+    teacher = ms.imputed_value(model, guide, output, draws=4)
+    taught = {"teacher": teacher, "guide": guide, "output": output}
+    return ms.fit_surrogate(model, X, **{**taught, **FEW, **own})
 
 
 @pytest.mark.parametrize("on_simplex", [True, False])
 def test_a_network_weighs_the_hint_and_an_output_of_its_own(on_simplex: bool) -> None:
     torch.manual_seed(0)
-    network = GuidedNetwork([0, 1, 1], 3, on_simplex, hidden=[8])
+    network = GuidedNetwork(GameShape((3,), [0, 1, 1], 3, on_simplex), hidden=[8])
     x, expected = torch.randn(2, 5, 3).unbind()
     mask, hint = torch.rand(5, 2) < 0.5, torch.rand(5, 3).softmax(-1)
     log_odds = network.body.behind[-1].bias.data[3:]
@@ -106,10 +112,11 @@ def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
     """An oracle: the value function of a step function of rows with a known law."""
     x, held_out = Steps.rows(600, 0), Steps.rows(200, 1)
     brief = {"accelerator": "cpu", "limit_train_batches": 40}
-    teacher = ms.imputed_value(Steps.model, ms.MixtureImputer(x), draws=8)
+    guide = ms.MixtureImputer(x)
     steps = {"hidden": [64], "max_epochs": 4, "learning_rate": 0.01, "trainer": brief}
-    value = fit_guided(teacher, teacher_pairs=4000, batch_size=256, **steps)
-    alone = ms.fit_surrogate(Steps.model, x, teacher=teacher, teacher_pairs=4000, **steps)
+    steps |= {"teacher": ms.imputed_value(Steps.model, guide, draws=8), "teacher_pairs": 4000}
+    value = ms.fit_surrogate(Steps.model, x, guide=guide, batch_size=256, **steps)
+    alone = ms.fit_surrogate(Steps.model, x, **steps)
     mask = all_coalitions(3)[1:-1].expand(200, -1, -1)
     truth = Steps.values(held_out, mask)
 
@@ -125,37 +132,42 @@ def test_a_regression_is_learned_alike_in_any_unit() -> None:
 
     def of(unit: float) -> Tensor:
         model = ms.as_model(lambda x: unit * x[:, :2].sin(), x, returns="values")
-        teacher = ms.imputed_value(model, imputer(), "identity", draws=4)
-        return fit_guided(teacher, **{**FEW, "max_epochs": 8})(x, MASKS.expand(5, -1, -1)) / unit
+        return fit(model, "identity", max_epochs=8)(x, MASKS.expand(5, -1, -1)) / unit
 
     expected = of(1.0)
     assert (of(1e-6) - expected).abs().max() < 0.03 * expected.std()
 
 
-def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c(tmp_path: Path) -> None:
-    teacher = ms.imputed_value(lambda x: x[:, :3].softmax(-1), imputer(), draws=4)
-    whole = fit_guided(teacher, **FEW)
+def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c_and_in_a_file(
+    tmp_path: Path,
+) -> None:
+    whole = fit()
     with pytest.raises(KeyboardInterrupt):
-        fit_guided(teacher, **{**FEW, "trainer": interrupted(13)}, directory=tmp_path)
-    again = fit_guided(teacher, **FEW, directory=tmp_path)
+        fit(trainer=interrupted(13), directory=tmp_path)
+    again = fit(directory=tmp_path)
+    again.save(tmp_path / "guided.ckpt")
+    loaded = ms.load_surrogate(tmp_path / "guided.ckpt", classifier)
     x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
-    assert torch.equal(again(x, mask), whole(x, mask))
-    other = ms.imputed_value(lambda x: (2 * x[:, :3]).softmax(-1), imputer(), draws=4)
+    for same in (again, loaded):
+        assert torch.equal(same(x, mask), whole(x, mask))
+        assert same.provenance == whole.provenance
     with pytest.raises(ValueError, match="the model's outputs on them"):
-        fit_guided(other, **FEW, directory=tmp_path)
+        fit(lambda x: (2 * x[:, :2]).softmax(-1), directory=tmp_path)
 
 
 @devices
 def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
     x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
-    weight = torch.eye(4)[:, :2]
+    model = torch.nn.Linear(4, 2)
 
     def made(on: str) -> ms.GuidedValue:
-        own, guide = weight.to(on), imputer().to(on)
-        return fit_guided(ms.imputed_value(lambda x: (x @ own).softmax(-1), guide, draws=4), **FEW)
+        teacher = ms.imputed_value(model, ms.MixtureImputer(X, components=2), draws=4).to(on)
+        value = fit(model, teacher=teacher)
+        assert isinstance(value, ms.GuidedValue)
+        return value
 
     expected, moved = made("cpu")(x, mask), made(device).to(device)
-    buffers = [*moved.guide.buffers(), *moved.network.state_dict().values(), moved(x, mask)]
+    buffers = [*moved.guide.buffers(), *moved.surrogate.state_dict().values(), moved(x, mask)]
     assert {part.device.type for part in buffers} == {device}
     # A draw of the teacher may be another one where two uniform numbers are equal to rounding.
     torch.testing.assert_close(moved(x, mask).cpu(), expected, rtol=0, atol=0.02)
@@ -164,17 +176,16 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 32"),
+        ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 2"),
         ({"hidden": []}, ValueError, "`hidden` to list layer widths"),
-        (
-            {"teacher": examples.surrogate().value},
-            TypeError,
-            "`teacher` to be a value function of an",
-        ),
+        ({"teacher": None}, TypeError, "`teacher` to be a value function of an"),
+        ({"guide": ms.GaussianImputer(X)}, TypeError, "`guide` to be a `MixtureImputer`"),
+        ({"guide": ms.MixtureImputer(X[:, :3])}, ValueError, "`guide` to have the surrogate's"),
+        ({"network": "conv"}, ValueError, "network='mlp' and no `x_validation` with a `guide`"),
+        ({"x_validation": X}, ValueError, "no `x_validation` with a `guide`"),
     ],
 )
 @pytest.mark.usefixtures("any_type")
 def test_bad_input(settings: dict[str, Any], error: type[Exception], message: str) -> None:
-    teacher = ms.imputed_value(classifier, imputer(), draws=4)
     with pytest.raises(error, match=message):
-        fit_guided(**{"teacher": teacher, **FEW, **settings})
+        fit(**settings)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.surrogate.fit import SurrogateTask
-from manifold_shap.training.runner import Batches, Shell
+from manifold_shap.training.runner import Batches, LightningTask
 from manifold_shap.training.task import Task, load_task
 from manifold_shap.vae.fit import VAETask
 
@@ -46,7 +46,7 @@ def test_a_trainer_of_ones_own_trains_them(
     train, held_out = (
         tuple(part[some] for part in parts) for some in (slice(200), slice(200, 300))
     )
-    module, batches = Shell(task), Batches(train, held_out, 64, seed=0, least=least)
+    module, batches = LightningTask(task), Batches(train, held_out, 64, seed=0, least=least)
     trainer = L.Trainer(
         max_epochs=epochs,
         accelerator="cpu",

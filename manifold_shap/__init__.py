@@ -7,9 +7,9 @@ explanation.to_frame(), explanation.plot       # a column for each player; figur
 Step by step:
 
 value = ms.fit_surrogate(model, x_train)       # a value function that is learned, or
-value = ms.imputed_value(model, imputer)       # ... of an imputer: ms.GaussianImputer(x_train)
+value = ms.imputed_value(model, imputer)       # ... of ms.imputers.GaussianImputer(x_train)
 explanation = ms.auto_shapley(value, x_test)   # the estimator that suits it
-ms.mean_squared_error(value, x_test, mask)     # how good the value function is
+ms.metrics.mean_squared_error(value, x, mask)  # how good the value function is
 ms.global_values(explanation, y_test)          # what each player adds to the accuracy
 ms.explain_rows(path, value, x, estimator)     # more rows than memory holds
 explainer.frame(frame)                         # frame in, frame out: Dask, Ray, Spark

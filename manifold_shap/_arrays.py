@@ -159,8 +159,8 @@ def _not_numbers(x: Any, name: str) -> TypeError:
     what = f"a {kind} of other things" if isinstance(x, list | tuple) else kind
     return TypeError(
         f"Expected `{name}` to be a tensor, an array, a list of rows or a data frame of numbers "
-        f"but got {what}; `pandas.read_csv(path)` reads a file, `ms.Vocabulary` encodes texts, and "
-        f"of other tables, {_TABLES}."
+        f"but got {what}; `pandas.read_csv(path)` reads a file, `ms.text.Vocabulary` encodes "
+        f"texts, and of other tables, {_TABLES}."
     )
 
 

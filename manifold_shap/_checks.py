@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from manifold_shap.players import Players
 
 _AS_NUMBERS = (
-    "convert numbers by `numpy.asarray(rows, dtype='float32')`, and texts by `ms.Vocabulary`"
+    "convert numbers by `numpy.asarray(rows, dtype='float32')`, and texts by `ms.text.Vocabulary`"
 )
 _Bound = float | int | None
 

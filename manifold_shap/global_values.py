@@ -126,7 +126,8 @@ class GlobalValues:
 def global_values(explanation: Explanation, y: Any, output: str | None = None) -> GlobalValues:
     """Global Shapley values from an explanation of labelled rows.
 
-        >>> from manifold_shap import MarginalImputer, exact_shapley, imputed_value
+        >>> from manifold_shap import exact_shapley, imputed_value
+        >>> from manifold_shap.imputers import MarginalImputer
         >>> x = torch.tensor([[1.0, 0.0], [-1.0, 0.5], [2.0, 0.5], [-2.0, 0.0]])
         >>> def logits(x):
         ...     return torch.stack((x[:, 0], -x[:, 0]), -1)

@@ -1,6 +1,7 @@
-"""Defines laws over coalitions of players that have neighbours: blocks, and mixtures of laws."""
+"""Defines probability laws over coalitions: of the Shapley sum, of regressions, of blocks."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,12 +9,226 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct, check_finite, check_number, to_tensor
-from manifold_shap.coalitions import CoalitionLaw, SizeUniform, present_players
+from manifold_shap._checks import (
+    check_distinct,
+    check_finite,
+    check_mask,
+    check_number,
+    check_whole,
+    to_tensor,
+)
+from manifold_shap.coalitions import sample_subsets
 from manifold_shap.players import Players
+
+__all__ = [
+    "Blocks",
+    "CoalitionLaw",
+    "LeverageScores",
+    "Mixture",
+    "ShapleyKernel",
+    "SizeUniform",
+    "laws_for",
+]
 
 # Cells of a partition, in players, above which an axis is cut less often.
 _MOST_CELLS = 4
+
+
+def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    total = torch.tensor(n + 1.0, dtype=k.dtype, device=k.device)
+    return torch.lgamma(total) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
+
+
+class CoalitionLaw(ABC):
+    """A probability law over coalitions; a subclass defines `sample`, and `log_prob` if it can.
+
+    >>> SizeUniform(3).sample((2, 4), torch.Generator().manual_seed(0)).shape
+    torch.Size([2, 4, 3])
+
+    Attributes:
+        name: as in the errors under several laws.
+        players: how many there are.
+    """
+
+    name: str
+    players: int
+
+    @abstractmethod
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Coalitions bool `[*shape, players]`, on the generator's device.
+
+        Args:
+            shape: of the block of coalitions.
+            generator: the only source of random numbers.
+            counts: int64 that broadcasts to `shape`: of the players, the first so many take part.
+        """
+
+    def sample_antithetic(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Pairs `[*shape, 2, players]`, each half as of `sample`, whose errors partly cancel."""
+        counts = None if counts is None else counts[..., None]
+        return self.sample((*shape, 2), generator, counts)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """Log-probability `[...]` of coalitions `[..., players]`, where there is a formula."""
+        raise NotImplementedError(f"The probabilities of {type(self).__name__} have no formula.")
+
+    @property
+    def parts(self) -> "tuple[CoalitionLaw, ...]":
+        """The laws that it mixes; the law itself where it is no mixture."""
+        return (self,)
+
+
+def present_players(
+    players: int, counts: Tensor | None, device: torch.device
+) -> Bool[Tensor, "*shape players"]:
+    """The first players, as many as `counts` says."""
+    place = torch.arange(players, device=device)
+    return place < (players if counts is None else counts.to(device)[..., None])
+
+
+class SizeUniform(CoalitionLaw):
+    """The law of the Shapley sum: |S| uniform on 0..n-1, then a uniform subset of that size.
+
+    It gives coalition S the weight Σ_{i∉S} |S|!(n-|S|-1)!/n! / n, the share of Eq. (1) of Frye et
+    al. (2021) that S carries, and is the law of their Eqs. (16)-(17).
+
+    >>> SizeUniform(3).log_prob(torch.tensor([[False, False, False], [True, False, False]])).exp()
+    tensor([0.3333, 0.1111])
+
+    Raises:
+        ValueError: no player.
+    """
+
+    name = "scattered"
+
+    def __init__(self, players: int) -> None:
+        self.players = check_whole("players", players)
+
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        arrival, newcomer = self._arrivals(shape, generator, counts)
+        return arrival < newcomer
+
+    def sample_antithetic(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """Predecessors and successors of a random player `[*shape, 2, players]`.
+
+        Each half follows the law; together they cover every player but one, so their errors
+        partly cancel.
+        """
+        arrival, newcomer = self._arrivals(shape, generator, counts)
+        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """`-log n - log C(n, |S|)`, and `-inf` for the full coalition; shape `[...]`."""
+        check_mask(mask, self.players)
+        size = mask.sum(-1).double()
+        log_prob = -math.log(self.players) - _log_binomial(self.players, size)
+        full = size == self.players
+        return log_prob.masked_fill(full, -math.inf).to(torch.get_default_dtype())
+
+    def _arrivals(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None
+    ) -> tuple[Float[Tensor, "*shape n"], Float[Tensor, "*shape 1"]]:
+        # Players arrive at independent uniform times: those before a uniformly chosen player are
+        # a coalition of this law, exactly, by one comparison and without sorting or redrawing.
+        device = generator.device
+        arrival = torch.rand((*shape, self.players), generator=generator, device=device)
+        if counts is None:
+            player = torch.randint(self.players, (*shape, 1), generator=generator, device=device)
+            return arrival, arrival.gather(-1, player)
+        chosen = torch.rand((*shape, 1), generator=generator, device=device, dtype=torch.float64)
+        player = (chosen * counts.to(device)[..., None]).long()
+        # Who is not there comes neither before nor after anybody.
+        arrival = arrival.where(present_players(self.players, counts, device), torch.nan)
+        return arrival, arrival.gather(-1, player)
+
+
+class _ProperSizes(CoalitionLaw):
+    """A law over coalitions that are neither empty nor full, uniform among those of one size.
+
+    Args:
+        players: how many.
+        weight: of the sizes 1..n-1, up to a factor.
+
+    Attributes:
+        size_probability: of these sizes.
+    """
+
+    def __init__(self, players: int, weight: Float[Tensor, " sizes"]) -> None:
+        self.players = players
+        self.size_probability = weight / weight.sum()
+
+    def sample(
+        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
+    ) -> Tensor:
+        """As of any law, for all players only."""
+        if counts is not None:
+            raise ValueError(f"Expected no `counts`: {type(self).__name__} is of all players.")
+        probability = self.size_probability.to(generator.device)
+        count = math.prod(shape)
+        size = 1 + torch.multinomial(probability, count, replacement=True, generator=generator)
+        return sample_subsets(size, self.players, generator).reshape(*shape, self.players)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """Log-probability `[...]`; `-inf` for the empty and the full coalition."""
+        check_mask(mask, self.players)
+        size = mask.sum(-1)
+        proper = (size > 0) & (size < self.players)
+        index = (size - 1).clamp(0, self.players - 2)
+        log_size = self.size_probability.to(mask.device).log()[index]
+        log_prob = log_size - _log_binomial(self.players, size.double())
+        return log_prob.masked_fill(~proper, -math.inf).to(torch.get_default_dtype())
+
+
+class ShapleyKernel(_ProperSizes):
+    """The KernelSHAP law: p(S) ∝ (n-1) / (C(n,|S|) |S| (n-|S|)), 0 < |S| < n.
+
+    Not the law of the Shapley sum: the empty coalition never occurs, and small and large ones
+    are more frequent (Lundberg & Lee 2017, Theorem 2).
+
+    >>> ShapleyKernel(4).size_probability
+    tensor([0.3636, 0.2727, 0.3636], dtype=torch.float64)
+
+    Raises:
+        ValueError: fewer than two players.
+    """
+
+    name = "kernel"
+
+    def __init__(self, players: int) -> None:
+        check_whole("players", players, 2)
+        size = torch.arange(1, players, dtype=torch.float64)
+        super().__init__(players, 1 / (size * (players - size)))
+
+
+class LeverageScores(_ProperSizes):
+    """The leverage scores of KernelSHAP's regression: |S| uniform on 1..n-1, then a uniform subset.
+
+    Under the kernel, coalitions of middle sizes are rare; leverage scores give every coalition the
+    probability that is in proportion to its influence on the fit (Musco & Witter 2025, Lemma 3.2).
+
+    >>> LeverageScores(4).size_probability
+    tensor([0.3333, 0.3333, 0.3333], dtype=torch.float64)
+    >>> mask = LeverageScores(4).sample((100,), torch.Generator().manual_seed(0))
+    >>> bool(mask.any(-1).all()), bool(mask.all(-1).any())  # Neither empty nor full.
+    (True, False)
+
+    Raises:
+        ValueError: fewer than two players.
+    """
+
+    name = "leverage"
+
+    def __init__(self, players: int) -> None:
+        check_whole("players", players, 2)
+        super().__init__(players, torch.ones(players - 1, dtype=torch.float64))
 
 
 class Blocks(CoalitionLaw):

@@ -23,8 +23,9 @@ def leakage(value: Any, x: Any, mask: Any, seed: int = 0) -> float:
 
         >>> import manifold_shap as ms
         >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0], [1.0, 5.0]])
-        >>> mask = ms.shapley_pairs(rows=3, players=2, least=30)
-        >>> sound = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x), "identity")
+        >>> mask = ms.metrics.shapley_pairs(rows=3, players=2, least=30)
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> sound = ms.imputed_value(lambda x: x.sum(1, True), imputer, "identity")
         >>> leakage(sound, x, mask)
         0.0
         >>> sees_all = lambda x, mask: x.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)

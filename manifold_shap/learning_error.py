@@ -51,7 +51,7 @@ def with_learning_error(
         >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
         >>> x[:, 1] += x[:, 0]
         >>> def explained(rows, seed):
-        ...     imputer = ms.GaussianImputer(rows)
+        ...     imputer = ms.imputers.GaussianImputer(rows)
         ...     value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:], imputer, "identity")
         ...     return ms.auto_shapley(value, x[:3], seed=seed)
         >>> halves = [explained(half, k) for k, half in enumerate((x[::2], x[1::2]))]

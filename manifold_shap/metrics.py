@@ -13,10 +13,16 @@ from manifold_shap import _random
 from manifold_shap._checks import check_coalitions, check_finite, check_seed, check_whole
 from manifold_shap._messages import shown, warn
 from manifold_shap._progress import progress_bar
-from manifold_shap.coalitions import CoalitionLaw, SizeUniform
-from manifold_shap.laws import laws_for
+from manifold_shap.laws import CoalitionLaw, SizeUniform, laws_for
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.wrapped import as_value_function
+
+__all__ = [
+    "distance_to_truth",
+    "errors_by_law",
+    "mean_squared_error",
+    "shapley_pairs",
+]
 
 # Model rows in one call, where the value function needs no fewer.
 _MANY_ROWS = 8192
@@ -129,7 +135,8 @@ def mean_squared_error(
         TypeError, ValueError: `x` or `mask` of another type or shape, or not finite; a `value`
             that cannot be called, or whose values are not finite; `batch_size` below 1.
 
-    >>> from manifold_shap import MarginalImputer, imputed_value
+    >>> from manifold_shap import imputed_value
+    >>> from manifold_shap.imputers import MarginalImputer
     >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
     >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), MarginalImputer(x), "identity")
     >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
@@ -158,7 +165,8 @@ def distance_to_truth(
     That is what `mean_squared_error` holds beyond the variance of the model's outputs given x_S,
     which no value function can take away.
 
-        >>> from manifold_shap import GaussianImputer, imputed_value, oracles
+        >>> from manifold_shap import imputed_value, oracles
+        >>> from manifold_shap.imputers import GaussianImputer
         >>> law = oracles.GaussianMixture.random(3, components=1)
         >>> model = lambda x: x.prod(1, keepdim=True)
         >>> truth = oracles.true_value(model, law, "identity")
@@ -275,7 +283,7 @@ def errors_by_law(
 
         >>> import manifold_shap as ms
         >>> x = torch.randn(4, 1, 6, 6, generator=torch.Generator().manual_seed(0))
-        >>> imputer = ms.MarginalImputer(x, ms.Players.pixels((1, 6, 6)))
+        >>> imputer = ms.imputers.MarginalImputer(x, ms.Players.pixels((1, 6, 6)))
         >>> value = ms.imputed_value(lambda x: x.flatten(1).sum(1, True), imputer, "identity")
         >>> {name: score.mse > 0 for name, score in errors_by_law(value, x, least=100).items()}
         {'scattered': True, 'blocks': True}

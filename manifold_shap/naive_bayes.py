@@ -24,6 +24,12 @@ from manifold_shap.naive_bayes_models import NaiveBayes, float64, read_model
 from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 
+__all__ = [
+    "multiclass_score",
+    "naive_bayes_shapley",
+    "weight_of_evidence",
+]
+
 # Log-likelihoods held at a time: 2 MiB, which fit in a processor's cache.
 _MOST_ELEMENTS = 2**18
 

@@ -15,6 +15,15 @@ from manifold_shap._checks import check_number
 from manifold_shap._messages import check_choice, check_text
 from manifold_shap.simplex.partition import Partition
 
+__all__ = [
+    "ILR",
+    "Identity",
+    "LogOdds",
+    "OutputSpace",
+    "Probability",
+    "as_space",
+]
+
 # What models with exact zeros give to these, all together, where nobody says it.
 _ZEROS = 1e-3
 # Zeros of a model of logits, beyond what its rows reach.
@@ -292,7 +301,7 @@ def as_space(
     if not isinstance(output, str):
         raise TypeError(
             f"Expected `output` to be one of {tuple(SPACES)}, or an output space such as "
-            f"`ms.ILR()`, but got {output!r}."
+            f"`ms.spaces.ILR()`, but got {output!r}."
         )
     check_choice("output", output, SPACES)
     named: Any = SPACES[output]

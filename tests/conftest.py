@@ -121,17 +121,18 @@ def _make_value(kind: str = "surrogate", space: str = "probability", draws: int 
     generator = torch.Generator().manual_seed(0)
     reference = torch.randn(20, 4, generator=generator)
     weight = torch.randn(4, 2 if space == "log_odds" else 3, generator=generator)
-    model = model_for(lambda x: 3 * x @ weight, reference, ms.as_space(space))
+    model = model_for(lambda x: 3 * x @ weight, reference, ms.spaces.as_space(space))
     if kind == "marginal":
-        return ms.imputed_value(model, ms.MarginalImputer(reference), space, draws)
-    target = reference_outputs(model, ms.as_space(space), reference)
+        return ms.imputed_value(model, ms.imputers.MarginalImputer(reference), space, draws)
+    target = reference_outputs(model, ms.spaces.as_space(space), reference)
     torch.manual_seed(0)
     network = Perceptron(
-        GameShape((4,), range(4), target.shape[1], ms.as_space(space).on_simplex), hidden=(16,)
+        GameShape((4,), range(4), target.shape[1], ms.spaces.as_space(space).on_simplex),
+        hidden=(16,),
     )
     network.standardise(reference, target)
     return ms.SurrogateValue(
-        network, model, ms.Players.of_elements((4,)), ms.as_space(space), target.mean(0)
+        network, model, ms.Players.of_elements((4,)), ms.spaces.as_space(space), target.mean(0)
     )
 
 

@@ -290,30 +290,30 @@ class ImputerContract:
     """What `Imputer` promises. A subclass gives the fixture `imputer`."""
 
     @pytest.fixture
-    def imputer(self) -> ms.Imputer:
+    def imputer(self) -> ms.imputers.Imputer:
         """An imputer."""
         raise NotImplementedError
 
     @pytest.fixture
-    def x(self, imputer: ms.Imputer) -> Tensor:
+    def x(self, imputer: ms.imputers.Imputer) -> Tensor:
         """Rows like the reference, but for the exact match among them."""
         rows = imputer.reference[: min(2, len(imputer.reference))]
         return rows.repeat(2, *[1] * (rows.ndim - 1))[:2].clone()
 
     @staticmethod
-    def coalitions(imputer: ms.Imputer) -> Tensor:
+    def coalitions(imputer: ms.imputers.Imputer) -> Tensor:
         """The empty coalition, the grand one, and nested ones between, `[2, m, players]`."""
         players = len(imputer.players)
         size = torch.tensor([0, players, 1, players // 2, players - 1])
         order = torch.arange(players).flip(0)
         return (order < size[:, None]).expand(2, -1, -1)
 
-    def complete(self, imputer: ms.Imputer, x: Tensor, draws: range, key: int = 3) -> Any:
+    def complete(self, imputer: ms.imputers.Imputer, x: Tensor, draws: range, key: int = 3) -> Any:
         """Completions of these coalitions of the rows."""
         mask = self.coalitions(imputer)
         return imputer.impute(x, Listed(mask, torch.full(mask.shape[:2], key)), draws)
 
-    def test_present_players_stay(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_present_players_stay(self, imputer: ms.imputers.Imputer, x: Tensor) -> None:
         completed = self.complete(imputer, x, range(3))
         mask = self.coalitions(imputer)
         assert completed.rows.shape == (*mask.shape[:2], 3, *imputer.players.event)
@@ -325,7 +325,7 @@ class ImputerContract:
         if completed.log_weights is not None:
             assert completed.log_weights.shape == (*mask.shape[:2], 3)
 
-    def test_absent_players_are_never_read(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_absent_players_are_never_read(self, imputer: ms.imputers.Imputer, x: Tensor) -> None:
         mask = self.coalitions(imputer)
         keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
         for k in range(mask.shape[1]):
@@ -337,7 +337,7 @@ class ImputerContract:
                 torch.testing.assert_close(found[0].log_weights, found[1].log_weights)
 
     def test_a_draw_is_the_same_alone_and_among_others(
-        self, imputer: ms.Imputer, x: Tensor
+        self, imputer: ms.imputers.Imputer, x: Tensor
     ) -> None:
         together = self.complete(imputer, x, range(6))
         for some in (range(2), range(1, 4), range(5, 6)):
@@ -346,7 +346,7 @@ class ImputerContract:
         row = self.complete(imputer, x.flip(0), range(6)).rows.flip(0)
         torch.testing.assert_close(row, together.rows)
 
-    def test_keys_decide(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_keys_decide(self, imputer: ms.imputers.Imputer, x: Tensor) -> None:
         assert torch.equal(
             self.complete(imputer, x, range(3)).rows, self.complete(imputer, x, range(3)).rows
         )
@@ -355,7 +355,7 @@ class ImputerContract:
         same = all(torch.equal(others[0], other) for other in others)
         assert same == (imputer.support == 1)
 
-    def test_the_variance_of_a_value_is_that_over_keys(self, imputer: ms.Imputer) -> None:
+    def test_the_variance_of_a_value_is_that_over_keys(self, imputer: ms.imputers.Imputer) -> None:
         if imputer.support == 1:
             return
         x, keys = imputer.reference[:8], 200
@@ -364,14 +364,16 @@ class ImputerContract:
         weight = torch.randn(len(scale), 2, generator=generator) / scale[:, None]
         model = ms.as_model(lambda rows: (rows.flatten(1).float() @ weight).sin(), x)
         draws = min(6, (imputer.support or 7) - 1)
-        value = ms.ImputedValue(imputer, model, ms.Identity(), torch.zeros(2), draws)
+        value = ms.values.ImputedValue(imputer, model, ms.spaces.Identity(), torch.zeros(2), draws)
         mask = self.coalitions(imputer)[:1, 2:].expand(len(x), -1, -1)
         own = torch.arange(keys).repeat_interleave(3).expand(len(x), -1)
         found = known(value, value.estimate(x, mask.repeat(1, keys, 1), own))[:2]
         values, claimed = (each.unflatten(1, (keys, 3)).double() for each in found)
         assert 0.8 < claimed.mean() / values.var(1).mean() < 1.25
 
-    def test_the_whole_support_leaves_nothing_out(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_the_whole_support_leaves_nothing_out(
+        self, imputer: ms.imputers.Imputer, x: Tensor
+    ) -> None:
         if imputer.support is None:
             assert imputer.left_out(10_000) == 1
             return
@@ -389,7 +391,7 @@ class ImputerContract:
 
     @pytest.mark.parametrize("most", [3, 1000])
     def test_nested_coalitions_are_completed_as_single_ones(
-        self, imputer: ms.Imputer, x: Tensor, most: int
+        self, imputer: ms.imputers.Imputer, x: Tensor, most: int
     ) -> None:
         players = len(imputer.players)
         order = torch.rand(2, 2, players, generator=torch.Generator().manual_seed(0)).argsort(-1)
@@ -408,7 +410,7 @@ class ImputerContract:
             logs = torch.cat([part.log_weights for part in parts], 1)
             torch.testing.assert_close(logs.softmax(-1), plain.log_weights.softmax(-1))
 
-    def test_samples_have_equal_weights(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_samples_have_equal_weights(self, imputer: ms.imputers.Imputer, x: Tensor) -> None:
         mask = self.coalitions(imputer)
         keys = torch.full(mask.shape[:2], 3)
         drawn = imputer.sample(x, Listed(mask, keys), range(20))
@@ -416,7 +418,9 @@ class ImputerContract:
         few = imputer.sample(x, Listed(mask, keys), range(3, 9))
         torch.testing.assert_close(few, drawn[:, :, 3:9], rtol=1e-4, atol=1e-4)
 
-    def test_the_reference_is_a_copy_and_is_kept(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_the_reference_is_a_copy_and_is_kept(
+        self, imputer: ms.imputers.Imputer, x: Tensor
+    ) -> None:
         before, rows = imputer.reference.clone(), x.clone()
         self.complete(imputer, x, range(4))
         assert torch.equal(imputer.reference, before)
@@ -425,7 +429,7 @@ class ImputerContract:
 
     @devices
     def test_it_is_pickled_and_moves_to_a_device(
-        self, imputer: ms.Imputer, x: Tensor, device: str
+        self, imputer: ms.imputers.Imputer, x: Tensor, device: str
     ) -> None:
         expected = self.complete(imputer, x, range(4))
         moved = pickle.loads(pickle.dumps(imputer)).to(device)
@@ -444,7 +448,7 @@ class ImputerContract:
             found.rows.cpu()[counts], expected.rows[counts], rtol=1e-3, atol=1e-3
         )
 
-    def test_provenance_is_plain_data(self, imputer: ms.Imputer) -> None:
+    def test_provenance_is_plain_data(self, imputer: ms.imputers.Imputer) -> None:
         assert json.loads(json.dumps(imputer.provenance)) == imputer.provenance
         assert isinstance(imputer.name, str)
 

@@ -100,7 +100,7 @@ class Recorded(ms.ValueFunction):
     def __init__(
         self, game: Game, players: int, sampled: bool = False, classes: int | None = None
     ) -> None:
-        space: ms.OutputSpace = ms.Identity() if classes is None else ms.ILR()
+        space: ms.spaces.OutputSpace = ms.spaces.Identity() if classes is None else ms.spaces.ILR()
         names = [str(k) for k in range(classes or 2)]
         super().__init__(ms.Players.of_elements((players,)), space.outputs(names), space, names)
         self.game, self.sampled = game, sampled
@@ -297,7 +297,7 @@ class Linear(torch.nn.Module):
 def surrogate(space: str = "probability") -> Made:
     """A surrogate that nothing has trained."""
     reference = normal(20, 4)
-    output = ms.as_space(space)
+    output = ms.spaces.as_space(space)
     model = model_for(Linear(4, 2 if space == "log_odds" else 3), reference, output)
     target = reference_outputs(model, output, reference)
     torch.manual_seed(0)
@@ -316,7 +316,7 @@ def of_network(kind: str, space: str = "probability") -> Made:
     rows = torch.arange(80).reshape(20, 4) % 7 % 5 if tokens else normal(20, 4)
     x = rows.float() if tokens else rows.unflatten(1, (1, 2, 2))
     module = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.Softmax(-1))
-    output, model = ms.as_space(space), ms.as_model(module, x)
+    output, model = ms.spaces.as_space(space), ms.as_model(module, x)
     target = reference_outputs(model, output, x)
     own = GameShape(tuple(x.shape[1:]), range(4), target.shape[1], output.on_simplex)
     network: SurrogateNetwork = {
@@ -336,7 +336,7 @@ def of_network(kind: str, space: str = "probability") -> Made:
     return Made(value, x[:3] if tokens else normal(3, 4, 1).unflatten(1, (1, 2, 2)))
 
 
-def imputed(imputer: ms.Imputer, space: str = "probability", draws: int = 5) -> Made:
+def imputed(imputer: ms.imputers.Imputer, space: str = "probability", draws: int = 5) -> Made:
     """An imputer behind a linear model."""
     elements = imputer.reference[0].numel()
     value = ms.imputed_value(Linear(elements, 3), imputer, space, draws=draws)
@@ -346,7 +346,7 @@ def imputed(imputer: ms.Imputer, space: str = "probability", draws: int = 5) -> 
 
 def grouped_by_row() -> Made:
     """Superpixels: the halves of the odd rows, the quarters of the others."""
-    value = imputed(ms.MarginalImputer(normal(20, 8)))
+    value = imputed(ms.imputers.MarginalImputer(normal(20, 8)))
     return Made(value.value.grouped(_label, 4), value.x)
 
 
@@ -424,13 +424,13 @@ def people_model(frame: pd.DataFrame) -> Tensor:
     return torch.stack((p, 1 - p), -1)
 
 
-def of_people(kind: type[ms.Imputer], **settings: Any) -> ms.Imputer:
+def of_people(kind: type[ms.imputers.Imputer], **settings: Any) -> ms.imputers.Imputer:
     """An imputer of the cells of `people`."""
     frame = people()
-    return ms.table_imputer(kind, ms.Codebook.fit(frame), frame, **settings)
+    return ms.imputers.table_imputer(kind, ms.Codebook.fit(frame), frame, **settings)
 
 
-def vae_of_people() -> ms.TableImputer:
+def vae_of_people() -> ms.imputers.TableImputer:
     """A VAE of a table that nothing has trained."""
     torch.manual_seed(0)
     codebook = ms.Codebook.fit(people())
@@ -438,10 +438,10 @@ def vae_of_people() -> ms.TableImputer:
     x = codebook.encode(codes)
     network = MaskedVAE(choose_families(x, codebook.schema), elements.index.tolist(), 2, (16,), 2)
     network.likelihood.describe(x)
-    return ms.TableImputer(codebook, ms.VAEImputer(network, x, elements), codes)
+    return ms.imputers.TableImputer(codebook, ms.VAEImputer(network, x, elements), codes)
 
 
-def imputed_people(imputer: ms.Imputer) -> Made:
+def imputed_people(imputer: ms.imputers.Imputer) -> Made:
     """An imputer of a table behind its model."""
     assert imputer.codebook is not None
     model = ms.Model(PeopleModel(imputer.codebook), ["yes", "no"], "probabilities")
@@ -451,7 +451,7 @@ def imputed_people(imputer: ms.Imputer) -> Made:
 
 def surrogate_of_people() -> Made:
     """A surrogate of a table that nothing has trained."""
-    codebook, space = ms.Codebook.fit(people()), ms.Probability()
+    codebook, space = ms.Codebook.fit(people()), ms.spaces.Probability()
     codes, elements = codebook.rows(people()), codebook.elements
     model = ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
     target = reference_outputs(model, space, codes)
@@ -463,7 +463,7 @@ def surrogate_of_people() -> Made:
     return Made(value, codebook.rows(people(3, 1)))
 
 
-def guided(teacher: ms.ImputedValue, guide: ms.Imputer) -> ms.ValueFunction:
+def guided(teacher: ms.values.ImputedValue, guide: ms.imputers.Imputer) -> ms.ValueFunction:
     """A guided surrogate that next to nothing has trained."""
     few: dict[str, Any] = {"teacher_pairs": 64, "hidden": [16, 8], "max_epochs": 1}
     few |= {"trainer": {"accelerator": "cpu", "limit_train_batches": 1}}
@@ -476,17 +476,17 @@ def guided(teacher: ms.ImputedValue, guide: ms.Imputer) -> ms.ValueFunction:
 def guided_people() -> Made:
     """A guided surrogate of a table."""
     value, x, *_ = imputed_people(IMPUTERS["mixture of a table"]())
-    assert isinstance(value, ms.ImputedValue)
+    assert isinstance(value, ms.values.ImputedValue)
     return Made(guided(value, value.imputer), x)
 
 
 def guided_rows(space: str = "probability") -> Made:
     """A guided surrogate of rows of numbers; of a regression, one whose teacher has no mixture."""
-    guide = imputer = ms.MixtureImputer(normal(50, 4), components=2)
+    guide = imputer = ms.imputers.MixtureImputer(normal(50, 4), components=2)
     model: Any = Linear(4, 3)
     if space == "identity":
         imputer = IMPUTERS["gaussian"]()
-        guide = ms.MixtureImputer(imputer.reference)
+        guide = ms.imputers.MixtureImputer(imputer.reference)
         model = ms.as_model(model, normal(3, 4), returns="values")
     return Made(guided(ms.imputed_value(model, imputer, space, draws=5), guide), normal(3, 4, 1))
 
@@ -516,25 +516,25 @@ def mixed(rows: int) -> Tensor:
     return x
 
 
-IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
-    "marginal": lambda: ms.MarginalImputer(normal(20, 4)),
-    "baseline": lambda: ms.BaselineImputer(normal(1, 4)[0]),
-    "contrastive": lambda: ms.ContrastiveImputer(normal(3, 4)),
-    "mask token": lambda: ms.MaskTokenImputer(7, ms.Players.tokens(4, padding=0)),
-    "padding": lambda: ms.PaddingImputer(ms.Players.tokens(4, padding=None), padding=0),
-    "gaussian": lambda: ms.GaussianImputer(normal(50, 4)),
-    "gaussian of many players": lambda: ms.GaussianImputer(normal(60, 9)),
-    "copula": lambda: ms.CopulaImputer(normal(50, 9)),
-    "empirical": lambda: ms.EmpiricalImputer(normal(40, 9), bandwidth=0.5),
-    "exact match": lambda: ms.ExactMatchImputer(discrete()),
-    "mixture": lambda: ms.MixtureImputer(mixed(60), components=3),
-    "causal": lambda: ms.CausalImputer(
-        ms.GaussianImputer(normal(50, 4)), [["x1", "x0"], ["x3", "x2"]], [True, False]
+IMPUTERS: dict[str, Callable[[], ms.imputers.Imputer]] = {
+    "marginal": lambda: ms.imputers.MarginalImputer(normal(20, 4)),
+    "baseline": lambda: ms.imputers.BaselineImputer(normal(1, 4)[0]),
+    "contrastive": lambda: ms.imputers.ContrastiveImputer(normal(3, 4)),
+    "mask token": lambda: ms.imputers.MaskTokenImputer(7, ms.Players.tokens(4, padding=0)),
+    "padding": lambda: ms.imputers.PaddingImputer(ms.Players.tokens(4, padding=None), padding=0),
+    "gaussian": lambda: ms.imputers.GaussianImputer(normal(50, 4)),
+    "gaussian of many players": lambda: ms.imputers.GaussianImputer(normal(60, 9)),
+    "copula": lambda: ms.imputers.CopulaImputer(normal(50, 9)),
+    "empirical": lambda: ms.imputers.EmpiricalImputer(normal(40, 9), bandwidth=0.5),
+    "exact match": lambda: ms.imputers.ExactMatchImputer(discrete()),
+    "mixture": lambda: ms.imputers.MixtureImputer(mixed(60), components=3),
+    "causal": lambda: ms.imputers.CausalImputer(
+        ms.imputers.GaussianImputer(normal(50, 4)), [["x1", "x0"], ["x3", "x2"]], [True, False]
     ),
-    "marginal of a table": lambda: of_people(ms.MarginalImputer),
-    "gaussian of a table": lambda: of_people(ms.GaussianImputer),
-    "mixture of a table": lambda: of_people(ms.MixtureImputer, components=2),
-    "empirical of a table": lambda: of_people(ms.EmpiricalImputer, share=1.0),
+    "marginal of a table": lambda: of_people(ms.imputers.MarginalImputer),
+    "gaussian of a table": lambda: of_people(ms.imputers.GaussianImputer),
+    "mixture of a table": lambda: of_people(ms.imputers.MixtureImputer, components=2),
+    "empirical of a table": lambda: of_people(ms.imputers.EmpiricalImputer, share=1.0),
     "vae of a table": vae_of_people,
     "vae bank": lambda: vae("bank"),
     "vae bank of many players": lambda: vae("bank", 33),
@@ -545,9 +545,9 @@ IMPUTERS: dict[str, Callable[[], ms.Imputer]] = {
 }
 
 # Of these a present element may change its place, or an absent one still be seen.
-REMOVERS: dict[str, Callable[[], ms.Imputer]] = {
-    "deletion": lambda: ms.DeletionImputer(ms.Players.tokens(4, padding=0)),
-    "blur": lambda: ms.BlurImputer(normal(5, 12).unflatten(1, (3, 2, 2)), sigma=1.0),
+REMOVERS: dict[str, Callable[[], ms.imputers.Imputer]] = {
+    "deletion": lambda: ms.imputers.DeletionImputer(ms.Players.tokens(4, padding=0)),
+    "blur": lambda: ms.imputers.BlurImputer(normal(5, 12).unflatten(1, (3, 2, 2)), sigma=1.0),
 }
 
 
@@ -571,11 +571,15 @@ VALUES: dict[str, Callable[[], Made]] = {
     "imputed": lambda: imputed(IMPUTERS["marginal"]()),
     "imputed, all draws": lambda: imputed(IMPUTERS["marginal"](), "ilr", draws=20),
     "imputed, nested": lambda: imputed(IMPUTERS["gaussian of many players"]()),
-    "imputed, weighted": lambda: imputed(ms.EmpiricalImputer(normal(40, 4), bandwidth=0.5)),
-    "imputed, groups of elements": lambda: imputed(
-        ms.MarginalImputer(normal(20, 6).unflatten(1, (2, 3)), ms.Players("ab", [[0, 1, 1]] * 2))
+    "imputed, weighted": lambda: imputed(
+        ms.imputers.EmpiricalImputer(normal(40, 4), bandwidth=0.5)
     ),
-    "imputed, table": lambda: imputed_people(of_people(ms.GaussianImputer)),
+    "imputed, groups of elements": lambda: imputed(
+        ms.imputers.MarginalImputer(
+            normal(20, 6).unflatten(1, (2, 3)), ms.Players("ab", [[0, 1, 1]] * 2)
+        )
+    ),
+    "imputed, table": lambda: imputed_people(of_people(ms.imputers.GaussianImputer)),
     "surrogate of a table": surrogate_of_people,
     "guided": lambda: _trained_once(guided_rows),
     "guided, log-ratios": lambda: _trained_once(guided_rows, "ilr"),
@@ -612,7 +616,7 @@ def _pickled(make: Callable[..., Made], *settings: Any) -> bytes:
 
 
 def _log_ratios(made: Made) -> Made:
-    return Made(ms.LogRatioOfMean(made.value), made.x)
+    return Made(ms.values.LogRatioOfMean(made.value), made.x)
 
 
 def _selected(made: Made) -> Made:
@@ -620,7 +624,7 @@ def _selected(made: Made) -> Made:
 
 
 def _stacked(*made: Made) -> Made:
-    return Made(ms.StackedValue([each.value for each in made], [0.25, 0.75]), made[0].x)
+    return Made(ms.values.StackedValue([each.value for each in made], [0.25, 0.75]), made[0].x)
 
 
 def _grouped(groups: Any) -> Made:

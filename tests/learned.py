@@ -62,7 +62,7 @@ def of_three(x: Tensor) -> Tensor:
 def exact_values(space: str = "probability", model: Callable = classifier) -> Tensor:
     """E[T(f(X)) | x_S] under the joint table, for all 8 rows and 8 coalitions."""
     p = model(ROWS)
-    outputs = ms.as_space(space)(p.log() if space in ("log_odds", "ilr") else p)
+    outputs = ms.spaces.as_space(space)(p.log() if space in ("log_odds", "ilr") else p)
     agrees = ((ROWS[:, None, None] == ROWS) | ~MASKS[:, None]).all(-1)
     weight = agrees * COUNTS
     return weight / weight.sum(-1, keepdim=True) @ outputs
@@ -134,7 +134,7 @@ TEXT, COLUMNS = ms.Players.tokens(6), ms.Players.of_elements((5,))
 
 def _adapted(module: nn.Module, players: ms.Players, layer: str) -> AdaptedModel:
     game = GameShape.of(players, 3, True)
-    return AdaptedModel(game, module, "logits", ms.Probability().settings, layer)
+    return AdaptedModel(game, module, "logits", ms.spaces.Probability().settings, layer)
 
 
 # Networks of surrogates, and their players.

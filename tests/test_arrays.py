@@ -54,7 +54,7 @@ def test_frames_of_numbers_are_their_numbers(kind: str) -> None:
 @pytest.mark.parametrize("door", ["imputed", "retrained", "callable"])
 def test_whatever_holds_the_numbers_the_values_are_the_same(door: str, kind: str) -> None:
     doors: dict[str, Callable[[Any], Any]] = {
-        "imputed": lambda x: ms.imputed_value(model, ms.MarginalImputer(x), "identity"),
+        "imputed": lambda x: ms.imputed_value(model, ms.imputers.MarginalImputer(x), "identity"),
         "retrained": lambda x: ms.retrained_value(_line, x, [1.0, 2.0, 3.0], output="identity"),
         "callable": lambda x: lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True),
     }
@@ -67,10 +67,10 @@ def test_whatever_holds_the_numbers_the_values_are_the_same(door: str, kind: str
     assert found.players.names == (tuple(COLUMNS) if named else ("x0", "x1", "x2"))
     assert found.instances == (("Ann", "Bob", "Eve") if kind == "pandas" else (0, 1, 2))
     if door != "callable":
-        mask = ms.shapley_pairs(3, 3, least=6)
+        mask = ms.metrics.shapley_pairs(3, 3, least=6)
         assert torch.equal(value(x, mask), value(NUMBERS, mask))
-        score = ms.mean_squared_error(value, NUMBERS, mask)
-        assert ms.mean_squared_error(value, x, mask.numpy()).mse == score.mse
+        score = ms.metrics.mean_squared_error(value, NUMBERS, mask)
+        assert ms.metrics.mean_squared_error(value, x, mask.numpy()).mse == score.mse
 
 
 def _line(x: Any, y: Any) -> Callable[[Any], torch.Tensor]:
@@ -79,7 +79,7 @@ def _line(x: Any, y: Any) -> Callable[[Any], torch.Tensor]:
 
 
 def test_columns_are_matched_by_name() -> None:
-    value = ms.imputed_value(model, ms.MarginalImputer(PANDAS), "identity")
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(PANDAS), "identity")
     turned = PANDAS[["smokes", "age", "weight"]]
     assert torch.equal(ms.exact_shapley(value, turned).phi, ms.exact_shapley(value, PANDAS).phi)
     # Other names than those of the players say nothing about the order.
@@ -89,7 +89,7 @@ def test_columns_are_matched_by_name() -> None:
 
 def test_a_single_row_may_be_a_list_or_a_series() -> None:
     for point in ([30, 70.5, 1], PANDAS.astype(float).iloc[0], pl.Series([30.0, 70.5, 1.0])):
-        assert torch.equal(ms.BaselineImputer(point).reference, NUMBERS[:1])
+        assert torch.equal(ms.imputers.BaselineImputer(point).reference, NUMBERS[:1])
 
 
 DATE = datetime(2024, 5, 1)
@@ -156,7 +156,7 @@ def test_what_holds_no_numbers_is_told_the_way(x: Any, kind: type, message: str)
     with pytest.raises(kind, match=message):
         read_numbers(x, "x")
     with pytest.raises(kind, match=message.replace("`x`", "`reference`")):
-        ms.MarginalImputer(x)
+        ms.imputers.MarginalImputer(x)
 
 
 TEXTS = ["a good film", "bad"]
@@ -165,4 +165,4 @@ TEXTS = ["a good film", "bad"]
 @pytest.mark.parametrize("given", [TEXTS, np.array(TEXTS), {"input_ids": [[1, 2]]}])
 def test_texts_and_what_tokenizers_return_are_no_rows(given: object) -> None:
     with pytest.raises(TypeError, match=r"`ms\.Vocabulary`"):
-        ms.MarginalImputer(given)
+        ms.imputers.MarginalImputer(given)

@@ -98,7 +98,9 @@ def test_the_noise_of_the_reference_is_in_no_figure(truth: ms.Explanation) -> No
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_few_players_with_drawn_values_have_an_audit(players: int) -> None:
     rows = ROWS[:, :players]
-    value = ms.imputed_value(lambda x: x.sum(1, True), ms.GaussianImputer(rows), "identity", 4)
+    value = ms.imputed_value(
+        lambda x: x.sum(1, True), ms.imputers.GaussianImputer(rows), "identity", 4
+    )
     found = ms.audit(ms.permutation_shapley(value, rows[:40], permutations=2), value, rows=20)
     assert found.to_frame().notna().all(axis=None)
 

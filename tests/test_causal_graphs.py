@@ -295,9 +295,9 @@ def test_groups_by_name() -> None:
     assert turned.names == [["d", "a"], ["e", "b"], ["c"]]
     with pytest.raises(ValueError, match="leaves out"):
         Ordering.of_groups([["a"]], PLAYERS)
-    inner = ms.GaussianImputer(torch.randn(50, 5, generator=generator()), PLAYERS)
+    inner = ms.imputers.GaussianImputer(torch.randn(50, 5, generator=generator()), PLAYERS)
     with pytest.raises(ValueError, match="groups that stay together"):
-        ms.CausalImputer(inner, ordering)
+        ms.imputers.CausalImputer(inner, ordering)
 
 
 @pytest.mark.parametrize("ordering", [GRAPHS[0], Ordering.of_groups(GROUPS, PLAYERS)])
@@ -322,8 +322,8 @@ def gaussian(covariance: list[list[float]], names: str, graph: Any) -> tuple[Any
     noise = torch.randn(20_000, len(names), generator=generator(), dtype=torch.float64)
     noise = (noise - noise.mean(0)) @ torch.linalg.inv(torch.linalg.cholesky(noise.T.cov()).T)
     players = ms.Players.of_elements((len(names),), names)
-    inner = ms.GaussianImputer((noise @ root.T).float(), players)
-    return ms.CausalImputer(inner, graph), matrix
+    inner = ms.imputers.GaussianImputer((noise @ root.T).float(), players)
+    return ms.imputers.CausalImputer(inner, graph), matrix
 
 
 def test_interventions_of_a_graph_reach_effects_alone() -> None:

@@ -11,15 +11,12 @@ from scipy import stats
 from torch import Tensor
 
 from manifold_shap.coalitions import (
-    CoalitionLaw,
-    LeverageScores,
-    ShapleyKernel,
-    SizeUniform,
     all_coalitions,
     distinct_coalitions,
     sample_orders,
     sample_subsets,
 )
+from manifold_shap.laws import CoalitionLaw, LeverageScores, ShapleyKernel, SizeUniform
 
 # Every statistical test here fails a correct sampler with this probability (over seeds).
 FALSE_ALARM = 1e-6

@@ -22,7 +22,7 @@ from manifold_shap.tables.features import in_order
 Make = Callable[..., ms.Explanation]
 FullDisk = Callable[[], AbstractContextManager[None]]
 TENSORS = ("phi", "standard_error", "base", "prediction", "x", "covariance")
-PARTITION = ms.Partition.of_tree([["ja", "3"], "größer"], ("ja", "größer", "3"))
+PARTITION = ms.simplex.Partition.of_tree([["ja", "3"], "größer"], ("ja", "größer", "3"))
 
 
 def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "日本"), **more):
@@ -38,7 +38,7 @@ def make(space: str = "probability", names: tuple[str, ...] = ("α", "weight", "
         "x": torch.randn(2, 3, generator=generator),
         "players": ms.Players.of_elements((3,), names),
         "outputs": ("ja", "größer : 3"),
-        "space": ms.as_space(space),
+        "space": ms.spaces.as_space(space),
         "made_by": {"estimator": "exact", "permutations": 8, "share": 0.5},
     }
     if space == "ilr":
@@ -53,10 +53,10 @@ ONE = {"phi": torch.ones(2, 3, 1), "standard_error": torch.zeros(2, 3, 1)} | {
 }
 
 
-def table() -> tuple[ms.Schema, ms.Explanation]:
+def table() -> tuple[ms.tables.Schema, ms.Explanation]:
     """An explanation of a table with a categorical column of three elements."""
     frame = pd.DataFrame({"age": [20.0, 40.0, 60.0], "colour": ["red", "grün", "blue"]})
-    schema = ms.Schema.fit(frame)
+    schema = ms.tables.Schema.fit(frame)
     players = schema.players
     explanation = make(
         players=players,
@@ -316,7 +316,7 @@ def ragged() -> ms.Explanation:
         players=ms.Players.of_rows((3,), 3),
         owners=torch.tensor([[1, 0, -1], [0, 1, 2]]),
         outputs=("sum",),
-        space=ms.Identity(),
+        space=ms.spaces.Identity(),
     )
 
 
@@ -348,7 +348,7 @@ def test_a_group_of_columns_has_all_their_values() -> None:
     schema, _ = table()
     model = ms.as_model(lambda x: x[:, :2], torch.zeros(2, schema.width), returns="values")
     x = schema.encode(pd.DataFrame({"age": [20.0, 40.0], "colour": ["red", "blue"]}))
-    value = ms.imputed_value(model, ms.MarginalImputer(x, schema.players), "identity")
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(x, schema.players), "identity")
     value.schema = schema
     features = ms.exact_shapley(value.grouped({"both": ["age", "colour"]}), x).features()
     assert features is not None

@@ -22,7 +22,7 @@ NAMES = ("setosa", "versicolor", "virginica")
 
 def marginal() -> ms.ValueFunction:
     model = ms.as_model(GaussianNB().fit(FEATURES, Y), X, classes=NAMES)
-    return ms.imputed_value(model, ms.MarginalImputer(X[::3]), output="probability")
+    return ms.imputed_value(model, ms.imputers.MarginalImputer(X[::3]), output="probability")
 
 
 def test_they_are_the_mean_over_orders_for_the_true_class() -> None:
@@ -116,7 +116,7 @@ def test_bad_labels_are_explained(labels: list, message: str) -> None:
 def test_classes_may_be_numbers_from_one_on() -> None:
     """Labels are then names: the first class is 1, not 0."""
     model = GaussianNB().fit(FEATURES, Y + 1)
-    value = ms.imputed_value(model, ms.MarginalImputer(X[::3]))
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(X[::3]))
     found = ms.global_values(ms.exact_shapley(value, X[::5]), Y[::5] + 1)
     expected = ms.global_values(ms.exact_shapley(marginal(), X[::5]), Y[::5])
     assert found.accuracy == pytest.approx(expected.accuracy)
@@ -141,7 +141,7 @@ def test_targets_of_other_rows_are_refused() -> None:
 def test_other_spaces_have_no_true_class(space: str, classes: int) -> None:
     some = np.isin(Y, range(classes))
     model = ms.as_model(GaussianNB(var_smoothing=0.1).fit(FEATURES[some], Y[some]), X)
-    value = ms.imputed_value(model, ms.MarginalImputer(X[some][::3]), output=space)
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(X[some][::3]), output=space)
     with pytest.raises(ValueError, match="explain with output='probability'"):
         ms.global_values(ms.exact_shapley(value, X[:3]), [0, 0, 0])
 
@@ -153,7 +153,9 @@ def regression(rows: int = 400, seed: int = 0) -> tuple[ms.Explanation, Tensor, 
     noise = torch.rand(rows, generator=generator).square()
     y = 2 * x[:, 0] - x[:, 1] + x[:, 0].abs() * noise
     weights = torch.tensor([[1.5], [-1.0], [0.5]])
-    value = ms.imputed_value(lambda x: x @ weights, ms.MarginalImputer(x), "identity", draws=rows)
+    value = ms.imputed_value(
+        lambda x: x @ weights, ms.imputers.MarginalImputer(x), "identity", draws=rows
+    )
     return ms.exact_shapley(value, x, batch_size=2**20), x, y
 
 
@@ -181,7 +183,9 @@ def test_errors_of_slopes_are_those_of_rows_drawn_anew() -> None:
 def test_of_several_outputs_one_is_named() -> None:
     x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
     model = ms.as_model(lambda x: x, x, classes=["price", "age"], returns="values")
-    explanation = ms.exact_shapley(ms.imputed_value(model, ms.MarginalImputer(x), "identity"), x)
+    explanation = ms.exact_shapley(
+        ms.imputed_value(model, ms.imputers.MarginalImputer(x), "identity"), x
+    )
     found = ms.global_values(explanation, x[:, 1].numpy(), output="age")
     torch.testing.assert_close(found.phi, torch.tensor([0.0, 1.0]).double(), atol=1e-5, rtol=0)
     with pytest.raises(ValueError, match=r"Expected the `output` that `y` measures, .*'age'"):

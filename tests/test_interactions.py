@@ -16,7 +16,7 @@ def found() -> ms.Interactions:
 
 
 def test_it_says_what_it_holds(found: ms.Interactions) -> None:
-    assert (found.outputs, found.space) == (("0", "1"), ms.Identity())
+    assert (found.outputs, found.space) == (("0", "1"), ms.spaces.Identity())
     assert found.made_by["index"] == "k-SII"
     title = "Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'"
     assert repr(found).startswith(title)

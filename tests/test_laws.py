@@ -38,7 +38,7 @@ def blocks_on_a_line(places: int) -> Tensor:
 def test_blocks_on_a_line_have_the_probabilities_worked_out_by_hand(half: int | None) -> None:
     expected = blocks_on_a_line(4)
     assert expected.sum().item() == pytest.approx(1, abs=1e-6)
-    law = ms.Blocks(LINE)
+    law = ms.laws.Blocks(LINE)
     if half is None:
         mask = law.sample((200, 200), generator(1))
     else:
@@ -47,7 +47,7 @@ def test_blocks_on_a_line_have_the_probabilities_worked_out_by_hand(half: int | 
 
 
 def test_blocks_of_shorter_rows_are_those_of_fewer_places() -> None:
-    mask = ms.Blocks(LINE).sample((3, 10_000), generator(3), SHORT[:, None])
+    mask = ms.laws.Blocks(LINE).sample((3, 10_000), generator(3), SHORT[:, None])
     for row, count in enumerate(SHORT.tolist()):
         assert not mask[row, :, count:].any()
         expected = blocks_on_a_line(count)
@@ -55,11 +55,11 @@ def test_blocks_of_shorter_rows_are_those_of_fewer_places() -> None:
 
 
 def test_size_uniform_of_shorter_rows_is_that_of_fewer_players() -> None:
-    law = ms.SizeUniform(4)
+    law = ms.laws.SizeUniform(4)
     mask = law.sample_antithetic((3, 10_000), generator(4), SHORT[:, None])
     for row, count in enumerate(SHORT.tolist()):
         assert not mask[row, ..., count:].any()
-        expected = ms.SizeUniform(count).log_prob(all_coalitions(count)).exp()
+        expected = ms.laws.SizeUniform(count).log_prob(all_coalitions(count)).exp()
         for half in range(2):
             assert_law(counts(mask[row, :, half, :count]), expected)
 
@@ -72,14 +72,14 @@ def test_cells_form_coalitions_by_the_law_of_the_shapley_sum() -> None:
     assert torch.equal(mask[..., 0], mask[..., 2])
     assert torch.equal(mask[..., 1], mask[..., 3])
     assert not (mask[:, 0] & mask[:, 1]).any()
-    expected = ms.SizeUniform(3).log_prob(all_coalitions(3)).exp()
+    expected = ms.laws.SizeUniform(3).log_prob(all_coalitions(3)).exp()
     for half in range(2):
         assert_law(counts(mask[:, half, [0, 1, 4]]), expected)
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (2, 9), (1, 12)])
 def test_cells_of_a_picture_are_contiguous(shape: tuple[int, int]) -> None:
-    law = ms.Blocks.of(ms.Players.pixels(shape), axes=[0, 1])
+    law = ms.laws.Blocks.of(ms.Players.pixels(shape), axes=[0, 1])
     cells = law.cells((200,), generator(6))
     assert len({len(row.unique()) for row in cells}) > 3
     place = torch.cartesian_prod(*(torch.arange(n) for n in shape)).double()
@@ -104,7 +104,7 @@ def test_every_law_keeps_its_promises(
     picture: tuple[int, int], size: int, lengths: list[int], seed: int
 ) -> None:
     players = ms.Players.patches((2, *picture), size)
-    law, n = ms.laws_for(players), len(players)
+    law, n = ms.laws.laws_for(players), len(players)
     if n >= 3:
         assert [each.name for each in law.parts] == ["scattered", "blocks"]
     count = torch.tensor(lengths).clamp(max=n)
@@ -124,7 +124,7 @@ def test_every_law_keeps_its_promises(
 
 
 def test_a_mixture_draws_by_its_weights() -> None:
-    law = ms.Mixture([ms.SizeUniform(4), ms.LeverageScores(4)], [3, 1])
+    law = ms.laws.Mixture([ms.laws.SizeUniform(4), ms.laws.LeverageScores(4)], [3, 1])
     assert law.weights == (0.75, 0.25)
     probability = law.log_prob(all_coalitions(4)).exp()
     first, other = (each.log_prob(all_coalitions(4)).exp() for each in law.laws)
@@ -134,7 +134,7 @@ def test_a_mixture_draws_by_its_weights() -> None:
     for half in range(2):
         assert_law(counts(pairs[:, half]), probability)
     with pytest.raises(NotImplementedError, match="probabilities of Blocks have no formula"):
-        ms.Mixture([ms.SizeUniform(4), ms.Blocks(LINE)]).log_prob(all_coalitions(4))
+        ms.laws.Mixture([ms.laws.SizeUniform(4), ms.laws.Blocks(LINE)]).log_prob(all_coalitions(4))
 
 
 @pytest.mark.parametrize(
@@ -154,33 +154,45 @@ def test_a_mixture_draws_by_its_weights() -> None:
 def test_players_with_neighbours_have_blocks(
     players: ms.Players, axes: list[int] | None, names: list[str]
 ) -> None:
-    assert [law.name for law in ms.laws_for(players, axes).parts] == names
+    assert [law.name for law in ms.laws.laws_for(players, axes).parts] == names
 
 
 def test_the_share_of_blocks_is_chosen() -> None:
     players = ms.Players.tokens(8)
-    assert isinstance(ms.laws_for(players, blocks=0), ms.SizeUniform)
-    assert isinstance(ms.laws_for(players, blocks=1), ms.Blocks)
-    law = ms.laws_for(players, blocks=0.25)
-    assert isinstance(law, ms.Mixture)
+    assert isinstance(ms.laws.laws_for(players, blocks=0), ms.laws.SizeUniform)
+    assert isinstance(ms.laws.laws_for(players, blocks=1), ms.laws.Blocks)
+    law = ms.laws.laws_for(players, blocks=0.25)
+    assert isinstance(law, ms.laws.Mixture)
     assert law.weights == (0.75, 0.25)
     with pytest.raises(ValueError, match="`blocks` to be a finite number of at least 0"):
-        ms.laws_for(players, blocks=-1)
+        ms.laws.laws_for(players, blocks=-1)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ms.Blocks([[1.0], [1.0]]), "all in one"),
-        (lambda: ms.Blocks.of(ms.Players.of_rows((4,), 2)), "these differ from row to row"),
-        (lambda: ms.laws_for(ms.Players.tokens(4), axes=[1]), r"rows of shape \(4,\) but got \[1"),
-        (lambda: ms.shapley_pairs(2, 3, counts=[1]), r"`counts` of 2 rows, from 0 to 3, .* \[1\]"),
-        (lambda: ms.shapley_pairs(2, 3, counts=[1, 4]), r"from 0 to 3, but got \[1, 4\]"),
-        (lambda: ms.Mixture([ms.SizeUniform(2), ms.Blocks(LINE)]), r"equally many .* \[2, 4\]"),
-        (lambda: ms.Mixture([ms.SizeUniform(2)] * 2), "names of laws"),
-        (lambda: ms.Mixture([ms.Blocks(LINE)], [1, 2]), "a weight for each of 1 laws but got "),
+        (lambda: ms.laws.Blocks([[1.0], [1.0]]), "all in one"),
+        (lambda: ms.laws.Blocks.of(ms.Players.of_rows((4,), 2)), "these differ from row to row"),
         (
-            lambda: ms.ShapleyKernel(3).sample((3,), generator(), SHORT),
+            lambda: ms.laws.laws_for(ms.Players.tokens(4), axes=[1]),
+            r"rows of shape \(4,\) but got \[1",
+        ),
+        (
+            lambda: ms.metrics.shapley_pairs(2, 3, counts=[1]),
+            r"`counts` of 2 rows, from 0 to 3, .* \[1\]",
+        ),
+        (lambda: ms.metrics.shapley_pairs(2, 3, counts=[1, 4]), r"from 0 to 3, but got \[1, 4\]"),
+        (
+            lambda: ms.laws.Mixture([ms.laws.SizeUniform(2), ms.laws.Blocks(LINE)]),
+            r"equally many .* \[2, 4\]",
+        ),
+        (lambda: ms.laws.Mixture([ms.laws.SizeUniform(2)] * 2), "names of laws"),
+        (
+            lambda: ms.laws.Mixture([ms.laws.Blocks(LINE)], [1, 2]),
+            "a weight for each of 1 laws but got ",
+        ),
+        (
+            lambda: ms.laws.ShapleyKernel(3).sample((3,), generator(), SHORT),
             "ShapleyKernel is of all players",
         ),
     ],

@@ -10,7 +10,7 @@ import manifold_shap as ms
 from tests.examples import VALUES, Padded
 
 X = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
-MASK = ms.shapley_pairs(400, 3, least=8000)
+MASK = ms.metrics.shapley_pairs(400, 3, least=8000)
 
 
 # The game of the callable is scaled by a player, present or not; the corrected game is moved by
@@ -21,7 +21,7 @@ LEFT_OUT = ("callable", "corrected", "grouped by row", "ragged", "padded", "word
 @pytest.mark.parametrize("kind", [kind for kind in VALUES if kind not in LEFT_OUT])
 def test_no_value_function_of_ours_reads_absent_players(kind: str) -> None:
     value, x, *_ = VALUES[kind]()
-    mask = ms.shapley_pairs(len(x), len(value.players), least=40)
+    mask = ms.metrics.shapley_pairs(len(x), len(value.players), least=40)
     # Rows in batches of another kind may round otherwise.
     assert ms.leakage(value, x, mask) < 1e-12
 

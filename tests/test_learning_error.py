@@ -102,7 +102,7 @@ def test_a_seed_that_occurs_twice_is_refused(permutations: int) -> None:
     x = torch.randn(200, 7, generator=torch.Generator().manual_seed(0)).cumsum(1)
 
     def of(rows: Tensor, seed: int) -> ms.Explanation:
-        imputer = ms.GaussianImputer(rows)
+        imputer = ms.imputers.GaussianImputer(rows)
         value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:2], imputer, "identity")
         return ms.permutation_shapley(value, x[:3], permutations=permutations, seed=seed)
 

@@ -13,12 +13,12 @@ from manifold_shap._messages import check_choice, check_flag, check_text, shown,
 
 def test_warnings_name_the_line_of_the_caller() -> None:
     reference = torch.randn(200, 2)
-    calls: Any = torch.no_grad()(lambda: ms.GaussianImputer(reference[:, [0, 0]]))
+    calls: Any = torch.no_grad()(lambda: ms.imputers.GaussianImputer(reference[:, [0, 0]]))
     with pytest.warns(UserWarning, match="covariance of `reference`") as caught:
         calls()
     assert [each.filename for each in caught] == [__file__]
     assert caught[0].lineno == calls.__wrapped__.__code__.co_firstlineno
-    value = ms.imputed_value(_sums, ms.MarginalImputer(reference), "identity")
+    value = ms.imputed_value(_sums, ms.imputers.MarginalImputer(reference), "identity")
     with pytest.warns(UserWarning, match="far outside") as caught:
         ms.auto_shapley(value, [[70.0, 80.0]])
     assert [each.filename for each in caught] == [__file__]

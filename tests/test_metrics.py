@@ -57,8 +57,8 @@ def explicit(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("kind", ["surrogate", "marginal"])
 def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction], kind: str) -> None:
-    value, mask = make_value(kind, "ilr"), ms.shapley_pairs(7, 4, least=60)
-    score, errors = ms.mean_squared_error(value, X, mask), explicit(value, X, mask)
+    value, mask = make_value(kind, "ilr"), ms.metrics.shapley_pairs(7, 4, least=60)
+    score, errors = ms.metrics.mean_squared_error(value, X, mask), explicit(value, X, mask)
     by_row = errors.mean(1)
     assert score.mse == pytest.approx(errors.mean().item(), rel=1e-5)
     assert score.standard_error == pytest.approx((by_row.std() / 7**0.5).item(), rel=1e-5)
@@ -67,8 +67,8 @@ def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction],
 
 
 def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -> None:
-    value, mask = make_value(), ms.shapley_pairs(7, 4, least=200)
-    score, errors = ms.mean_squared_error(value, X, mask), explicit(value, X, mask)
+    value, mask = make_value(), ms.metrics.shapley_pairs(7, 4, least=200)
+    score, errors = ms.metrics.mean_squared_error(value, X, mask), explicit(value, X, mask)
     curve = score.by_size
     assert curve.size == [0, 1, 2, 3]
     assert sum(curve.pairs) == mask.shape[0] * mask.shape[1]
@@ -84,8 +84,8 @@ def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -
 
 
 def test_the_curve_of_noise_alone_is_zero_without_it() -> None:
-    x, mask = torch.zeros(400, 4), ms.shapley_pairs(400, 4, least=20_000)
-    curve = ms.mean_squared_error(Noisy(5, 1.0), x, mask).by_size
+    x, mask = torch.zeros(400, 4), ms.metrics.shapley_pairs(400, 4, least=20_000)
+    curve = ms.metrics.mean_squared_error(Noisy(5, 1.0), x, mask).by_size
     for size in (1, 2, 3):
         assert curve.mse[size] == pytest.approx(1 / 5, rel=0.1)
         assert abs(curve.debiased[size]) < 4.5 * curve.standard_error[size]
@@ -96,9 +96,9 @@ def test_the_curve_of_noise_alone_is_zero_without_it() -> None:
 def test_batch_size_does_not_matter(
     make_value: Callable[..., ms.ValueFunction], kind: str, batch_size: int
 ) -> None:
-    value, mask = make_value(kind), ms.shapley_pairs(7, 4, least=60)
-    whole = ms.mean_squared_error(value, X, mask)
-    parts = ms.mean_squared_error(value, X, mask, batch_size)
+    value, mask = make_value(kind), ms.metrics.shapley_pairs(7, 4, least=60)
+    whole = ms.metrics.mean_squared_error(value, X, mask)
+    parts = ms.metrics.mean_squared_error(value, X, mask, batch_size)
     assert parts.mse == pytest.approx(whole.mse, rel=1e-5)
     assert parts.debiased == pytest.approx(whole.debiased, rel=1e-5)
 
@@ -107,9 +107,9 @@ def test_debiased_removes_the_variance_of_the_draws_and_no_other() -> None:
     # Noise adds sigma²/K = 1 to each squared error, but for a quarter of the pairs: the value of
     # the empty coalition is known. Over 40 x 1,505 pairs the mean of what it adds has a standard
     # error of about 0.014, and the tolerance is five times that.
-    mask = ms.shapley_pairs(7, 4, least=1_500)
-    exact = ms.mean_squared_error(Noisy(1, 0.0), X, mask).mse
-    scores = [ms.mean_squared_error(Noisy(4, 2.0, seed), X, mask) for seed in range(40)]
+    mask = ms.metrics.shapley_pairs(7, 4, least=1_500)
+    exact = ms.metrics.mean_squared_error(Noisy(1, 0.0), X, mask).mse
+    scores = [ms.metrics.mean_squared_error(Noisy(4, 2.0, seed), X, mask) for seed in range(40)]
     raw = sum(score.mse for score in scores) / 40
     debiased = sum(score.debiased for score in scores) / 40
     drawn = mask.any(-1).float().mean().item()
@@ -130,8 +130,8 @@ def noisy(x: Tensor, mask: Tensor) -> Tensor:
     return total + torch.randn_like(total) * (mask.sum(-1, keepdim=True) % x.shape[1] > 0)
 
 
-def softmax(draws: int) -> ms.ImputedValue:
-    return ms.imputed_value(lambda x: x.softmax(-1), ms.MarginalImputer(X), draws=draws)
+def softmax(draws: int) -> ms.values.ImputedValue:
+    return ms.imputed_value(lambda x: x.softmax(-1), ms.imputers.MarginalImputer(X), draws=draws)
 
 
 UNSAID: dict[str, Callable[[], Any]] = {
@@ -140,7 +140,7 @@ UNSAID: dict[str, Callable[[], Any]] = {
     "selected": lambda: Unsaid(4, 2.0).select([0]),
     "a function": lambda: noisy,
     "one draw": lambda: softmax(1),
-    "a log-ratio": lambda: ms.LogRatioOfMean(softmax(4)),
+    "a log-ratio": lambda: ms.values.LogRatioOfMean(softmax(4)),
     "corrected": lambda: CorrectedValue(Unsaid(4, 0.0), Unsaid(4, 2.0), *torch.zeros(2, 1)),
 }
 
@@ -150,7 +150,9 @@ def test_a_variance_that_is_unknown_is_not_zero(kind: str) -> None:
     value = UNSAID[kind]()
     players = 3 if kind == "grouped" else 4
     with pytest.warns(UserWarning, match="variance of the draws .* unknown"):
-        score = ms.mean_squared_error(value, X, ms.shapley_pairs(7, players, least=60))
+        score = ms.metrics.mean_squared_error(
+            value, X, ms.metrics.shapley_pairs(7, players, least=60)
+        )
     assert math.isnan(score.debiased)
     assert score.by_row.isnan().any()
     assert math.isfinite(score.mse)
@@ -160,7 +162,7 @@ def test_values_that_are_not_finite_have_no_score() -> None:
     x, mask = torch.ones(2, 3), torch.tensor([[[True, False, True]]]).expand(2, 1, 3)
     value = lambda x, mask: (x[:, None] * mask).sum(-1, True) / mask[..., 1:2]  # noqa: E731
     with pytest.raises(ValueError, match=r"2 of 2 entries of `value\(x, mask\)` are NaN or infin"):
-        ms.mean_squared_error(value, x, mask)
+        ms.metrics.mean_squared_error(value, x, mask)
 
 
 def test_no_call_is_larger_than_the_batch_size() -> None:
@@ -171,12 +173,14 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
             sizes.append(mask.shape[0] * mask.shape[1] * self.draws)
             return super().estimate(x, mask, keys)
 
-    ms.mean_squared_error(Counted(4, 1.0), X, ms.shapley_pairs(7, 4, least=300), batch_size=100)
+    ms.metrics.mean_squared_error(
+        Counted(4, 1.0), X, ms.metrics.shapley_pairs(7, 4, least=300), batch_size=100
+    )
     assert max(sizes) <= 100
     sizes.clear()
     small = Counted(4, 1.0)
     small.batch_size = 60
-    ms.mean_squared_error(small, X, ms.shapley_pairs(7, 4, least=300))
+    ms.metrics.mean_squared_error(small, X, ms.metrics.shapley_pairs(7, 4, least=300))
     assert 40 < max(sizes) <= 60
 
 
@@ -185,11 +189,16 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
     [
         (
             X,
-            ms.shapley_pairs(6, 4),
+            ms.metrics.shapley_pairs(6, 4),
             ValueError,
             r"`mask` of shape \(7, m, 4\), .* got \(6, 1667, 4",
         ),
-        (X, ms.shapley_pairs(7, 5), ValueError, r"4 players on its last axis but got shape \(7, 1"),
+        (
+            X,
+            ms.metrics.shapley_pairs(7, 5),
+            ValueError,
+            r"4 players on its last axis but got shape \(7, 1",
+        ),
     ],
 )
 def test_errors_at_the_door_name_the_whole_of_it(
@@ -200,7 +209,7 @@ def test_errors_at_the_door_name_the_whole_of_it(
     message: str,
 ) -> None:
     with pytest.raises(kind, match=message):
-        ms.mean_squared_error(make_value(), x, mask, batch_size=2)
+        ms.metrics.mean_squared_error(make_value(), x, mask, batch_size=2)
 
 
 @pytest.mark.usefixtures("any_type")
@@ -213,7 +222,7 @@ def test_errors_at_the_door_name_the_whole_of_it(
 )
 def test_settings_of_the_pairs_are_checked(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
-        ms.shapley_pairs(**{"rows": 3, "players": 2, **settings})
+        ms.metrics.shapley_pairs(**{"rows": 3, "players": 2, **settings})
 
 
 @pytest.mark.usefixtures("any_type")
@@ -221,49 +230,49 @@ def test_a_callable_is_scored_like_the_value_function_that_it_is() -> None:
     def value(x: Tensor, mask: Tensor) -> Tensor:
         return (x[:, None] * mask).sum(-1, keepdim=True)
 
-    mask = ms.shapley_pairs(7, 4, least=60)
-    score = ms.mean_squared_error(value, X, mask)
-    assert score == ms.mean_squared_error(ms.as_value_function(value, X), X, mask)
+    mask = ms.metrics.shapley_pairs(7, 4, least=60)
+    score = ms.metrics.mean_squared_error(value, X, mask)
+    assert score == ms.metrics.mean_squared_error(ms.as_value_function(value, X), X, mask)
     assert score.mse > 0
     for size in ("a", 0):
         with pytest.raises((TypeError, ValueError), match=f"`batch_size` .* but got {size!r}"):
-            ms.mean_squared_error(value, X, mask, batch_size=size)
+            ms.metrics.mean_squared_error(value, X, mask, batch_size=size)
     with pytest.raises(TypeError, match=r"Expected a value function.* got int"):
-        ms.mean_squared_error(3, X, mask)
+        ms.metrics.mean_squared_error(3, X, mask)
 
 
 def test_shapley_pairs() -> None:
-    mask = ms.shapley_pairs(300, 6, least=10_000)
+    mask = ms.metrics.shapley_pairs(300, 6, least=10_000)
     assert mask.shape == (300, 34, 6)
     assert mask.dtype == torch.bool
     share = torch.bincount(mask.sum(-1).flatten(), minlength=7) / 10_200
     # Sizes 0..5 are equally frequent; five standard errors are 0.018.
     torch.testing.assert_close(share, torch.tensor([1 / 6] * 6 + [0.0]), rtol=0, atol=0.018)
-    assert torch.equal(mask, ms.shapley_pairs(300, 6))
-    assert not torch.equal(mask, ms.shapley_pairs(300, 6, seed=1))
-    assert ms.shapley_pairs(20, 3, least=5).shape == (20, 1, 3)
+    assert torch.equal(mask, ms.metrics.shapley_pairs(300, 6))
+    assert not torch.equal(mask, ms.metrics.shapley_pairs(300, 6, seed=1))
+    assert ms.metrics.shapley_pairs(20, 3, least=5).shape == (20, 1, 3)
 
 
 def test_errors_under_each_law_are_those_of_its_coalitions() -> None:
     x = torch.rand(5, 2, 4, 4, generator=torch.Generator().manual_seed(0))
     players = ms.Players.pixels((2, 4, 4))
     value = ms.imputed_value(
-        lambda x: x.flatten(1).prod(1, True), ms.MarginalImputer(x, players), "identity"
+        lambda x: x.flatten(1).prod(1, True), ms.imputers.MarginalImputer(x, players), "identity"
     )
-    found = ms.errors_by_law(value, x, least=60, seed=3)
+    found = ms.metrics.errors_by_law(value, x, least=60, seed=3)
     assert list(found) == ["scattered", "blocks"]
-    for law in ms.laws_for(players).parts:
-        mask = ms.shapley_pairs(5, 16, 60, 3, law)
-        assert found[law.name] == ms.mean_squared_error(value, x, mask)
-    one = ms.errors_by_law(value, x, ms.LeverageScores(16), least=60)
+    for law in ms.laws.laws_for(players).parts:
+        mask = ms.metrics.shapley_pairs(5, 16, 60, 3, law)
+        assert found[law.name] == ms.metrics.mean_squared_error(value, x, mask)
+    one = ms.metrics.errors_by_law(value, x, ms.laws.LeverageScores(16), least=60)
     assert list(one) == ["leverage"]
     with pytest.raises(ValueError, match="law of 16 players but got one of 5"):
-        ms.errors_by_law(value, x, ms.SizeUniform(5))
+        ms.metrics.errors_by_law(value, x, ms.laws.SizeUniform(5))
 
 
 def test_coalitions_of_padded_rows_are_of_the_players_they_have() -> None:
     value, x = Padded(), Padded.some_rows()
-    mask = ms.shapley_pairs(5, 6, 50, counts=value.counts(x))
+    mask = ms.metrics.shapley_pairs(5, 6, 50, counts=value.counts(x))
     assert not mask[1].any()
     assert not mask[0, :, 3:].any()
-    assert list(ms.errors_by_law(value, x, least=50)) == ["scattered", "blocks"]
+    assert list(ms.metrics.errors_by_law(value, x, least=50)) == ["scattered", "blocks"]

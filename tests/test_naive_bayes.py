@@ -115,7 +115,7 @@ def test_values_are_those_of_enumeration(
     kind: str, output: str, classes: int, weights: list[float] | None
 ) -> None:
     model, x, reference = fitted(kind, classes)
-    explanation = ms.naive_bayes_shapley(model, x, reference, output, weights=weights)
+    explanation = ms.naive_bayes.naive_bayes_shapley(model, x, reference, output, weights=weights)
     phi, base, prediction = enumerated(model, x, reference, output, weights)
     assert explanation.phi.shape == (3, FEATURES, classes - 1)
     assert_close(explanation.phi, phi)
@@ -129,8 +129,10 @@ def test_permutations_agree_on_wine() -> None:
     x, y = x[y < 2].astype(np.float32), y[y < 2]
     model = GaussianNB().fit(x, y)
     reference, rows = x[::4], x[1::20]
-    exact = ms.naive_bayes_shapley(model, rows, reference).phi[..., 0]
-    value = ms.imputed_value(model, ms.MarginalImputer(reference), "log_odds", len(reference))
+    exact = ms.naive_bayes.naive_bayes_shapley(model, rows, reference).phi[..., 0]
+    value = ms.imputed_value(
+        model, ms.imputers.MarginalImputer(reference), "log_odds", len(reference)
+    )
     sampled = ms.permutation_shapley(value, rows, permutations=4).phi[..., 0]
     for one, other in zip(exact, sampled, strict=True):
         assert stats.spearmanr(one, other).statistic > 0.99
@@ -144,9 +146,9 @@ def test_permutations_agree_on_wine() -> None:
 @both_spaces
 def test_evidence_less_its_mean_is_the_shapley_value(kind: str, output: str, classes: int) -> None:
     model, x, reference = fitted(kind, classes)
-    evidence = ms.weight_of_evidence(model, x, output, weights=WEIGHTS)
-    mean = ms.weight_of_evidence(model, reference, output, weights=WEIGHTS).phi.mean(0)
-    shapley = ms.naive_bayes_shapley(model, x, reference, output, weights=WEIGHTS)
+    evidence = ms.naive_bayes.weight_of_evidence(model, x, output, weights=WEIGHTS)
+    mean = ms.naive_bayes.weight_of_evidence(model, reference, output, weights=WEIGHTS).phi.mean(0)
+    shapley = ms.naive_bayes.naive_bayes_shapley(model, x, reference, output, weights=WEIGHTS)
     assert_close(evidence.phi - mean, shapley.phi, 2e-6)
     assert torch.equal(evidence.prediction, shapley.prediction)
     assert_close(evidence.base, np.tile(in_space(log_prior(model), output), (len(x), 1)))
@@ -158,7 +160,7 @@ def test_evidence_is_the_change_in_odds_without_the_feature(kind: str) -> None:
     # Eq. (13): the other parameters of these models do not depend on the feature.
     x, y = table(kind)
     model, rows = clone(KINDS[kind]).fit(x, y), x[ROWS]
-    evidence = ms.weight_of_evidence(model, rows)
+    evidence = ms.naive_bayes.weight_of_evidence(model, rows)
     for m in range(FEATURES):
         less = clone(model).fit(np.delete(x, m, 1), y)
         odds = in_space(model.predict_log_proba(rows), "log_odds")
@@ -176,9 +178,10 @@ def test_the_score_of_three_classes_is_that_of_three_mixtures(kind: str) -> None
         mixture = (p * prior).sum(-1, keepdims=True) - p * prior
         terms.append(np.log(p / (mixture / (prior.sum() - prior))))
     expected = np.abs(terms[0] - terms[1].mean(0)).sum(-1)
-    assert_close(ms.multiclass_score(model, x, reference), expected)
+    assert_close(ms.naive_bayes.multiclass_score(model, x, reference), expected)
     assert_close(
-        ms.multiclass_score(model, x, reference, weights=WEIGHTS), expected * np.array(WEIGHTS)
+        ms.naive_bayes.multiclass_score(model, x, reference, weights=WEIGHTS),
+        expected * np.array(WEIGHTS),
     )
 
 
@@ -186,13 +189,13 @@ def test_the_score_of_three_classes_is_that_of_three_mixtures(kind: str) -> None
 def test_a_group_gets_the_sum_of_its_features(kind: str) -> None:
     model, x, reference = fitted(kind, 3)
     players = ms.Players(("ends", "middle"), torch.tensor([0, 1, 1, 0]))
-    single = ms.naive_bayes_shapley(model, x, reference, "ilr")
-    grouped = ms.naive_bayes_shapley(model, x, reference, "ilr", players=players)
+    single = ms.naive_bayes.naive_bayes_shapley(model, x, reference, "ilr")
+    grouped = ms.naive_bayes.naive_bayes_shapley(model, x, reference, "ilr", players=players)
     assert grouped.players is players
     assert_close(grouped.phi[:, 0], single.phi[:, [0, 3]].sum(1))
     assert_close(grouped.phi[:, 1], single.phi[:, [1, 2]].sum(1))
     assert torch.equal(grouped.prediction, single.prediction)
-    evidence = ms.weight_of_evidence(model, x, "ilr", players=players)
+    evidence = ms.naive_bayes.weight_of_evidence(model, x, "ilr", players=players)
     assert_close(evidence.phi.sum(1), evidence.prediction - evidence.base, 2e-6)
 
 
@@ -200,8 +203,8 @@ def test_rows_are_not_rounded_to_single_precision() -> None:
     # Around 100 million float32 counts by eights.
     x, y = table("gaussian")
     near, far = (GaussianNB().fit(rows, y) for rows in (x, x + 1e8))
-    expected = ms.naive_bayes_shapley(near, x[ROWS], x[REFERENCE])
-    shifted = ms.naive_bayes_shapley(far, x[ROWS] + 1e8, x[REFERENCE] + 1e8)
+    expected = ms.naive_bayes.naive_bayes_shapley(near, x[ROWS], x[REFERENCE])
+    shifted = ms.naive_bayes.naive_bayes_shapley(far, x[ROWS] + 1e8, x[REFERENCE] + 1e8)
     assert_close(shifted.phi, expected.phi, 1e-5)
 
 
@@ -209,7 +212,7 @@ def test_a_threshold_is_met_in_the_precision_of_the_rows() -> None:
     x, y = (np.array([[0.1], [0.2], [0.1], [0.3]]), [0, 1, 0, 1])
     model = BernoulliNB(binarize=0.1).fit(x, y)
     single = x.astype(np.float32)
-    explanation = ms.naive_bayes_shapley(model, torch.from_numpy(single), x)
+    explanation = ms.naive_bayes.naive_bayes_shapley(model, torch.from_numpy(single), x)
     assert_close(explanation.prediction, in_space(model.predict_log_proba(single), "log_odds"))
 
 
@@ -217,12 +220,16 @@ def test_tables_arrays_and_tensors_serve_alike() -> None:
     x, y = table("categorical")
     frame = pd.DataFrame(x, columns=list("abcd"), dtype="Int64")
     model = CategoricalNB().fit(frame, y)
-    expected = ms.naive_bayes_shapley(model, x[ROWS], x[REFERENCE])
+    expected = ms.naive_bayes.naive_bayes_shapley(model, x[ROWS], x[REFERENCE])
     shuffled = frame[list("cadb")]
     explanations = [
-        ms.naive_bayes_shapley(model, shuffled[ROWS], shuffled[REFERENCE]),
-        ms.naive_bayes_shapley(model, torch.from_numpy(x[ROWS]).long(), x[REFERENCE].astype("i2")),
-        ms.naive_bayes_shapley(model, x[ROWS].astype("f4"), torch.from_numpy(x[REFERENCE])),
+        ms.naive_bayes.naive_bayes_shapley(model, shuffled[ROWS], shuffled[REFERENCE]),
+        ms.naive_bayes.naive_bayes_shapley(
+            model, torch.from_numpy(x[ROWS]).long(), x[REFERENCE].astype("i2")
+        ),
+        ms.naive_bayes.naive_bayes_shapley(
+            model, x[ROWS].astype("f4"), torch.from_numpy(x[REFERENCE])
+        ),
     ]
     for explanation in explanations:
         assert torch.equal(explanation.phi, expected.phi)
@@ -233,21 +240,23 @@ def test_tables_arrays_and_tensors_serve_alike() -> None:
 def test_an_explanation_says_how_it_was_made_and_is_kept(tmp_path: Path) -> None:
     x, y = table("gaussian", 3)
     model = GaussianNB().fit(x, np.array(["no", "yes", "perhaps"])[y])
-    explanation = ms.naive_bayes_shapley(model, x[ROWS], x, ms.as_space("ilr"), weights=WEIGHTS)
+    explanation = ms.naive_bayes.naive_bayes_shapley(
+        model, x[ROWS], x, ms.spaces.as_space("ilr"), weights=WEIGHTS
+    )
     assert explanation.made_by == {
         "version": ms.__version__,
         "estimator": "naive_bayes",
         "value_function": "naive_bayes",
         "weights": WEIGHTS,
     }
-    assert explanation.partition == ms.Partition.sequential(("no", "perhaps", "yes"))
+    assert explanation.partition == ms.simplex.Partition.sequential(("no", "perhaps", "yes"))
     assert explanation.outputs == ("no : perhaps", "no+perhaps : yes")
     explanation.save(tmp_path / "values.zarr")
     loaded = ms.Explanation.load(tmp_path / "values.zarr")
     assert torch.equal(loaded.phi, explanation.phi)
     assert loaded.made_by == explanation.made_by
-    assert "weights" not in ms.naive_bayes_shapley(model, x, x, "ilr").made_by
-    evidence = ms.weight_of_evidence(model, x[ROWS], "ilr")
+    assert "weights" not in ms.naive_bayes.naive_bayes_shapley(model, x, x, "ilr").made_by
+    evidence = ms.naive_bayes.weight_of_evidence(model, x[ROWS], "ilr")
     assert evidence.made_by["value_function"] == "weight_of_evidence"
 
 
@@ -256,11 +265,11 @@ def test_what_never_occurs_tells_nothing() -> None:
     # A word without any occurrence in one class, and none in these rows.
     x, y = np.array([[3, 1, 0], [2, 2, 0], [1, 4, 2], [1, 3, 1]]), [0, 0, 1, 1]
     model = MultinomialNB(alpha=0).fit(x, y)
-    explanation = ms.naive_bayes_shapley(model, x[:2], x[:2])
+    explanation = ms.naive_bayes.naive_bayes_shapley(model, x[:2], x[:2])
     assert (explanation.phi[:, 2] == 0).all()
     assert explanation.phi.isfinite().all()
     with pytest.raises(ValueError, match="feature 'x2' of row 2 of `x` has none in class '0'"):
-        ms.naive_bayes_shapley(model, x, x[:2])
+        ms.naive_bayes.naive_bayes_shapley(model, x, x[:2])
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
@@ -268,15 +277,17 @@ def test_a_weight_of_zero_erases_an_impossible_feature() -> None:
     x, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), [0, 0, 1, 1]
     model = CategoricalNB(alpha=0).fit(x, y)
     with pytest.raises(ValueError, match="feature 'x0' of row 0 of `x_reference` has none in clas"):
-        ms.naive_bayes_shapley(model, x, x)
-    explanation = ms.naive_bayes_shapley(model, x, x, weights=[0, 1])
+        ms.naive_bayes.naive_bayes_shapley(model, x, x)
+    explanation = ms.naive_bayes.naive_bayes_shapley(model, x, x, weights=[0, 1])
     assert (explanation.phi[:, 0] == 0).all()
-    assert (ms.multiclass_score(model, x, x, weights=[0, 1])[:, 0] == 0).all()
+    assert (ms.naive_bayes.multiclass_score(model, x, x, weights=[0, 1])[:, 0] == 0).all()
 
 
 def explain(model: Any, x: Any = None, **options: Any) -> ms.Explanation:
     rows = table("gaussian")[0] if x is None else x
-    return ms.naive_bayes_shapley(model, rows, options.pop("x_reference", rows), **options)
+    return ms.naive_bayes.naive_bayes_shapley(
+        model, rows, options.pop("x_reference", rows), **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,7 +331,7 @@ def test_spaces_in_which_nothing_adds_up_are_refused(output: str) -> None:
     with pytest.raises(ValueError, match=f"be 'log_odds' or 'ilr', .* but got '{output}'"):
         explain(model, output=output)
     with pytest.raises(ValueError, match=f"be 'log_odds' or 'ilr', .* but got '{output}'"):
-        ms.weight_of_evidence(model, x, output)
+        ms.naive_bayes.weight_of_evidence(model, x, output)
 
 
 def with_entry(x: np.ndarray, value: float) -> np.ndarray:
@@ -348,9 +359,9 @@ def test_features_without_a_likelihood_are_refused(kind: str, value: float, mess
     with pytest.raises(ValueError, match=message):
         explain(model, bad, x_reference=reference)
     with pytest.raises(ValueError, match=message):
-        ms.weight_of_evidence(model, bad)
+        ms.naive_bayes.weight_of_evidence(model, bad)
     with pytest.raises(ValueError, match=message):
-        ms.multiclass_score(model, bad, reference)
+        ms.naive_bayes.multiclass_score(model, bad, reference)
     with pytest.raises(ValueError, match=message.replace("`x`", "`x_reference`")):
         explain(model, x, x_reference=bad)
 

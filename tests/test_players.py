@@ -78,11 +78,13 @@ def total(x: torch.Tensor) -> torch.Tensor:
 
 
 def explained(x: torch.Tensor) -> object:
-    return ms.exact_shapley(ms.imputed_value(total, ms.PaddingImputer(PADDED), "identity"), x)
+    return ms.exact_shapley(
+        ms.imputed_value(total, ms.imputers.PaddingImputer(PADDED), "identity"), x
+    )
 
 
 def explained_by_row(x: torch.Tensor) -> object:
-    value = ms.imputed_value(total, ms.PaddingImputer(PADDED), "identity")
+    value = ms.imputed_value(total, ms.imputers.PaddingImputer(PADDED), "identity")
     labels = torch.where(x != 0, 0, -1)
     return ms.exact_shapley(value.grouped(ms.label_maps(x, labels), 1), x)
 
@@ -93,10 +95,10 @@ def explained_by_row(x: torch.Tensor) -> object:
     [
         explained,
         explained_by_row,
-        lambda x: ms.MarginalImputer(x, PADDED),
+        lambda x: ms.imputers.MarginalImputer(x, PADDED),
         lambda x: ms.fit_surrogate(total, x, output="identity", players=PADDED, **FEW),
         lambda x: ms.fit_imputer(x, players=PADDED, **FEW),
-        lambda x: ms.word_maps(x, [[0, 1, 2, 3]] * len(x)),
+        lambda x: ms.text.word_maps(x, [[0, 1, 2, 3]] * len(x)),
     ],
 )
 def test_padding_elsewhere_than_at_the_end_is_refused(
@@ -152,7 +154,7 @@ def fitted(x: Tensor, **options: object) -> object:
         lambda: ms.Players.segments((200, 3), 20),
         lambda: ms.superpixels(4)(PICTURE),
         lambda: ms.label_maps(PICTURE, torch.zeros(40, 12, 12).long()),
-        lambda: ms.BlurImputer(PICTURE),
+        lambda: ms.imputers.BlurImputer(PICTURE),
         lambda: fitted(PICTURE, network="conv"),
         lambda: fitted(LINES, network="transformer", hidden=[32]),
         lambda: ms.fit_imputer(PICTURE, network="conv", **FEW),

@@ -57,7 +57,7 @@ def test_superpixels_follow_colours_and_shades(channels: int) -> None:
 
 def test_superpixels_are_players() -> None:
     x = quarters()
-    imputer = ms.BaselineImputer(torch.zeros(3, 16, 16), ms.Players.pixels((3, 16, 16)))
+    imputer = ms.imputers.BaselineImputer(torch.zeros(3, 16, 16), ms.Players.pixels((3, 16, 16)))
     value = ms.imputed_value(lambda x: x.flatten(1).sum(1, True), imputer, "identity")
     labels = ms.superpixels(4, compactness=1)
     found = ms.exact_shapley(value.grouped(labels, count=4), x)
@@ -76,7 +76,7 @@ def test_maps_of_ones_own_go_with_their_rows() -> None:
     assert torch.equal(ms.label_maps(x.numpy(), whole)(x), labels(x))
     pixels = ms.Players.pixels((2, 4, 4))
     value = ms.imputed_value(
-        lambda x: x.flatten(1).sum(1, True), ms.MarginalImputer(x, pixels), "identity"
+        lambda x: x.flatten(1).sum(1, True), ms.imputers.MarginalImputer(x, pixels), "identity"
     )
     found = ms.permutation_shapley(value.grouped(labels, 2), x)
     assert found.counts.tolist() == [2, 1]

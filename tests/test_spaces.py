@@ -107,10 +107,14 @@ def test_predictions_never_rise_as_a_probability_falls(name: str, seen: list[int
     def model(x: Tensor) -> Tensor:
         return p[x[:, 0].round().long().clamp(0, 9)]
 
-    value = ms.imputed_value(ms.as_model(model, rows), ms.MarginalImputer(rows[seen]), name)
+    value = ms.imputed_value(
+        ms.as_model(model, rows), ms.imputers.MarginalImputer(rows[seen]), name
+    )
     sign = 1 if name == "log_odds" else -1
     assert bool(((sign * value.prediction(rows)[:, 0]).diff() >= -1e-6).all())
-    of_mean = ms.LogRatioOfMean(ms.imputed_value(model, ms.MarginalImputer(rows[seen])))
+    of_mean = ms.values.LogRatioOfMean(
+        ms.imputed_value(model, ms.imputers.MarginalImputer(rows[seen]))
+    )
     assert bool((of_mean.prediction(rows)[:, 0].diff() <= 1e-6).all())
     # What was among the reference rows is not raised.
     smallest = min(FALLING[k] for k in seen if FALLING[k]) if seen != [9] else 1.0

@@ -70,7 +70,7 @@ def test_players_that_a_row_lacks_are_not_named() -> None:
 
 def test_log_ratios_show_the_coordinate_that_moved_most() -> None:
     x = torch.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 3.0], [0.0, 3.0, 3.0]])
-    value = ms.imputed_value(lambda x: x.softmax(-1), ms.MarginalImputer(x), "ilr")
+    value = ms.imputed_value(lambda x: x.softmax(-1), ms.imputers.MarginalImputer(x), "ilr")
     explanation = ms.exact_shapley(value, x)
     moved = (explanation.prediction - explanation.base).abs().argmax(1).tolist()
     assert len(set(moved)) == 2
@@ -80,7 +80,9 @@ def test_log_ratios_show_the_coordinate_that_moved_most() -> None:
 
 
 def test_errors_that_are_not_known_are_said() -> None:
-    value = ms.imputed_value(lambda x: x[:, :1], ms.GaussianImputer(torch.randn(30, 4)), "identity")
+    value = ms.imputed_value(
+        lambda x: x[:, :1], ms.imputers.GaussianImputer(torch.randn(30, 4)), "identity"
+    )
     once = ms.exact_shapley(value, X)
     assert repr(once).splitlines()[-1] == "standard errors are unknown"
     assert "<p>standard errors are unknown</p>" in once._repr_html_()

@@ -57,8 +57,8 @@ def synthetic(seed: int) -> dict[str, dict[str, Any]]:
     model = DecisionTreeClassifier(random_state=seed).fit(x.numpy(), y.numpy())
     players = ms.Players.of_elements((2,), ("x0", "x1"))
     imputers = {
-        OFF: (ms.MarginalImputer(x, players), ROWS),
-        ON: (ms.ExactMatchImputer(x, players), 4),
+        OFF: (ms.imputers.MarginalImputer(x, players), ROWS),
+        ON: (ms.imputers.ExactMatchImputer(x, players), 4),
     }
     # The table has four different rows.
     distinct, which = x.unique(dim=0, return_inverse=True)

@@ -75,7 +75,9 @@ def run(
     rows = {TREE: tree_shap(trained.fitted, x)[each, :, y]}
     trained.tabulate()
     games = {
-        TABLE: trained.imputed(ms.ExactMatchImputer(data.x_test, players), len(data.x_test)),
+        TABLE: trained.imputed(
+            ms.imputers.ExactMatchImputer(data.x_test, players), len(data.x_test)
+        ),
         SURROGATE: trained.surrogate(**shorter(epochs)),
         VAE: trained.vae(draws, **shorter(epochs)),
         OFF: trained.off_manifold(draws),

@@ -143,7 +143,7 @@ def explain(
         frame = pd.DataFrame(batch.numpy(), columns=x.columns)
         return torch.as_tensor(predicted(model, frame), dtype=torch.float32)[:, None]
 
-    imputer = ms.MarginalImputer(rows, players)
+    imputer = ms.imputers.MarginalImputer(rows, players)
     plain = ms.Model(answers, ("prediction",), "values")
     value = ms.imputed_value(plain, imputer, "identity", draws=draws, seed=seed)
     return ms.permutation_shapley(value, rows[row : row + 1], permutations=permutations, seed=seed)

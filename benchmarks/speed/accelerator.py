@@ -54,7 +54,9 @@ def fitted(
         lambda: trained.surrogate(max_epochs=epochs, network=network, trainer=trainer), device
     )
     x = trained.data.x_test
-    score = ms.mean_squared_error(value, x, ms.shapley_pairs(len(x), len(value.players), PAIRS))
+    score = ms.metrics.mean_squared_error(
+        value, x, ms.metrics.shapley_pairs(len(x), len(value.players), PAIRS)
+    )
     return value, {"training, seconds": took, "mse": score.mse}
 
 
@@ -73,7 +75,7 @@ def rates(
         found[f"surrogate, {precision}, values/s"] = _rate(
             value.in_precision(precision), x, device, permutations, repeats
         )
-    imputer = ms.MarginalImputer(trained.data.x_train[:2000], trained.data.players)
+    imputer = ms.imputers.MarginalImputer(trained.data.x_train[:2000], trained.data.players)
     imputed = ms.imputed_value(trained.model, imputer, draws=4)
     try:
         rate = _rate(imputed.to(device), x[: max(1, rows // 16)], device, permutations, repeats)

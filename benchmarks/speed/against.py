@@ -124,7 +124,7 @@ def _works() -> dict[str, Callable[[], object]]:
             estimator = partial(ms.permutation_shapley, permutations=2)
             ms.explain_rows(Path(place, "rows.zarr"), pixels, x.repeat(2, 1)[:2048], estimator)
 
-    ratios = ms.imputed_value(head, ms.MarginalImputer(table[:50]), "ilr", draws=50)
+    ratios = ms.imputed_value(head, ms.imputers.MarginalImputer(table[:50]), "ilr", draws=50)
     explained = ms.permutation_shapley(ratios, table[:500], permutations=2)
 
     def composed() -> None:
@@ -137,8 +137,8 @@ def _works() -> dict[str, Callable[[], object]]:
         "permutation": partial(ms.permutation_shapley, pixels, x[:16], permutations=32),
         "kernel": partial(ms.kernel_shapley, pixels, x[:8], evaluations=4096),
         "coalition": partial(ms.coalition_shapley, pixels, x[:8], coalitions=128),
-        "gaussian": imputed(head, ms.GaussianImputer(table), table[:256]),
-        "empirical": imputed(head, ms.EmpiricalImputer(table), table[:64]),
+        "gaussian": imputed(head, ms.imputers.GaussianImputer(table), table[:256]),
+        "empirical": imputed(head, ms.imputers.EmpiricalImputer(table), table[:64]),
         "bank": imputed(model, bank, binary[:2]),
         "training": fit,
         "streaming": streamed,

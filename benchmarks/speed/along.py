@@ -25,9 +25,9 @@ from manifold_shap.vae.network import MaskedVAE
 TITLE = "Imputers along orders"
 QUICK = {"data": ["abalone"], "draws": 8, "orders": 2, "codes": [1000], "repeats": 1}
 IMPUTERS: dict[str, Any] = {
-    "Gaussian": ms.GaussianImputer,
-    "copula": ms.CopulaImputer,
-    "empirical": ms.EmpiricalImputer,
+    "Gaussian": ms.imputers.GaussianImputer,
+    "copula": ms.imputers.CopulaImputer,
+    "empirical": ms.imputers.EmpiricalImputer,
 }
 PIXELS, ROWS, REFERENCE = 784, 4, 2000
 

@@ -30,14 +30,14 @@ def run(
     torch.set_num_threads(1)
     trained = Trained(data, seed=0)
     x = trained.data.x_test
-    mask = ms.shapley_pairs(len(x), len(trained.data.players), pairs)
+    mask = ms.metrics.shapley_pairs(len(x), len(trained.data.players), pairs)
     found: dict[str, Any] = {}
     for count in devices:
         trainer = {"accelerator": "cpu", "devices": count}
         changes: dict[str, Any] = {"network": network, "max_epochs": epochs, "trainer": trainer}
         fit = partial(trained.surrogate, batch_size=batch_size, **changes)
         value, seconds = timed(fit)
-        score = ms.mean_squared_error(value, x, mask)
+        score = ms.metrics.mean_squared_error(value, x, mask)
         figures = {"mse": score.mse, "standard error": score.standard_error}
         found[f"{count} processes"] = {"seconds": seconds, **figures}
         print(count, found[f"{count} processes"], flush=True)

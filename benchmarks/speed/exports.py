@@ -17,8 +17,8 @@ import manifold_shap as ms
 from benchmarks.report import Found, Table, records
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import seconds
-from manifold_shap.coalitions import SizeUniform
 from manifold_shap.exports.graphs import PREDICTION, PredictionGraph
+from manifold_shap.laws import SizeUniform
 
 TITLE = "Exported graphs in onnxruntime"
 QUICK = {"data": ["digits"], "epochs": 1, "rows": [1, 64], "repeats": 3}

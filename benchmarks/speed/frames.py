@@ -20,10 +20,10 @@ from manifold_shap.coalitions import Listed, all_coalitions
 TITLE = "Completed frames"
 QUICK = {"rows": 500, "draws": 8, "repeats": 1}
 IMPUTERS: dict[str, Any] = {
-    "marginal": ms.MarginalImputer,
-    "Gaussian": ms.GaussianImputer,
-    "copula": ms.CopulaImputer,
-    "empirical": ms.EmpiricalImputer,
+    "marginal": ms.imputers.MarginalImputer,
+    "Gaussian": ms.imputers.GaussianImputer,
+    "copula": ms.imputers.CopulaImputer,
+    "empirical": ms.imputers.EmpiricalImputer,
 }
 
 
@@ -43,7 +43,7 @@ def run(
     codebook = ms.Codebook.fit(frame)
     x = codebook.rows(frame)
     wrapped = ms.as_model(model, codebook)
-    imputers = {n: ms.table_imputer(kind, codebook, x) for n, kind in IMPUTERS.items()}
+    imputers = {n: ms.imputers.table_imputer(kind, codebook, x) for n, kind in IMPUTERS.items()}
     if vae:
         imputers["VAE (bank)"] = ms.fit_imputer(x, schema=codebook, temper=0.5, max_epochs=1)
     found = {}
@@ -54,7 +54,7 @@ def run(
     return found
 
 
-def measure(value: ms.ImputedValue, x: Any, model: Any, repeats: int) -> dict[str, float]:
+def measure(value: ms.values.ImputedValue, x: Any, model: Any, repeats: int) -> dict[str, float]:
     """Model rows per second of a value function, and of its model on the same rows, ready."""
     mask = all_coalitions(len(value.players))[1:-1].expand(len(x), -1, -1)
     keys = torch.zeros(mask.shape[:2], dtype=torch.int64)

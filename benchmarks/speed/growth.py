@@ -69,7 +69,7 @@ class Nothing:
         names = tuple(f"class {k}" for k in range(OUTPUTS))
         return ms.Explanation(
             phi, torch.zeros_like(phi), torch.zeros(len(x), OUTPUTS), phi.sum(1), x,
-            ms.Players.of_elements(x.shape[1:]), names, ms.Identity(),
+            ms.Players.of_elements(x.shape[1:]), names, ms.spaces.Identity(),
             made_by={"estimator": "nothing", "evaluations": 0},
         )  # fmt: skip
 

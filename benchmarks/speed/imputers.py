@@ -48,7 +48,7 @@ def run(
         if name == "drug":
             own.tabulate()
         x, scores = own.data.x_test[:rows], {}
-        mask = ms.shapley_pairs(len(x), len(own.data.players), seed=seed)
+        mask = ms.metrics.shapley_pairs(len(x), len(own.data.players), seed=seed)
         trainings = learned(own, draws, shorter(epochs), published, distil)
         for method, value, seconds in itertools.chain(classical(own, draws), trainings):
             scores[method] = scored(value, x, mask)
@@ -67,15 +67,15 @@ def classical(own: Trained, draws: int) -> Iterator[Method]:
     x, players = own.data.x_train, own.data.players
     yield "off_manifold", own.off_manifold(draws), None
     if own.data.schema is not None:
-        yield "copula", own.imputed(ms.CopulaImputer(x, players), draws), None
+        yield "copula", own.imputed(ms.imputers.CopulaImputer(x, players), draws), None
         # Every pair weighs every row that may donate.
-        few = ms.EmpiricalImputer(x[:EMPIRICAL_ROWS], players)
+        few = ms.imputers.EmpiricalImputer(x[:EMPIRICAL_ROWS], players)
         yield "empirical", own.imputed(few, draws), None
         if own.name == "drug":  # Normal draws are no rows of its table.
-            exact = own.imputed(ms.ExactMatchImputer(x, players), 1024)
+            exact = own.imputed(ms.imputers.ExactMatchImputer(x, players), 1024)
             yield "empirical_conditional", exact, None
         else:
-            yield "gaussian", own.imputed(ms.GaussianImputer(x, players), draws), None
+            yield "gaussian", own.imputed(ms.imputers.GaussianImputer(x, players), draws), None
 
 
 def learned(
@@ -109,7 +109,7 @@ def learned(
 def exact_error(value: ms.ValueFunction, x: Tensor) -> float:
     """Eq. (16) over all coalitions, each with its weight in the Shapley sum."""
     masks = all_coalitions(len(value.players))[:-1]
-    weight = ms.SizeUniform(len(value.players)).log_prob(masks).exp()
+    weight = ms.laws.SizeUniform(len(value.players)).log_prob(masks).exp()
     total = 0.0
     for rows, numbers in zip(x.split(8), torch.arange(len(x)).split(8), strict=True):
         keys = numbers[:, None] * len(masks) + torch.arange(len(masks))

@@ -29,9 +29,9 @@ TITLE = "One call against a sampler, on small tables"
 ERRORS = "paired standard errors over test rows"
 QUICK = {"tables": ["classes"], "train": 200, "test": 60, "epochs": 1, "pairs": 1000, "draws": 8}
 IMPUTERS: dict[str, Any] = {
-    "Gaussian": lambda x, players: ms.GaussianImputer(x, players, 0.01),
-    "copula": lambda x, players: ms.CopulaImputer(x, players, 0.01),
-    "empirical": lambda x, players: ms.EmpiricalImputer(x, players, regularisation=0.01),
+    "Gaussian": lambda x, players: ms.imputers.GaussianImputer(x, players, 0.01),
+    "copula": lambda x, players: ms.imputers.CopulaImputer(x, players, 0.01),
+    "empirical": lambda x, players: ms.imputers.EmpiricalImputer(x, players, regularisation=0.01),
 }
 
 
@@ -83,8 +83,10 @@ def measure(
     longest = {"trainer": None, "max_epochs": min(20, epochs)}
     vae = fit("VAE", lambda: ms.fit_imputer(x, model=model, **{**brief, **longest}))
     values["VAE"] = ms.imputed_value(model, vae, draws=draws)
-    mask = ms.shapley_pairs(len(held_out), len(schema.players), 4000, seed + 1)
-    scores = {n: ms.mean_squared_error(v, held_out, mask).debiased for n, v in values.items()}
+    mask = ms.metrics.shapley_pairs(len(held_out), len(schema.players), 4000, seed + 1)
+    scores = {
+        n: ms.metrics.mean_squared_error(v, held_out, mask).debiased for n, v in values.items()
+    }
     best = values[min(scores, key=lambda side: scores[side])]
     teacher = ms.imputed_value(model, best.imputer, draws=8, seed=seed)
     steps: dict[str, Any] = {"batch_size": 512, "max_epochs": epochs, "patience": None}
@@ -94,10 +96,14 @@ def measure(
     fit("taught surrogate", lambda: ms.fit_surrogate(model, x, **brief, **taught))
     guided: dict[str, Any] = {"teacher_pairs": pairs, "max_epochs": min(6, epochs), "seed": seed}
     guided |= {"trainer": brief["trainer"], "schema": schema, "teacher": teacher}
-    guided["guide"] = ms.MixtureImputer(x, schema.players)
+    guided["guide"] = ms.imputers.MixtureImputer(x, schema.players)
     fit("guided surrogate", lambda: ms.fit_surrogate(model, x, **guided))
-    mask = ms.shapley_pairs(len(test_rows), len(schema.players), 5 * len(test_rows), seed + 2)
-    return {n: ms.mean_squared_error(v, test_rows, mask).by_row for n, v in values.items()}, seconds
+    mask = ms.metrics.shapley_pairs(
+        len(test_rows), len(schema.players), 5 * len(test_rows), seed + 2
+    )
+    return {
+        n: ms.metrics.mean_squared_error(v, test_rows, mask).by_row for n, v in values.items()
+    }, seconds
 
 
 def compared(errors: dict[str, Tensor]) -> dict[str, Any]:

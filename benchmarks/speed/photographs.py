@@ -59,10 +59,10 @@ def _measured(
         )
     )
     figures: dict[str, Any] = {"seconds of an epoch": seconds}
-    mask = ms.shapley_pairs(len(test), len(players), 10 * len(test))
-    mean = ms.imputed_value(model, ms.BaselineImputer(train.mean(0), players))
+    mask = ms.metrics.shapley_pairs(len(test), len(players), 10 * len(test))
+    mean = ms.imputed_value(model, ms.imputers.BaselineImputer(train.mean(0), players))
     for name, one in (("fine-tuned", value), ("mean picture", mean)):
-        figures[f"mse, {name}"] = ms.mean_squared_error(one, test, mask).mse
+        figures[f"mse, {name}"] = ms.metrics.mean_squared_error(one, test, mask).mse
     explainer, figures["seconds of the explainer's training"] = timed(
         lambda: ms.fit_amortized(
             value,

@@ -29,7 +29,7 @@ def run(
     """Errors and seconds of both networks, by output space."""
     trained = Trained(data, seed=0)
     rows, players = trained.data, trained.data.players
-    mask = ms.shapley_pairs(len(rows.x_test), len(players), pairs)
+    mask = ms.metrics.shapley_pairs(len(rows.x_test), len(players), pairs)
     sides: dict[str, dict[str, Any]] = {
         "mlp": {"max_epochs": epochs},
         # The game that is scored is of scattered pixels.
@@ -43,9 +43,9 @@ def run(
     found: dict[str, Any] = {}
     for output in outputs:
         off = ms.imputed_value(
-            trained.model, ms.MarginalImputer(rows.x_train, players), output, draws
+            trained.model, ms.imputers.MarginalImputer(rows.x_train, players), output, draws
         )
-        beyond = ms.mean_squared_error(off, rows.x_test, mask).debiased
+        beyond = ms.metrics.mean_squared_error(off, rows.x_test, mask).debiased
         for name, changes in sides.items():
             fit = partial(ms.fit_surrogate, trained.model, rows.x_train, output=output, **changes)
             value, seconds = timed(
@@ -56,7 +56,7 @@ def run(
                     trainer={"accelerator": "cpu"},
                 )
             )
-            score = ms.mean_squared_error(value, rows.x_test, mask)
+            score = ms.metrics.mean_squared_error(value, rows.x_test, mask)
             found[f"{output}, {name}"] = {
                 "mse": score.mse,
                 "standard error": score.standard_error,

@@ -87,10 +87,10 @@ def scores(values: Mapping[str, ms.ValueFunction], x: Tensor) -> dict[str, dict[
     """Errors of value functions on the same rows and coalitions."""
     learned = values["learned"]
     counts = learned.counts(learned.rows(x))
-    mask = ms.shapley_pairs(len(x), len(learned.players), 20 * len(x), counts=counts)
+    mask = ms.metrics.shapley_pairs(len(x), len(learned.players), 20 * len(x), counts=counts)
     found = {}
     for name, value in values.items():
-        score = ms.mean_squared_error(value, x, mask)
+        score = ms.metrics.mean_squared_error(value, x, mask)
         found[name] = {"mse": score.mse, "standard error": score.standard_error}
     return found
 

@@ -72,7 +72,7 @@ def random_value(players: int, classes: int) -> ms.SurrogateValue:
     model = ms.as_model(lambda x: x @ weight, torch.randn(2, players), returns="logits")
     named = ms.Players.of_elements((players,))
     base = torch.full((classes,), 1 / classes)
-    return ms.SurrogateValue(surrogate, model, named, ms.Probability(), base)
+    return ms.SurrogateValue(surrogate, model, named, ms.spaces.Probability(), base)
 
 
 def measure(fixed: dict[str, int], way: str, repeats: int) -> Point:

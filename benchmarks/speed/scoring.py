@@ -29,12 +29,12 @@ layers = [torch.nn.Flatten(), torch.nn.Linear(64, 512), torch.nn.ReLU()]
 layers += [torch.nn.Linear(512, 10), torch.nn.LogSoftmax(-1)]
 model = torch.nn.Sequential(*layers).eval()
 value = ms.fit_surrogate(model, x[:1437], max_epochs=1, trainer={"accelerator": "cpu"})
-off = ms.imputed_value(model, ms.MarginalImputer(x[:1437]), "probability", draws=64)
+off = ms.imputed_value(model, ms.imputers.MarginalImputer(x[:1437]), "probability", draws=64)
 x_test = x[1437:]
-mask = ms.shapley_pairs(len(x_test), 64)
+mask = ms.metrics.shapley_pairs(len(x_test), 64)
 work = {
-    "scoring the surrogate": lambda: ms.mean_squared_error(value, x_test, mask),
-    "scoring off the manifold": lambda: ms.mean_squared_error(off, x_test, mask),
+    "scoring the surrogate": lambda: ms.metrics.mean_squared_error(value, x_test, mask),
+    "scoring off the manifold": lambda: ms.metrics.mean_squared_error(off, x_test, mask),
     "explaining 8": lambda: ms.auto_shapley(value, x_test[:8], evaluations=16384),
     "explaining 8 off the manifold": lambda: ms.auto_shapley(off, x_test[:8], evaluations=4096),
 }

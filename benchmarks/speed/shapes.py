@@ -73,9 +73,9 @@ def _measured(
         )
     )
     figures: dict[str, Any] = {"accuracy of the model": accuracy, "seconds of training": seconds}
-    off = ms.imputed_value(value.model, ms.MarginalImputer(train, players), draws=16)
+    off = ms.imputed_value(value.model, ms.imputers.MarginalImputer(train, players), draws=16)
     for name, one in (("learned", value), ("off the manifold", off)):
-        for law, score in ms.errors_by_law(one, test, least=4000).items():
+        for law, score in ms.metrics.errors_by_law(one, test, least=4000).items():
             figures[f"mse, {name}, {law}"] = score.debiased
     found = precision(value, test[:explained], 1, budgets, reference)
     return {"figures": {**figures, "peak megabytes": peak_memory()}, "explained": found}

@@ -102,7 +102,7 @@ class Bare:
         event, players = x.shape[1:], x[0].numel()
         self.surrogate = Perceptron(GameShape(event, range(players), target.shape[1], True))
         self.surrogate.standardise(x, target)
-        self.law = ms.SizeUniform(players)
+        self.law = ms.laws.SizeUniform(players)
         self.loss: Callable[..., Tensor] = torch.compile(self._loss) if compiled else self._loss
         self._step(0).backward()
         self.surrogate.zero_grad()
@@ -150,7 +150,9 @@ def finished(
     """Seconds of one whole training, and its error on the test split."""
     value, seconds = timed(lambda: fit(trained, epochs, precision, seed, learning_rate))
     x = trained.data.x_test
-    score = ms.mean_squared_error(value, x, ms.shapley_pairs(len(x), len(value.players), PAIRS))
+    score = ms.metrics.mean_squared_error(
+        value, x, ms.metrics.shapley_pairs(len(x), len(value.players), PAIRS)
+    )
     return {"seconds": seconds, "mse": score.mse, "standard_error": score.standard_error}
 
 

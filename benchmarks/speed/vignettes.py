@@ -46,15 +46,15 @@ def run(
     sizes = [2**k for k in range(12, 19, 2)]
 
     def explain(size: int) -> None:
-        value = ms.imputed_value(model, ms.GaussianImputer(known), "probability", draws)
+        value = ms.imputed_value(model, ms.imputers.GaussianImputer(known), "probability", draws)
         ms.exact_shapley(value, x, batch_size=size)
 
     gaussian = min(seconds({size: partial(explain, size) for size in sizes}, repeats).values())
     vae, fitting = timed(lambda: ms.fit_imputer(known, **VAE))
-    causal = ms.CausalImputer(vae, COMPONENTS, CONFOUNDING)
+    causal = ms.imputers.CausalImputer(vae, COMPONENTS, CONFOUNDING)
     few = ms.imputed_value(model, causal, "probability", max(1, draws // 10))
     many = ms.imputed_value(model, causal, "probability", draws)
-    mask = ms.SizeUniform(FEATURES).sample((rows, 20), torch.Generator().manual_seed(0))
+    mask = ms.laws.SizeUniform(FEATURES).sample((rows, 20), torch.Generator().manual_seed(0))
     exact, some = timed(lambda: ms.exact_shapley(few, x))[1], timed(lambda: many(x, mask))[1]
     times = {
         f"Gaussian, all coalitions, {draws} draws": [gaussian, 12.0],
@@ -87,7 +87,9 @@ def beside_shap(rows: int, repeats: int) -> dict[str, dict[str, float]]:
 
     masker = shap.maskers.Independent(donors.numpy(), max_samples=DONORS)
     explainer = shap.PermutationExplainer(probabilities, masker, seed=0)
-    value = ms.imputed_value(network, ms.MarginalImputer(donors), "probability", draws=DONORS)
+    value = ms.imputed_value(
+        network, ms.imputers.MarginalImputer(donors), "probability", draws=DONORS
+    )
 
     def theirs(size: int) -> np.ndarray:
         return explainer(x.numpy(), max_evals=COALITIONS, batch_size=size, silent=True).values

@@ -60,12 +60,12 @@ def run(
     )
     values = {"learned": learned} | filled(model, data)
     x = data.x_test[:scored]
-    mask = ms.shapley_pairs(
+    mask = ms.metrics.shapley_pairs(
         len(x), len(data.players), 50 * len(x), counts=learned.counts(learned.rows(x))
     )
     errors = {}
     for name, value in values.items():
-        score = ms.mean_squared_error(value, x, mask)
+        score = ms.metrics.mean_squared_error(value, x, mask)
         errors[name] = {"mse": score.mse, "standard error": score.standard_error}
         print(name, errors[name], flush=True)
     along = ms.permutation_shapley(
@@ -81,14 +81,14 @@ def run(
     return {"errors": errors, "figures": figures}
 
 
-def filled(model: ms.Model, data: SeriesFile) -> dict[str, ms.ImputedValue]:
+def filled(model: ms.Model, data: SeriesFile) -> dict[str, ms.values.ImputedValue]:
     """Value functions that fill absent time points in, with zeros or with means of channels."""
     x, players = data.x_train, data.players
     inside = players.owners(x) >= 0
     mean = torch.where(inside, x, 0.0).sum((0, 2)) / inside.sum((0, 2))
     rows = {"zero": torch.zeros_like(x[0]), "mean": mean[:, None].expand_as(x[0]).clone()}
     return {
-        name: ms.imputed_value(model, ms.BaselineImputer(row, players))
+        name: ms.imputed_value(model, ms.imputers.BaselineImputer(row, players))
         for name, row in rows.items()
     }
 

@@ -72,7 +72,7 @@ class Bench:
         self.model = ms.as_model(self.regressor, data.x_train[:8], [UNIT], returns="values")
 
     def explain(
-        self, imputer: ms.Imputer, asymmetric: bool = False, draws: int | None = None
+        self, imputer: ms.imputers.Imputer, asymmetric: bool = False, draws: int | None = None
     ) -> ms.Explanation:
         """Over all coalitions, or those of orders that `ordering` allows; the mean of repeats."""
         chosen = imputer.support or draws or self.draws
@@ -90,22 +90,25 @@ class Bench:
     def ways(self, confounding: Sequence[bool]) -> dict[str, ms.Explanation]:
         """The seven of the thesis, and what becomes of some of them by other choices."""
         x, order, hidden = self.data.x_train, self.ordering, list(confounding)
-        marginal, gaussian = ms.MarginalImputer(x, PLAYERS), ms.GaussianImputer(x, PLAYERS)
-        empirical = ms.EmpiricalImputer(x, PLAYERS)
-        aicc = ms.EmpiricalImputer(x, PLAYERS, bandwidth="aicc", targets=self.model(x))
-        causal = ms.CausalImputer(gaussian, order, hidden)
-        by_rows = ms.CausalImputer(empirical, order, hidden)
+        marginal, gaussian = (
+            ms.imputers.MarginalImputer(x, PLAYERS),
+            ms.imputers.GaussianImputer(x, PLAYERS),
+        )
+        empirical = ms.imputers.EmpiricalImputer(x, PLAYERS)
+        aicc = ms.imputers.EmpiricalImputer(x, PLAYERS, bandwidth="aicc", targets=self.model(x))
+        causal = ms.imputers.CausalImputer(gaussian, order, hidden)
+        by_rows = ms.imputers.CausalImputer(empirical, order, hidden)
         return {
             "marginal": self.explain(marginal),
             "Gaussian": self.explain(gaussian),
-            "copula": self.explain(ms.CopulaImputer(x, PLAYERS)),
+            "copula": self.explain(ms.imputers.CopulaImputer(x, PLAYERS)),
             "empirical": self.explain(empirical),
             "asymmetric": self.explain(gaussian, asymmetric=True),
             "causal": self.explain(causal),
             "asymmetric causal": self.explain(causal, asymmetric=True),
             OF_MARGINAL: self.explain(marginal, asymmetric=True),
             AICC: self.explain(aicc),
-            "causal, nothing confounded": self.explain(ms.CausalImputer(gaussian, order)),
+            "causal, nothing confounded": self.explain(ms.imputers.CausalImputer(gaussian, order)),
             # A draw of a row's own takes the weights of all rows of the data.
             "causal, empirical": self.explain(by_rows, draws=max(2, self.draws // 4)),
         }
@@ -115,7 +118,7 @@ def figures(found: Mapping[str, Any]) -> dict[str, Figure]:
     """Sina plots as in Figs. 5.5 and 5.6 of the thesis, and bars as in its Figs. 5.7 to 5.9."""
     prediction, x = torch.tensor(found["prediction"])[:, None], torch.tensor(found["x"])
     base, days = torch.full_like(prediction, found["base"]), tuple(found["days"])
-    space, shown = ms.as_space("identity"), {}
+    space, shown = ms.spaces.as_space("identity"), {}
     for way in WAYS:
         phi, error = (torch.tensor(found[key][way])[..., None] for key in ("phi", "standard_error"))
         shown[way] = ms.Explanation(phi, error, base, prediction, x, PLAYERS, (UNIT,), space, days)

@@ -118,7 +118,7 @@ def drawn_games(rows: int, trees: int = 20, draws: int = 200) -> Games:
     x, y = table("diabetes")
     model = RandomForestRegressor(trees, random_state=0).fit(x, y)
     rows_of = torch.from_numpy(x).float()
-    imputer = ms.GaussianImputer(rows_of)
+    imputer = ms.imputers.GaussianImputer(rows_of)
     value = ms.imputed_value(
         lambda x: torch.from_numpy(model.predict(x.numpy())).float()[:, None],
         imputer,

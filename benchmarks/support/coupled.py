@@ -39,12 +39,12 @@ class Example:
     row: int
     features: Sequence[str]
     classes: Sequence[str]
-    schema: ms.Schema | None = None
+    schema: ms.tables.Schema | None = None
 
-    def value(self, seed: int) -> ms.ImputedValue:
+    def value(self, seed: int) -> ms.values.ImputedValue:
         """Off the manifold, of an SVM with this seed of its calibration."""
         players = ms.Players.of_elements((len(self.features),), self.features)
-        imputer = ms.MarginalImputer(self.x_train, players)
+        imputer = ms.imputers.MarginalImputer(self.x_train, players)
         with warnings.catch_warnings():
             # scikit-learn has announced the end of probabilities by pairwise coupling.
             warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
@@ -71,7 +71,7 @@ def iris(scaled_by: str) -> Example:
         table.data, table.target.to_numpy(), test_size=0.2, random_state=0
     )
     # By it, plots tell features in centimetres.
-    schema = ms.Schema.fit(table.data if scaled_by == "all" else fit_rows)
+    schema = ms.tables.Schema.fit(table.data if scaled_by == "all" else fit_rows)
     x = schema.encode(test_rows)[IRIS_ROW, None]
     classes = [str(name) for name in table.target_names]
     return Example(schema.encode(fit_rows), y_train, x, IRIS_ROW, schema.names, classes, schema)

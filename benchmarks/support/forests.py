@@ -44,7 +44,7 @@ class Mixture:
         return self.means[component] + self.sigma * x, outlier
 
 
-class TrueConditional(ms.Imputer):
+class TrueConditional(ms.imputers.Imputer):
     """p(x'|x_S) of the mixture: a component by what is present, and noise of its own."""
 
     name = "true_conditional"
@@ -93,7 +93,7 @@ class Detector:
         said = torch.from_numpy(self.forest.fit_predict(self.x.numpy()) == -1)
         self.misjudged = int((said != self.is_outlier).sum())
         self.values = {
-            OFF: self.imputed(ms.MarginalImputer(self.x)),
+            OFF: self.imputed(ms.imputers.MarginalImputer(self.x)),
             ON: self.imputed(TrueConditional(mixture, self.x)),
         }
 
@@ -105,7 +105,7 @@ class Detector:
     def model(self) -> ms.Model:
         return ms.Model(self.score, ("outlier score",), "values")
 
-    def imputed(self, imputer: ms.Imputer) -> ms.ImputedValue:
+    def imputed(self, imputer: ms.imputers.Imputer) -> ms.values.ImputedValue:
         return ms.imputed_value(self.model, imputer, output="identity", draws=self.draws)
 
     def learned(self, epochs: int) -> dict[str, ms.ValueFunction]:

@@ -67,8 +67,12 @@ def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int
         seed: of the choice of rows and donors, and of coalitions.
     """
     model, x, weights = bayes.model, bayes.x, bayes.weights
-    values, of_exact = timed(lambda: ms.naive_bayes_shapley(model, x, x, weights=weights))
-    evidence, of_evidence = timed(lambda: ms.weight_of_evidence(model, x, weights=weights))
+    values, of_exact = timed(
+        lambda: ms.naive_bayes.naive_bayes_shapley(model, x, x, weights=weights)
+    )
+    evidence, of_evidence = timed(
+        lambda: ms.naive_bayes.weight_of_evidence(model, x, weights=weights)
+    )
     phi, added = values.phi[..., 0], evidence.phi[..., 0]
     odds = values.prediction[:, 0].numpy()
     tau = kendall_by_row(phi, added)
@@ -217,10 +221,10 @@ def by_shap(
 def rows_near(bayes: Discretised, probabilities: Sequence[float], within: float) -> dict[str, Any]:
     """Of the rows nearest to these probabilities, of all rows near these, and what all obey."""
     x, weights = bayes.x, bayes.weights
-    explained = ms.naive_bayes_shapley(bayes.model, x, x, weights=weights)
+    explained = ms.naive_bayes.naive_bayes_shapley(bayes.model, x, x, weights=weights)
     phi, odds = explained.phi[..., 0].double(), explained.prediction[:, 0].double()
     turned = Discretised.of(x, 1 - bayes.y, bayes.names, weights)
-    of_other = ms.naive_bayes_shapley(turned.model, x, x, weights=weights).phi[..., 0]
+    of_other = ms.naive_bayes.naive_bayes_shapley(turned.model, x, x, weights=weights).phi[..., 0]
     constant = odds - phi.sum(1)
     gaps = {
         "mean of a variable's values (Section 3: zero)": phi.mean(0).abs().max(),
@@ -261,6 +265,6 @@ def rows_asked(bayes: Discretised, sizes: Sequence[int], seed: int) -> dict[str,
         seconds.append(timed(partial(by_shap, model, donors, x, seed))[1])
         # The background and the row itself come first.
         table.append(sum(counts) - size - 1)
-    exact = timed(lambda: ms.naive_bayes_shapley(bayes.model, bayes.x, bayes.x))[1]
+    exact = timed(lambda: ms.naive_bayes.naive_bayes_shapley(bayes.model, bayes.x, bayes.x))[1]
     of_all = {"rows": len(bayes.x), "variables": bayes.x.shape[1], "exact seconds": exact}
     return {"sizes": list(sizes), "table": table, "seconds": seconds, **of_all}

@@ -170,7 +170,7 @@ def _groups(values: int) -> Callable[[int], float]:
 
 def sparse_weights(bayes: Discretised, price: float) -> Float[np.ndarray, " variables"]:
     """Weights from 0 to 1 of the most probable labels, at so many nats for a whole variable."""
-    evidence = ms.weight_of_evidence(bayes.model, bayes.x).phi[..., 0].double().numpy()
+    evidence = ms.naive_bayes.weight_of_evidence(bayes.model, bayes.x).phi[..., 0].double().numpy()
     sign = 2 * bayes.y - 1
 
     def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:

@@ -85,7 +85,7 @@ class Split:
         # One output for each model, so that all get the same completed rows.
         self.models = ms.Model(chances, MODELS, "values")
 
-    def explain(self, imputer: ms.Imputer, asymmetric: bool = False) -> ms.Explanation:
+    def explain(self, imputer: ms.imputers.Imputer, asymmetric: bool = False) -> ms.Explanation:
         """Probabilities of progression, by all coalitions or those that `ORDERING` allows."""
         # These orders have few coalitions, of which the better known are worth their time.
         draws = 4 * self.draws if asymmetric else self.draws
@@ -94,9 +94,9 @@ class Split:
 
     def ways(self) -> dict[str, ms.Explanation]:
         """The four that the thesis compares models by, and conditional ones."""
-        marginal = ms.MarginalImputer(self.x_train, PLAYERS)
-        law = ms.EmpiricalImputer(self.x_train, PLAYERS, bandwidth="aicc")
-        causal = ms.CausalImputer(law, ORDERING)
+        marginal = ms.imputers.MarginalImputer(self.x_train, PLAYERS)
+        law = ms.imputers.EmpiricalImputer(self.x_train, PLAYERS, bandwidth="aicc")
+        causal = ms.imputers.CausalImputer(law, ORDERING)
         return {
             "marginal": self.explain(marginal),
             "causal": self.explain(causal),
@@ -172,7 +172,7 @@ def swarms(x: Tensor, values: Mapping[str, Tensor], what: str) -> Figure:
         values: Shapley values `[rows, features]` by title.
         what: what is drawn.
     """
-    base, space = torch.zeros(len(x), 1), ms.as_space("identity")
+    base, space = torch.zeros(len(x), 1), ms.spaces.as_space("identity")
     shown = {
         name: ms.Explanation(phi, 0 * phi, base, phi.sum(1), x, PLAYERS, (OUTCOME,), space)
         for name, phi in ((name, each[..., None]) for name, each in values.items())

@@ -33,12 +33,12 @@ CAUSAL, ASYMMETRIC, BOTH = "causal", "asymmetric", "asymmetric causal"
 WAYS = (MARGINAL, GAUSSIAN, COPULA, EMPIRICAL, ASYMMETRIC, CAUSAL, BOTH)
 EXACT, OF_MARGINAL = "exact match", "asymmetric, of the marginal game"
 OF_EXACT = "asymmetric, exact match"
-IMPUTERS: Mapping[str, type[ms.Imputer]] = {
-    MARGINAL: ms.MarginalImputer,
-    GAUSSIAN: ms.GaussianImputer,
-    COPULA: ms.CopulaImputer,
-    EMPIRICAL: ms.EmpiricalImputer,
-    EXACT: ms.ExactMatchImputer,
+IMPUTERS: Mapping[str, type[ms.imputers.Imputer]] = {
+    MARGINAL: ms.imputers.MarginalImputer,
+    GAUSSIAN: ms.imputers.GaussianImputer,
+    COPULA: ms.imputers.CopulaImputer,
+    EMPIRICAL: ms.imputers.EmpiricalImputer,
+    EXACT: ms.imputers.ExactMatchImputer,
 }
 ORDERING = (("age", "sex", "race"), ("education-num", "relationship"),
             ("occupation", "hours-per-week"))  # fmt: skip
@@ -88,15 +88,19 @@ class Bench:
     def predict(self, frame: pd.DataFrame) -> Float[np.ndarray, "rows 2"]:
         return self.trees.predict_proba(codes(frame))
 
-    def imputer(self, way: str) -> ms.Imputer:
+    def imputer(self, way: str) -> ms.imputers.Imputer:
         """Of categories as they are: one-hot blocks, or cells of the background."""
-        return ms.table_imputer(IMPUTERS[way], self.codebook, self.background)
+        return ms.imputers.table_imputer(IMPUTERS[way], self.codebook, self.background)
 
-    def causal(self) -> ms.Imputer:
-        return ms.CausalImputer(self.imputer(GAUSSIAN), ORDERING, CONFOUNDED)
+    def causal(self) -> ms.imputers.Imputer:
+        return ms.imputers.CausalImputer(self.imputer(GAUSSIAN), ORDERING, CONFOUNDED)
 
     def explain(
-        self, imputer: ms.Imputer, model: Any = None, people: Any = None, asymmetric: bool = False
+        self,
+        imputer: ms.imputers.Imputer,
+        model: Any = None,
+        people: Any = None,
+        asymmetric: bool = False,
     ) -> ms.Explanation:
         """Over all coalitions, or those of orders that `ORDERING` allows; the mean of repeats."""
         x = self.x if people is None else people
@@ -143,17 +147,17 @@ class Bench:
 
         codebook = ms.Codebook.fit(numbers(self.frame))
         model = ms.as_model(predict, codebook, OUTPUTS, returns="probabilities")
-        imputer = ms.table_imputer(IMPUTERS[way], codebook, numbers(self.background))
+        imputer = ms.imputers.table_imputer(IMPUTERS[way], codebook, numbers(self.background))
         people = codebook.rows(numbers(self.people))
         return self.explain(imputer, model, people)
 
-    def drawn(self, imputer: ms.Imputer, x: Tensor, absent: Sequence[str]) -> Tensor:
+    def drawn(self, imputer: ms.imputers.Imputer, x: Tensor, absent: Sequence[str]) -> Tensor:
         """Rows completed where the given columns are absent."""
         mask = torch.tensor([name not in absent for name in COLUMNS]).expand(len(x), 1, -1)
         keys = torch.arange(len(x))[:, None]
         return imputer.sample(x, Listed(mask, keys), range(DRAWN)).flatten(0, 2)
 
-    def unlike(self, imputer: ms.Imputer) -> dict[str, float]:
+    def unlike(self, imputer: ms.imputers.Imputer) -> dict[str, float]:
         """How the cells that an imputer draws for absent categories differ from the table's."""
         frames = {
             absent: self.codebook.frame(self.drawn(imputer, self.x, absent))

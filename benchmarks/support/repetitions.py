@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.coalitions import Coalitions, SizeUniform
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.laws import SizeUniform
 from manifold_shap.spaces import Probability
 from manifold_shap.values.base import Estimate
 

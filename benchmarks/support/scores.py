@@ -63,7 +63,7 @@ def measure(
         makers[OFF] = lambda: own.off_manifold(draws)
         if own.name == "drug":
             for name, rows in ((TABLE, own.data.x_test), (TRAINING_ROWS, own.data.x_train)):
-                imputer = ms.ExactMatchImputer(rows, own.data.players)
+                imputer = ms.imputers.ExactMatchImputer(rows, own.data.players)
                 makers[name] = partial(own.imputed, imputer, len(rows))
     elif kind == "seed":
         makers[VAE] = lambda: own.vae(draws, **changes)
@@ -86,12 +86,12 @@ def _made(own: Trained, make: Callable[[], Any], pairs: int, split: int, **_: An
     value, seconds = timed(make)
     order = torch.randperm(len(own.data.x_test), generator=torch.Generator().manual_seed(split))
     x = own.data.x_test[order[:pairs]]
-    mask = ms.shapley_pairs(len(x), len(own.data.players), least=pairs, seed=split)
+    mask = ms.metrics.shapley_pairs(len(x), len(own.data.players), least=pairs, seed=split)
     return {"seconds": seconds, **scored(value, x, mask)}
 
 
 def scored(value: ms.ValueFunction, x: torch.Tensor, mask: torch.Tensor) -> dict[str, float]:
     """Eq. (16): as it is, with the noise of the draws, and without (`debiased`)."""
-    found = ms.mean_squared_error(value, x, mask, batch_size=2**16)
+    found = ms.metrics.mean_squared_error(value, x, mask, batch_size=2**16)
     error = {"error_over_rows": found.standard_error}
     return {"mse": found.mse, **error, "debiased": found.debiased}

@@ -51,7 +51,9 @@ def explained(ensemble: Any, data: bike.Rentals, draws: int, seed: int) -> dict[
     """Values of one ensemble by each method, and the processor seconds that each took."""
     x, model = data.x_train, ms.as_model(ensemble, data.x_train[:8], [bike.UNIT], returns="values")
 
-    def enumerated(make: Callable[..., ms.Imputer], **settings: Any) -> Callable[[], Tensor]:
+    def enumerated(
+        make: Callable[..., ms.imputers.Imputer], **settings: Any
+    ) -> Callable[[], Tensor]:
         def explain() -> Tensor:
             imputer = make(x, bike.PLAYERS, **settings)
             value = ms.imputed_value(model, imputer, "identity", imputer.support or draws, seed)
@@ -61,14 +63,14 @@ def explained(ensemble: Any, data: bike.Rentals, draws: int, seed: int) -> dict[
 
     kernel = {"bandwidth": "aicc", "targets": model(x)}
     laws = (
-        enumerated(ms.GaussianImputer),
-        enumerated(ms.CopulaImputer),
-        enumerated(ms.EmpiricalImputer, **kernel),
+        enumerated(ms.imputers.GaussianImputer),
+        enumerated(ms.imputers.CopulaImputer),
+        enumerated(ms.imputers.EmpiricalImputer, **kernel),
     )
     works: dict[str, Callable[[], Tensor]] = {
         PATH: lambda: by_trees(ensemble, data.x_test)[1],
         INTERVENTIONAL: lambda: by_trees(ensemble, data.x_test, x)[1],
-        MARGINAL: enumerated(ms.MarginalImputer),
+        MARGINAL: enumerated(ms.imputers.MarginalImputer),
         **dict(zip(CONDITIONAL, laws, strict=True)),
     }
     # The first call loads the package.

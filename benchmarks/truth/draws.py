@@ -72,13 +72,15 @@ def model_of(reference: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda x: ((x - mean) / scale @ directions).tanh() @ weight
 
 
-def imputers_of(table: str, reference: Tensor, players: ms.Players | None) -> dict[str, ms.Imputer]:
-    off = {"marginal": ms.MarginalImputer(reference, players)}
+def imputers_of(
+    table: str, reference: Tensor, players: ms.Players | None
+) -> dict[str, ms.imputers.Imputer]:
+    off = {"marginal": ms.imputers.MarginalImputer(reference, players)}
     if table == "categories":
-        return {"exact match": ms.ExactMatchImputer(reference, players), **off}
+        return {"exact match": ms.imputers.ExactMatchImputer(reference, players), **off}
     return {
-        "empirical": ms.EmpiricalImputer(reference, players),
-        "empirical by AICc": ms.EmpiricalImputer(reference, players, bandwidth="aicc"),
+        "empirical": ms.imputers.EmpiricalImputer(reference, players),
+        "empirical by AICc": ms.imputers.EmpiricalImputer(reference, players, bandwidth="aicc"),
         **off,
     }
 
@@ -96,7 +98,7 @@ def estimators_of(players: int) -> dict[str, Callable[..., ms.Explanation]]:
 
 def compared(
     explain: Callable[..., ms.Explanation],
-    value: ms.ImputedValue,
+    value: ms.values.ImputedValue,
     x: Tensor,
     truth: Tensor,
     seeds: int,

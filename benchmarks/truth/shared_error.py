@@ -42,7 +42,7 @@ class Products(ms.ValueFunction):
 
     def __init__(self) -> None:
         players = ms.Players.of_elements((PLAYERS,))
-        super().__init__(players, ["no", "yes"], ms.Probability(), ["no", "yes"])
+        super().__init__(players, ["no", "yes"], ms.spaces.Probability(), ["no", "yes"])
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         return Estimate(self._of(x, coalitions.masks()))

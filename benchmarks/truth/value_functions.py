@@ -150,10 +150,10 @@ def measure(
         weights = chosen.weights
         names = [OFF_MANIFOLD, *fitted, *([STACKED] if weights else [])]
         values = dict(candidates.Fits(chosen.game, names, chosen.x, weights=weights))
-    mask = ms.shapley_pairs(len(test), len(explainer.codebook.players), pairs, seed + 1)
+    mask = ms.metrics.shapley_pairs(len(test), len(explainer.codebook.players), pairs, seed + 1)
     # Of many draws, whose variance is small: what is left of it would be noise of the comparison.
     precise = {name: with_draws(value, scored_draws) for name, value in values.items()}
-    errors = {n: ms.mean_squared_error(v, test, mask).by_row for n, v in precise.items()}
+    errors = {n: ms.metrics.mean_squared_error(v, test, mask).by_row for n, v in precise.items()}
     found: dict[str, Any] = {
         "columns": data.frame.shape[1],
         "rows": {"learned from": len(frame), "scored": len(test)},
@@ -168,7 +168,7 @@ def measure(
     }
     if data.law is not None:
         truth = truth_of(model, data.law, draws, seed)
-        scores = {n: ms.distance_to_truth(v, truth, test, mask) for n, v in precise.items()}
+        scores = {n: ms.metrics.distance_to_truth(v, truth, test, mask) for n, v in precise.items()}
         found["distance"] = compared({n: score.by_row for n, score in scores.items()})
     some = test.iloc[:explained]
     per_row = {
@@ -218,10 +218,10 @@ def trees(regression: bool) -> Pipeline:
 
 def with_draws(value: ms.ValueFunction, draws: int) -> ms.ValueFunction:
     """The same value function with more draws, if it has any."""
-    if isinstance(value, ms.StackedValue):
+    if isinstance(value, ms.values.StackedValue):
         parts = [with_draws(part, draws) for part in value.parts]
-        return ms.StackedValue(parts, value.weights)
-    if isinstance(value, ms.ImputedValue):
+        return ms.values.StackedValue(parts, value.weights)
+    if isinstance(value, ms.values.ImputedValue):
         return ms.imputed_value(value.model, value.imputer, value.space, draws, value.seed)
     return value
 

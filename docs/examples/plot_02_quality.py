@@ -19,15 +19,15 @@ train, test, target, _ = train_test_split(data.data, data.target, random_state=0
 model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(train, target)
 
 players = ms.Players.of_elements((13,), data.feature_names)
-mask = ms.shapley_pairs(len(test), len(players), least=3000)
+mask = ms.metrics.shapley_pairs(len(test), len(players), least=3000)
 errors = {}
 for imputer in (
-    ms.MarginalImputer(train, players),
-    ms.GaussianImputer(train, players),
-    ms.EmpiricalImputer(train, players, 0.5),
+    ms.imputers.MarginalImputer(train, players),
+    ms.imputers.GaussianImputer(train, players),
+    ms.imputers.EmpiricalImputer(train, players, 0.5),
 ):
     value = ms.imputed_value(model, imputer, draws=8)
-    errors[imputer.name] = ms.mean_squared_error(value, test, mask)
+    errors[imputer.name] = ms.metrics.mean_squared_error(value, test, mask)
     print(f"{imputer.name:10} {errors[imputer.name].mse:.4f}")
 
 ms.plots.mse_curve(errors)

@@ -17,8 +17,10 @@ x = law.sample(400, seed=0).x
 model = ms.as_model(lambda x: x[:, :1] + 0.5 * x[:, 2:], x, returns="values")
 
 true = ms.oracles.true_value(model, law, output="identity")
-on = ms.imputed_value(model, ms.GaussianImputer(x), "identity", draws=64)
-off = ms.imputed_value(model, ms.MarginalImputer(x), "identity", draws=len(x))  # all rows: exact
+on = ms.imputed_value(model, ms.imputers.GaussianImputer(x), "identity", draws=64)
+off = ms.imputed_value(
+    model, ms.imputers.MarginalImputer(x), "identity", draws=len(x)
+)  # all rows: exact
 explanations = {
     name: ms.exact_shapley(value, x[:30])
     for name, value in (("true", true), ("on the manifold", on), ("off the manifold", off))

@@ -20,6 +20,8 @@ model = ms.as_model(lambda x: classifier.predict_proba(x.flatten(1).numpy()), x)
 surrogate = ms.fit_surrogate(model, x[:1500], hidden=[128, 128], max_epochs=8, seed=0)
 on = ms.auto_shapley(surrogate, x[1500:1504])
 off = ms.permutation_shapley(
-    ms.imputed_value(model, ms.MarginalImputer(x[:1500]), draws=1), x[1500:1504], permutations=64
+    ms.imputed_value(model, ms.imputers.MarginalImputer(x[:1500]), draws=1),
+    x[1500:1504],
+    permutations=64,
 )
 ms.plots.pixel_maps({"on the manifold": on, "off the manifold": off})

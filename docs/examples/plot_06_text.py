@@ -15,7 +15,7 @@ texts = [
     "brilliant and moving",
     "not brilliant and rather dull",
 ]
-vocabulary = ms.Vocabulary.fit(texts)
+vocabulary = ms.text.Vocabulary.fit(texts)
 x = vocabulary.encode(texts, length=8)
 opinions = {"brilliant": 2.0, "moving": 1.0, "dull": -2.0, "not": -1.5}
 weights = torch.tensor([opinions.get(token, 0.0) for token in vocabulary.tokens])
@@ -28,7 +28,7 @@ def model(ids):
 
 players = ms.Players.tokens(8, padding=0)
 unknown = 1  # the number of tokens that the model does not know
-masked = ms.MaskTokenImputer(unknown, players)
+masked = ms.imputers.MaskTokenImputer(unknown, players)
 value = ms.imputed_value(ms.as_model(model, x, classes=["bad", "good"]), masked)
 explanation = ms.exact_shapley(value, x)
 coloured = explanation.plot.text(vocabulary.decode(x), output="good")

@@ -24,6 +24,6 @@ def model(x):
 
 players = ms.Players.segments((1, 32), 4)
 adapted = ms.as_model(model, x, classes=["early", "late"])
-value = ms.imputed_value(adapted, ms.EmpiricalImputer(x, players, 0.3), draws=16)
+value = ms.imputed_value(adapted, ms.imputers.EmpiricalImputer(x, players, 0.3), draws=16)
 explanation = ms.permutation_shapley(value, x[:3], permutations=32)
 explanation.plot.series()

@@ -16,7 +16,7 @@ model = LogisticRegression(max_iter=1000).fit(iris.data, iris.target)
 players = ms.Players.of_elements((4,), iris.feature_names)
 value = ms.imputed_value(
     ms.as_model(model, iris.data, classes=iris.target_names),
-    ms.GaussianImputer(iris.data, players),
+    ms.imputers.GaussianImputer(iris.data, players),
     output="ilr",
     draws=64,
 )

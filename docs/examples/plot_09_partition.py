@@ -15,7 +15,7 @@ digits = load_digits()
 x = digits.data / 16
 model = LogisticRegression(max_iter=300).fit(x, digits.target)
 adapted = ms.as_model(model, x)
-partition = ms.cluster_classes(model.predict_log_proba(x), digits.target, adapted.classes)
+partition = ms.simplex.cluster_classes(model.predict_log_proba(x), digits.target, adapted.classes)
 ms.plots.bifurcation_tree(partition)
 
 # %%

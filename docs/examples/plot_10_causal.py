@@ -17,11 +17,11 @@ grass = rain + 0.5 * torch.randn(2000, generator=generator)
 x = torch.stack((rain, grass), 1)
 players = ms.Players.of_elements((2,), ["rain", "wet grass"])
 model = ms.as_model(lambda x: x.sum(1, keepdim=True), x, returns="values")
-gaussian = ms.GaussianImputer(x, players)
+gaussian = ms.imputers.GaussianImputer(x, players)
 order = [["rain"], ["wet grass"]]
 
 value = ms.imputed_value(model, gaussian, "identity", draws=64)
-causal = ms.imputed_value(model, ms.CausalImputer(gaussian, order), "identity", draws=64)
+causal = ms.imputed_value(model, ms.imputers.CausalImputer(gaussian, order), "identity", draws=64)
 explanations = {
     "symmetric": ms.exact_shapley(value, x[:40]),
     "asymmetric": ms.exact_shapley(value, x[:40], ordering=order),

@@ -24,6 +24,6 @@ def model(x):
 
 
 adapted = ms.as_model(model, x, returns="values")
-value = ms.imputed_value(adapted, ms.GaussianImputer(x, players), "identity", draws=64)
+value = ms.imputed_value(adapted, ms.imputers.GaussianImputer(x, players), "identity", draws=64)
 interactions = ms.shapley_interactions(value, x[x[:, 0] > 1][:20])
 ms.plots.interaction_map(interactions)

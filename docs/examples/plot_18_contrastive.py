@@ -17,7 +17,7 @@ players = ms.Players.of_elements((4,), iris.feature_names)
 versicolor = iris.data[iris.target == 1][:20]
 value = ms.imputed_value(
     ms.as_model(model, iris.data, classes=iris.target_names),
-    ms.ContrastiveImputer(versicolor, players),
+    ms.imputers.ContrastiveImputer(versicolor, players),
 )
 explanation = ms.exact_shapley(value, iris.data[iris.target == 2][:1])
 explanation.plot.waterfall(0, output="virginica")

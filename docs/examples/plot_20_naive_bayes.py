@@ -16,11 +16,11 @@ iris = load_iris(as_frame=True)
 two = iris.target > 0  # versicolor and virginica
 flowers, names = iris.data[two], iris.target_names[iris.target[two]]
 model = GaussianNB().fit(flowers, names)
-values = ms.naive_bayes_shapley(model, flowers, flowers)
+values = ms.naive_bayes.naive_bayes_shapley(model, flowers, flowers)
 values.plot.waterfall(0)
 
 # %%
 # The weight of evidence of the same flower, beside the Shapley values:
 
-evidence = ms.weight_of_evidence(model, flowers)
+evidence = ms.naive_bayes.weight_of_evidence(model, flowers)
 ms.plots.bar({"Shapley values": values, "weight of evidence": evidence}, row=0)

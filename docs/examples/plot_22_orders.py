@@ -21,7 +21,7 @@ columns = {"age": "age", "sex": "sex", "bmi": "body mass", "bp": "blood pressure
 x = diabetes.data[list(columns)].to_numpy()
 model = RandomForestRegressor(50, min_samples_leaf=5, random_state=0).fit(x, diabetes.target)
 players = ms.Players.of_elements((5,), list(columns.values()))
-value = ms.imputed_value(model, ms.GaussianImputer(x, players), "identity", draws=16)
+value = ms.imputed_value(model, ms.imputers.GaussianImputer(x, players), "identity", draws=16)
 
 components = [["age", "sex"], ["body mass"], ["blood pressure", "lipids"]]
 graph = {"blood pressure": ["age", "body mass"], "lipids": ["body mass"]}

@@ -14,14 +14,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from manifold_shap.coalitions import (
-    LeverageScores,
-    ShapleyKernel,
-    all_coalitions,
-    distinct_coalitions,
-    sample_subsets,
-)
+from manifold_shap.coalitions import all_coalitions, distinct_coalitions, sample_subsets
 from manifold_shap.estimators.evaluator import Evaluator
+from manifold_shap.laws import LeverageScores, ShapleyKernel
 
 EVALUATIONS_PER_PLAYER = 64
 LAWS: dict[str, type[LeverageScores | ShapleyKernel]] = {

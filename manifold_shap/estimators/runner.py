@@ -220,8 +220,10 @@ def with_constants(players: Players, codebook: "Codebook") -> "tuple[Players, Co
     A constant in a group with columns that vary belongs to their player.
 
     >>> import pandas as pd
-    >>> from manifold_shap import Codebook, MarginalImputer, as_model, exact_shapley
-    >>> from manifold_shap import imputed_value, table_imputer
+    >>> from manifold_shap import Codebook, as_model, exact_shapley
+    >>> from manifold_shap.imputers import MarginalImputer
+    >>> from manifold_shap import imputed_value
+    >>> from manifold_shap.imputers import table_imputer
     >>> frame = pd.DataFrame({"size": [1, 2, 3], "year": 2024})
     >>> codebook = Codebook.fit(frame)
     >>> model = as_model(lambda frame: frame["size"], codebook, returns="values")

@@ -83,6 +83,7 @@ class Imputer(nn.Module, ABC):
     ...     def impute(self, x, coalitions, draws):
     ...         mean = self.reference.mean(0).expand(1, 1, len(draws), *self.players.event)
     ...         return Completions(self.splice(x, coalitions.masks(), mean))
+    >>> from manifold_shap.coalitions import Listed
     >>> x, some = torch.zeros(1, 2), Listed(torch.tensor([[[True, False]]]), torch.tensor([[0]]))
     >>> MeanImputer(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sample(x, some, range(1))
     tensor([[[[0., 3.]]]])

@@ -58,7 +58,8 @@ class CausalImputer(Imputer):
         ValueError: an `ordering` that does not name every player once, or another number of flags
             than of components, or flags beside a graph; groups.
 
-    >>> from manifold_shap import GaussianImputer, Players
+    >>> from manifold_shap import Players
+    >>> from manifold_shap.imputers import GaussianImputer
     >>> players = Players.of_elements((3,), ["a", "b", "c"])
     >>> imputer = CausalImputer(GaussianImputer(torch.randn(100, 3), players), [["a"], ["b", "c"]])
     >>> imputer.provenance["causal_ordering"]

@@ -37,7 +37,8 @@ class TableImputer(Imputer):
     >>> import pandas as pd
     >>> import manifold_shap as ms
     >>> frame = pd.DataFrame({"age": [30, 20, 40, 30], "town": ["Oslo", None, "Rome", "Rome"]})
-    >>> imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(frame), frame)
+    >>> codebook = ms.Codebook.fit(frame)
+    >>> imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, codebook, frame)
     >>> type(imputer).__name__, imputer.name
     ('TableImputer', 'gaussian')
 
@@ -113,7 +114,7 @@ def table_imputer(
     `TableImputer`.
 
     Args:
-        kind: class of the imputer, such as `ms.GaussianImputer`.
+        kind: class of the imputer, such as `ms.imputers.GaussianImputer`.
         codebook: numbers the cells of the table; see `Codebook`.
         reference: the frame of background data, or its codes.
         settings: of the imputer, such as `regularisation=0.1`.
@@ -127,7 +128,7 @@ def table_imputer(
     >>> import manifold_shap as ms
     >>> frame = pd.DataFrame({"age": [30, 20, 40, 30], "town": ["Oslo", None, "Rome", "Rome"]})
     >>> codebook = ms.Codebook.fit(frame)
-    >>> imputer = table_imputer(ms.GaussianImputer, codebook, frame)
+    >>> imputer = table_imputer(ms.imputers.GaussianImputer, codebook, frame)
     >>> x, mask = codebook.rows(frame[:1]), torch.tensor([[[True, False]]])
     >>> from manifold_shap.coalitions import Listed
     >>> completed = imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(3)).rows

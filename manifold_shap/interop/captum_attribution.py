@@ -31,7 +31,7 @@ class CaptumAttribution:
 
         >>> import manifold_shap as ms
         >>> model, x = torch.nn.Linear(3, 2), torch.tensor([[1.0, 2.0, -1.0]])
-        >>> value = ms.imputed_value(model, ms.BaselineImputer(torch.zeros(3)), "identity")
+        >>> value = ms.imputed_value(model, ms.imputers.BaselineImputer(torch.zeros(3)), "identity")
         >>> found = CaptumAttribution(value).attribute(x, target=1)
         >>> torch.allclose(found, x * model.weight[1])
         True

@@ -28,7 +28,7 @@ def to_shapiq(
 
         >>> import manifold_shap as ms
         >>> product = lambda x, mask: torch.where(mask, x[:, None], 0.0).prod(-1, keepdim=True)
-        >>> game = ms.to_shapiq(product, torch.tensor([[2.0, 3.0]]), output=0)
+        >>> game = ms.interop.to_shapiq(product, torch.tensor([[2.0, 3.0]]), output=0)
         >>> game.exact_values("k-SII", 2).get_n_order_values(2)
         array([[0., 6.],
                [6., 0.]])

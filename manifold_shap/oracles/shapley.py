@@ -145,7 +145,7 @@ def distance_to_true_shapley(
         >>> model, x = lambda x: x[:, :1], law.sample(100).x
         >>> truth = ms.oracles.true_value(model, law, "identity")
         >>> true_phi = true_shapley(truth, x[:5], error=0.02)
-        >>> off = ms.imputed_value(model, ms.MarginalImputer(x), "identity", draws=100)
+        >>> off = ms.imputed_value(model, ms.imputers.MarginalImputer(x), "identity", draws=100)
         >>> distance = distance_to_true_shapley(ms.exact_shapley(off, x[:5]), true_phi)
         >>> distance.error > 0.2, distance.resolved
         (True, True)

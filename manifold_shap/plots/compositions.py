@@ -34,7 +34,8 @@ def compositions(
         >>> import torch
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
-        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), imputer, "ilr", draws=2)
         >>> panels = ms.plots.compositions(ms.exact_shapley(value, x))
         >>> len(panels)  # one for each feature
         3
@@ -80,7 +81,8 @@ def cumulative(
         >>> import torch
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
-        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), imputer, "ilr", draws=2)
         >>> panels = ms.plots.cumulative(ms.exact_shapley(value, x))
         >>> panels[0].get_title(loc="left")
         'base'
@@ -164,7 +166,8 @@ def parallel_coordinates(
         >>> import torch
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
-        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), imputer, "ilr", draws=2)
         >>> axes = ms.plots.parallel_coordinates(ms.exact_shapley(value, x))
         >>> len(axes.lines)  # one for each class
         3

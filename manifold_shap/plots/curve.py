@@ -20,8 +20,9 @@ def mse_curve(scores: Mapping[str, Score], ax: Axes | None = None) -> Axes:
         >>> import torch
         >>> import manifold_shap as ms
         >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
-        >>> value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x), "identity", 2)
-        >>> score = ms.mean_squared_error(value, x, ms.shapley_pairs(2, 2, least=8))
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> value = ms.imputed_value(lambda x: x.sum(1, True), imputer, "identity", 2)
+        >>> score = ms.metrics.mean_squared_error(value, x, ms.metrics.shapley_pairs(2, 2, least=8))
         >>> ms.plots.mse_curve({"off manifold": score}).get_ylabel()
         'mean squared error'
 

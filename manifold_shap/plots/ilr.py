@@ -181,7 +181,8 @@ def ilr_plane(
         >>> import torch
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(3)
-        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), imputer, "ilr", draws=2)
         >>> axes = ms.plots.ilr_plane(ms.exact_shapley(value, x))
         >>> axes.get_xlabel()
         'log-ratio 0 : 1'
@@ -263,7 +264,8 @@ def ilr_space(
         >>> import torch
         >>> import manifold_shap as ms
         >>> x = 2 * torch.eye(4)
-        >>> value = ms.imputed_value(lambda x: x.softmax(1), ms.MarginalImputer(x), "ilr", draws=2)
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> value = ms.imputed_value(lambda x: x.softmax(1), imputer, "ilr", draws=2)
         >>> axes = ms.plots.ilr_space(ms.exact_shapley(value, x))
         >>> axes.get_zlabel()
         'log-ratio 0+1+2 : 3'

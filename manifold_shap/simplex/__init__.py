@@ -6,6 +6,7 @@
 tensor([0.2000, 0.3000, 0.5000])
 """
 
+from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.geometry import (
     class_compositions,
     closure,
@@ -30,6 +31,7 @@ __all__ = [
     "class_compositions",
     "closure",
     "clr",
+    "cluster_classes",
     "coordinates",
     "distance",
     "from_probabilities",

@@ -19,7 +19,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import check_finite
 from manifold_shap._progress import progress_bar
-from manifold_shap.coalitions import SizeUniform
+from manifold_shap.laws import SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.task import centred

@@ -107,7 +107,7 @@ class GuidedValue(SurrogateValue):
     >>> import manifold_shap as ms
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
     >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> model, guide = ms.as_model(lambda x: x[:, :2].softmax(-1), x), ms.MixtureImputer(x)
+    >>> model, guide = ms.as_model(lambda x: x[:, :2].softmax(-1), x), ms.imputers.MixtureImputer(x)
     >>> taught = {"teacher": ms.imputed_value(model, guide, draws=8), "teacher_pairs": 100}
     >>> value = ms.fit_surrogate(model, x, guide=guide, hidden=[8], **taught, **few)
     >>> value.name, value.draws

@@ -42,7 +42,7 @@ class SurrogateValue(ModelValue):
     >>> from manifold_shap.surrogate.game import GameShape
     >>> from manifold_shap.surrogate.perceptron import Perceptron
     >>> g = Perceptron(GameShape.of(players, outputs=2, on_simplex=True), hidden=[8])
-    >>> value = SurrogateValue(g, model, players, ms.Probability(), torch.tensor([0.5, 0.5]))
+    >>> value = SurrogateValue(g, model, players, ms.spaces.Probability(), torch.tensor([0.5, 0.5]))
     >>> ms.exact_shapley(value, x).phi.shape
     torch.Size([5, 3, 2])
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from manifold_shap._checks import check_known, check_number
 from manifold_shap._messages import check_choice, check_flag
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
-from manifold_shap.coalitions import SizeUniform
 from manifold_shap.imputers import TableImputer
 from manifold_shap.imputers.base import Keys, Mask, Rows
+from manifold_shap.laws import SizeUniform
 from manifold_shap.nn import units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space

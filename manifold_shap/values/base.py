@@ -24,7 +24,7 @@ from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
-    from manifold_shap.coalitions import CoalitionLaw
+    from manifold_shap.laws import CoalitionLaw
     from manifold_shap.tables.codebook import Codebook
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs

@@ -49,7 +49,7 @@ class ImputedValue(ModelValue):
     their size changes a value. An estimator gives one key to the coalitions along an order: these
     common random numbers keep the noise of the draws out of marginal contributions.
 
-        >>> from manifold_shap import MarginalImputer
+        >>> from manifold_shap.imputers import MarginalImputer
         >>> imputer = MarginalImputer(torch.tensor([[0.0, 0.0], [1.0, 3.0]]))
         >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), imputer, "identity", draws=8)
         >>> value.requested, value.draws, value.expectation
@@ -254,7 +254,7 @@ def imputed_value(
     draws from weighted codes (a bank). Weighted donors that are all used are no sample, and may be
     single. `estimate` and `mean_squared_error` report the number.
 
-        >>> from manifold_shap import MarginalImputer
+        >>> from manifold_shap.imputers import MarginalImputer
         >>> x = torch.tensor([[0.0, 0.0], [1.0, 3.0]])
         >>> value = imputed_value(lambda x: x @ torch.ones(2, 1), MarginalImputer(x), "identity")
         >>> value.draws, value(x[1:], torch.tensor([[[True, False]]]))
@@ -283,7 +283,7 @@ def imputed_value(
     if not isinstance(imputer, Imputer):
         raise TypeError(
             f"Expected `imputer` to be an imputer but got {type(imputer).__name__}; the model "
-            "comes first, then for example `ms.MarginalImputer(x)`."
+            "comes first, then for example `ms.imputers.MarginalImputer(x)`."
         )
     if schema and (imputer.codebook or schema.width != imputer.players.index.numel()):
         raise ValueError(

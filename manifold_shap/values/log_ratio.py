@@ -19,7 +19,8 @@ class LogRatioOfMean(MappedValue):
     the prediction, and a surrogate trained on probabilities serves for it. A sampled value function
     gives it, besides noise, a bias that falls with the number of draws.
 
-        >>> from manifold_shap import MarginalImputer, imputed_value
+        >>> from manifold_shap import imputed_value
+        >>> from manifold_shap.imputers import MarginalImputer
         >>> imputer = MarginalImputer(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
         >>> value = LogRatioOfMean(imputed_value(lambda x: x.softmax(-1), imputer))
         >>> value.outputs, value(torch.ones(1, 2), torch.tensor([[[True, True]]]))

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -73,12 +73,12 @@ class MappedValue(ValueFunction):
     def device(self) -> torch.device:
         return self.value.device
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "MappedValue":
         self.value.to(device)
         self.batch_size = self.value.batch_size
         return self
 
-    def in_full_precision(self) -> Self:
+    def in_full_precision(self) -> "MappedValue":
         other = copy.copy(self)
         other.value = self.value.in_full_precision()
         return other

@@ -6,7 +6,7 @@ computed for all outputs, and those that are not asked for are dropped.
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,7 +71,7 @@ class SelectedValue(MappedValue):
     def mapped(self, values: Float[Tensor, "*batch all"]) -> Float[Tensor, "*batch outputs"]:
         return values[..., self.chosen]
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "SelectedValue":
         super().to(device)
         self.chosen = self.chosen.to(self.device)
         return self

@@ -22,7 +22,7 @@ class StackedValue(ValueFunction):
         >>> import manifold_shap as ms
         >>> x = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
         >>> values = [ms.imputed_value(lambda x: x.sum(1, True), kind(x), "identity", draws=8)
-        ...           for kind in (ms.GaussianImputer, ms.EmpiricalImputer)]
+        ...           for kind in (ms.imputers.GaussianImputer, ms.imputers.EmpiricalImputer)]
         >>> StackedValue(values, [0.75, 0.25])
         StackedValue('stacked', Players(2: x0, x1; event (2,)), output '0' in 'identity', 16 draws)
 

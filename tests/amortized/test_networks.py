@@ -30,7 +30,7 @@ def value_of(network: SurrogateNetwork, players: ms.Players) -> ms.SurrogateValu
             return network.eval()(x, every)[:, 0]
 
     x = rows(players, 3)
-    space = ms.Probability() if network.game.on_simplex else ms.Identity()
+    space = ms.spaces.Probability() if network.game.on_simplex else ms.spaces.Identity()
     returns = "probabilities" if network.game.on_simplex else "values"
     with torch.no_grad():
         base = network.eval()(x[:1], torch.zeros(1, 1, network.players, dtype=torch.bool))[0, 0]

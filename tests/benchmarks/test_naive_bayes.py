@@ -130,10 +130,10 @@ def test_correlations_are_those_of_scipy() -> None:
 @pytest.mark.parametrize("output", ["probability", "log_odds"])
 def test_rows_that_are_never_built_have_the_values_of_those_that_are(output: str) -> None:
     bayes = equally_frequent(small_table(60), 3)
-    evidence = ms.weight_of_evidence(bayes.model, bayes.x).phi[..., 0]
+    evidence = ms.naive_bayes.weight_of_evidence(bayes.model, bayes.x).phi[..., 0]
     game = AdditiveOdds(bayes.prior, evidence[:20], output)
     rows = torch.from_numpy(bayes.x).float()
-    built = ms.imputed_value(bayes.model, ms.MarginalImputer(rows[:20]), output, draws=20)
+    built = ms.imputed_value(bayes.model, ms.imputers.MarginalImputer(rows[:20]), output, draws=20)
     short, long = ms.kernel_shapley(game, evidence[20:30]), ms.kernel_shapley(built, rows[20:30])
     found, wanted = short.phi[..., -1], long.phi[..., -1].to(short.phi.dtype)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)

@@ -198,12 +198,12 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     assert list(summary["compared"]) == names
     assert summary == read(place, "iris", "surrogate", "summary.json")
     assert explained(place, data="iris").made_by["value_function"] == "surrogate"
-    imputer = ms.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=64)
-    mask = ms.shapley_pairs(20, 4, least=100)
+    mask = ms.metrics.shapley_pairs(20, 4, least=100)
     generator = torch.Generator().manual_seed(0)
     rows = torch.randperm(len(iris_data.x_test), generator=generator)[:20]
-    score = ms.mean_squared_error(value, iris_data.x_test[rows], mask)
+    score = ms.metrics.mean_squared_error(value, iris_data.x_test[rows], mask)
     found = summary["compared"]["gaussian"]
     assert found["mse"] == pytest.approx(score.mse)
     assert found["mse_debiased"] == pytest.approx(score.debiased)
@@ -233,9 +233,9 @@ def test_the_four_kinds_of_orderings(
         asymmetric=asymmetric,
         confounding=confounding,
     )
-    imputer: Any = ms.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer: Any = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
     if confounding is not None:
-        imputer = ms.CausalImputer(imputer, ORDERING, confounding)
+        imputer = ms.imputers.CausalImputer(imputer, ORDERING, confounding)
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=4)
     ordering = ORDERING if asymmetric else None
     expected = ms.exact_shapley(value, iris_data.x_test[:2], ordering=ordering)
@@ -269,7 +269,7 @@ def test_what_was_recorded_without_training_is_explained(
     assert summary["value_function"].items() >= recorded.items()
     assert again["value_function"].items() >= {**recorded, "draws": 5}.items()
     found = explained(place, "gaussian", "iris")
-    assert found.space == ms.as_space("ilr", zero_replacement=0.05)
+    assert found.space == ms.spaces.as_space("ilr", zero_replacement=0.05)
     assert found.made_by["draws"] == 5
     prediction = forest(irises, iris_data)(iris_data.x_test[:2])
     assert torch.allclose(found.prediction, found.space(prediction), atol=1e-5)

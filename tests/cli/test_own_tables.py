@@ -91,7 +91,7 @@ def test_the_command_line_explains_as_the_steps_by_hand_do(shop: Path, tmp_path:
     expected = load_estimator(place).predict_proba(data.schema.encode(data.x_test).numpy())
     model = load_classifier(place, data)
     assert np.array_equal(model(data.x_test, scale="probabilities").numpy(), expected)
-    imputer = ms.table_imputer(ms.GaussianImputer, data.schema, data.x_train)
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, data.schema, data.x_train)
     value = ms.imputed_value(model, imputer, draws=32)
     frame = pd.read_csv(shop, usecols=list(data.schema.columns)).iloc[data.test_numbers[:2]]
     explanation = ms.exact_shapley(value, frame)

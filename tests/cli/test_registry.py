@@ -67,7 +67,9 @@ def test_settings_of_a_value_function_are_arguments_of_its_target(name: str) -> 
     parameters = inspect.signature(resolve_name(settings["_target_"])).parameters
     if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         assert {word for word in settings if word[0] != "_"} - others <= set(parameters)
-    assert registry.makes(settings, ms.Imputer) or registry.makes(settings, ms.ValueFunction)
+    assert registry.makes(settings, ms.imputers.Imputer) or registry.makes(
+        settings, ms.ValueFunction
+    )
 
 
 def test_what_is_trained_says_what_can_change_without_a_training() -> None:

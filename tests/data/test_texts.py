@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from manifold_shap import Vocabulary
 from manifold_shap.data import TextFile
+from manifold_shap.text import Vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* are not in the vocabulary")
 

@@ -155,7 +155,7 @@ def test_completions(name: str, cuda: Cuda) -> None:
 
 def surrogate_of_nine() -> Made:
     """A surrogate of so many players that estimators draw coalitions."""
-    reference, space = normal(20, 9), ms.ILR()
+    reference, space = normal(20, 9), ms.spaces.ILR()
     model = model_for(Linear(9, 3), reference, space)
     target = reference_outputs(model, space, reference)
     torch.manual_seed(0)
@@ -226,7 +226,7 @@ def test_players_of_labels_on_the_device(cuda: Cuda) -> None:
 
 
 def test_a_tensor_left_behind_is_found(cuda: Cuda) -> None:
-    class LeftBehind(ms.MarginalImputer):
+    class LeftBehind(ms.imputers.MarginalImputer):
         """An imputer whose background data does not move."""
 
         def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -269,17 +269,17 @@ class Stays(ms.ValueFunction):
 
 
 SCORES: dict[str, Callable[..., Any]] = {
-    "error": lambda value, x, mask: ms.mean_squared_error(value, x, mask).by_row,
+    "error": lambda value, x, mask: ms.metrics.mean_squared_error(value, x, mask).by_row,
     "errors by law": lambda value, x, mask: torch.tensor(
-        [each.mse for each in ms.errors_by_law(value, x, least=30).values()]
+        [each.mse for each in ms.metrics.errors_by_law(value, x, least=30).values()]
     ),
-    "distance": lambda value, x, mask: ms.distance_to_truth(value, value, x, mask).by_row,
+    "distance": lambda value, x, mask: ms.metrics.distance_to_truth(value, value, x, mask).by_row,
     "leakage": lambda value, x, mask: torch.tensor(ms.leakage(value, x, mask)),
     "shapley": lambda value, x, mask: ms.exact_shapley(value, x).phi,
     "largest output": lambda value, x, mask: torch.tensor(
         [value.outputs.index(*value.select(1, x).outputs)]
     ),
-    "captum": lambda value, x, mask: ms.CaptumAttribution(value).forward_func(x),
+    "captum": lambda value, x, mask: ms.interop.CaptumAttribution(value).forward_func(x),
 }
 
 

@@ -11,7 +11,9 @@ from tests.examples import Recorded, table, uniform
 def drawn(players: int) -> tuple[ms.ValueFunction, torch.Tensor]:
     """A game of products, on draws given x_S, and two of its rows."""
     x = torch.randn(200, players, generator=torch.Generator().manual_seed(0))
-    value = ms.imputed_value(lambda x: x[:, :1] * x[:, 1:2], ms.GaussianImputer(x), "identity")
+    value = ms.imputed_value(
+        lambda x: x[:, :1] * x[:, 1:2], ms.imputers.GaussianImputer(x), "identity"
+    )
     return value, x[:2]
 
 

@@ -29,16 +29,17 @@ def network(
 ) -> ms.SurrogateValue:
     """A surrogate with random weights, those of the first layer scaled, of a linear model."""
     torch.manual_seed(0)
-    outputs = ms.as_space(space).outputs(("a", "b", "c"))
+    outputs = ms.spaces.as_space(space).outputs(("a", "b", "c"))
     surrogate = Perceptron(
-        GameShape((players,), range(players), len(outputs), ms.as_space(space).on_simplex), hidden
+        GameShape((players,), range(players), len(outputs), ms.spaces.as_space(space).on_simplex),
+        hidden,
     )
     with torch.no_grad():
         surrogate.first.weight.mul_(scale)
     model = ms.as_model(torch.nn.Linear(players, 3), torch.randn(8, players), returns="logits")
     base = torch.full((len(outputs),), 1 / 3 if space == "probability" else 0.1)
     names = ms.Players.of_elements((players,))
-    return Cheap(surrogate, model, names, ms.as_space(space), base)
+    return Cheap(surrogate, model, names, ms.spaces.as_space(space), base)
 
 
 def z_scores(found: ms.Explanation, exact: ms.Explanation) -> torch.Tensor:

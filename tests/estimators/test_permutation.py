@@ -20,7 +20,7 @@ both = pytest.mark.parametrize("estimator", [EXACT, SAMPLED])
 def test_linear_model_has_a_closed_form(estimator: Estimator) -> None:
     generator = torch.Generator().manual_seed(2)
     reference, weight = (torch.randn(n, 4, generator=generator) for n in (30, 3))
-    imputer = ms.MarginalImputer(reference)
+    imputer = ms.imputers.MarginalImputer(reference)
     value = ms.imputed_value(lambda x: x @ weight.T + 1, imputer, "identity", draws=30)
     x = torch.randn(5, 4, generator=generator)
     expected = (x - reference.mean(0))[..., None] * weight.T
@@ -71,7 +71,7 @@ def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
     value = Recorded(game, 6, classes=classes)
     explanation = SAMPLED(value, uniform(3, 6), permutations=8)
     assert (explanation.covariance is not None) == kept
-    assert explanation.partition == ms.Partition.sequential(value.classes)
+    assert explanation.partition == ms.simplex.Partition.sequential(value.classes)
     assert torch.equal(
         explanation.standard_error,
         SAMPLED(game, uniform(3, 6), permutations=8).standard_error,
@@ -133,7 +133,9 @@ def test_the_error_of_draws_that_all_orders_share_is_not_known(
         assert not value.sampled
         assert (estimator(value, x).standard_error == 0).all()
     reference = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
-    sampled = ms.imputed_value(lambda x: x, ms.GaussianImputer(reference), "identity", draws=5)
+    sampled = ms.imputed_value(
+        lambda x: x, ms.imputers.GaussianImputer(reference), "identity", draws=5
+    )
     assert estimator(sampled, x).standard_error.isnan().all()
 
 

@@ -193,7 +193,9 @@ def _retrained() -> ms.ValueFunction:
 
 
 REFUSED: dict[str, Callable[[], ms.ValueFunction]] = {
-    "ImputedValue": lambda: examples.imputed(ms.MarginalImputer(examples.normal(20, 4))).value,
+    "ImputedValue": lambda: (
+        examples.imputed(ms.imputers.MarginalImputer(examples.normal(20, 4))).value
+    ),
     "GroupedValue": lambda: examples.surrogate().value.grouped({"both": ["x0", "x1"]}),
     "grouped by row": lambda: examples.grouped_by_row().value,
     "callable": _bare,

@@ -47,7 +47,7 @@ few = partial(ms.permutation_shapley, value, X, permutations=2)
 fit = partial(ms.fit_surrogate, model, X)
 outputs = partial(ms.exact_shapley, imputed(), X, outputs=["0"])
 ordered = partial(explained, X)
-words = ms.Vocabulary(["a"])
+words = ms.text.Vocabulary(["a"])
 
 
 def rows_of(x: Any) -> ms.Explanation:
@@ -120,8 +120,18 @@ ROWS: Sequence[Row] = [
     ("one row without its axis", lambda: rows_of(X[0]), ValueError, "(3,) x[:1]"),
     ("a column too many", lambda: rows_of(torch.zeros(2, 4)), ValueError, "(rows, 3) (2, 4)"),
     ("17 players", lambda: explained(torch.zeros(1, 17)), ValueError, "at most 16 players 17"),
-    ("NaN in a reference", lambda: ms.GaussianImputer(X * NAN), ValueError, "reference finite"),
-    ("one row's covariance", lambda: ms.GaussianImputer(X[:1]), ValueError, "at least two rows"),
+    (
+        "NaN in a reference",
+        lambda: ms.imputers.GaussianImputer(X * NAN),
+        ValueError,
+        "reference finite",
+    ),
+    (
+        "one row's covariance",
+        lambda: ms.imputers.GaussianImputer(X[:1]),
+        ValueError,
+        "at least two rows",
+    ),
     ("NaN to train on", lambda: ms.fit_surrogate(model, X * NAN), ValueError, "x_train finite"),
     ("one row to train on", lambda: ms.fit_surrogate(model, X[:1]), ValueError, "2 training rows"),
     ("too few names", lambda: ms.Players.of_elements((3,), "ab"), ValueError, "3 names 2"),
@@ -203,7 +213,9 @@ PLAYERS: Sequence[Row] = [
     ("pixels of a table", lambda: ms.Players.pixels((8,)), TypeError, "picture (8,)"),
     (
         "targets of other rows",
-        lambda: ms.EmpiricalImputer(X, bandwidth="aicc", targets=torch.zeros(len(X) + 1, 2)),
+        lambda: ms.imputers.EmpiricalImputer(
+            X, bandwidth="aicc", targets=torch.zeros(len(X) + 1, 2)
+        ),
         ValueError,
         "`targets` reference",
     ),
@@ -216,7 +228,12 @@ PLAYERS: Sequence[Row] = [
     ("left out", lambda: ordered(ordering=[["x0"]]), ValueError, "every player x1 x2"),
     ("twice", lambda: ordered(ordering=[["x0", "x1"], ["x1", "x2"]]), ValueError, "distinct x1"),
     ("a circle", lambda: ordered(ordering={"x0": ["x1"], "x1": ["x0"]}), ValueError, "x0 -> x1"),
-    ("partition", lambda: ms.Partition([[1, -1]], "abc"), ValueError, "signs (2, 3) (1, 2)"),
+    (
+        "partition",
+        lambda: ms.simplex.Partition([[1, -1]], "abc"),
+        ValueError,
+        "signs (2, 3) (1, 2)",
+    ),
 ]
 FRAMES: Sequence[Row] = [
     ("unknown tokens", lambda: words.decode([[99.0]]), ValueError, "from 0 to 2 99"),

@@ -17,7 +17,7 @@ X = torch.randn(THREADS * 3, 4, generator=torch.Generator().manual_seed(5))
 def of_forest() -> ms.ValueFunction:
     x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)).numpy()
     forest = RandomForestClassifier(5, random_state=0).fit(x, (x.sum(1) > 0).astype(int))
-    return ms.imputed_value(forest, ms.GaussianImputer(torch.tensor(x)), "probability", 8)
+    return ms.imputed_value(forest, ms.imputers.GaussianImputer(torch.tensor(x)), "probability", 8)
 
 
 @pytest.mark.parametrize("kind", ["surrogate", "grouped", "a forest, Gaussian"])

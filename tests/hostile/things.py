@@ -23,7 +23,7 @@ from manifold_shap import cli
 
 X = torch.tensor([[0.5, 1.0, -1.0], [2.0, 3.0, 0.0], [1.0, 0.0, 4.0], [0.2, 0.7, 1.5]])
 WEIGHT = torch.tensor([[1.0, -1.0], [0.5, 0.5], [0.0, 2.0]])
-MARGINAL = ms.MarginalImputer(X)
+MARGINAL = ms.imputers.MarginalImputer(X)
 FEW: dict[str, Any] = {"hidden": [4], "max_epochs": 1, "progress": False}
 
 

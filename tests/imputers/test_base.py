@@ -18,7 +18,7 @@ from tests.examples import normal
 OWNERS = torch.tensor([3, 0, 8, 1, 1, 2, 4, 8, 5, 6, 7, 0, 8, 3])
 NINE = ms.Players(tuple("abcdefghi"), OWNERS)
 KEYS = torch.tensor([[1, 2, 3], [1, 5, 6]])
-KINDS = [ms.GaussianImputer, ms.CopulaImputer, ms.EmpiricalImputer]
+KINDS = [ms.imputers.GaussianImputer, ms.imputers.CopulaImputer, ms.imputers.EmpiricalImputer]
 every_imputer = pytest.mark.parametrize("make", KINDS)
 
 
@@ -94,8 +94,11 @@ def test_values_along_orders_ask_the_model_for_no_more_rows_than_said(
 
 @pytest.mark.parametrize("confounded", [False, True])
 def test_one_causal_component_is_completed_by_its_imputer(confounded: bool) -> None:
-    imputer, x = ms.EmpiricalImputer(normal(40, len(OWNERS)), NINE), normal(2, len(OWNERS), 1)
-    causal = ms.CausalImputer(imputer, [[*NINE.names]], [confounded])
+    imputer, x = (
+        ms.imputers.EmpiricalImputer(normal(40, len(OWNERS)), NINE),
+        normal(2, len(OWNERS), 1),
+    )
+    causal = ms.imputers.CausalImputer(imputer, [[*NINE.names]], [confounded])
     mask = nested(9, 2, 7).masks()
     keys = KEYS.repeat_interleave(4, 1)
     given = torch.zeros_like(mask) if confounded else mask
@@ -108,4 +111,4 @@ def test_one_causal_component_is_completed_by_its_imputer(confounded: bool) -> N
 def test_imputers_that_refuse_padded_rows_name_those_that_take_them() -> None:
     players = ms.Players.tokens(3, padding=0)
     with pytest.raises(ValueError, match=r"GaussianImputer .* padded by 0; .* a MaskTokenImputer"):
-        ms.GaussianImputer(torch.rand(8, 3) + 1, players)
+        ms.imputers.GaussianImputer(torch.rand(8, 3) + 1, players)

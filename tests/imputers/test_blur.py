@@ -17,7 +17,7 @@ def rows(*shape: int, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize("sigma", [0.6, 4.0])
 def test_the_blurred_copy_is_that_of_scipy(event: tuple[int, ...], sigma: float) -> None:
     x = rows(2, *event)
-    found = ms.BlurImputer(x, sigma=sigma).blurred(x)
+    found = ms.imputers.BlurImputer(x, sigma=sigma).blurred(x)
     radius = int(np.ceil(3 * sigma))
     axes = tuple(range(2, x.ndim))
     expected = gaussian_filter(x.numpy(), sigma, mode="nearest", radius=radius, axes=axes)
@@ -26,7 +26,7 @@ def test_the_blurred_copy_is_that_of_scipy(event: tuple[int, ...], sigma: float)
 
 def test_values_start_from_the_blurred_row() -> None:
     x = rows(5, 1, 4, 4)
-    imputer = ms.BlurImputer(x, ms.Players.patches((1, 4, 4), 2), sigma=1.0)
+    imputer = ms.imputers.BlurImputer(x, ms.Players.patches((1, 4, 4), 2), sigma=1.0)
     value = ms.imputed_value(lambda x: x.flatten(1)[:, :3] ** 2, imputer, "identity", draws=4)
     assert value.draws == 1
     torch.testing.assert_close(value.base(x), imputer.blurred(x).flatten(1)[:, :3] ** 2)

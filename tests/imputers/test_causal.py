@@ -61,7 +61,7 @@ def random_covariance(players: int, seed: int = 0) -> Tensor:
     return root @ root.T / players + 0.2 * torch.eye(players)
 
 
-def keyed(imputer: ms.Imputer, rows: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+def keyed(imputer: ms.imputers.Imputer, rows: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, all coalitions of each, and a key for each of both."""
     players = len(imputer.players)
     x = torch.randn(rows, players, generator=generator(seed))
@@ -71,7 +71,7 @@ def keyed(imputer: ms.Imputer, rows: int, seed: int = 0) -> tuple[Tensor, Tensor
 
 
 IMPUTERS = [
-    ms.MarginalImputer(torch.randn(30, 3, generator=generator(3))),
+    ms.imputers.MarginalImputer(torch.randn(30, 3, generator=generator(3))),
     Normal(random_covariance(3)),
 ]
 every_imputer = pytest.mark.parametrize("imputer", IMPUTERS, ids=lambda imputer: imputer.name)
@@ -79,14 +79,14 @@ TOGETHER = [["x0", "x1", "x2"]]
 
 
 @every_imputer
-def test_one_unconfounded_component_is_the_conditional_game(imputer: ms.Imputer) -> None:
+def test_one_unconfounded_component_is_the_conditional_game(imputer: ms.imputers.Imputer) -> None:
     x, masks, keys = keyed(imputer, 4)
     drawn = CausalImputer(imputer, TOGETHER).impute(x, Listed(masks, keys), range(2, 9))
     assert torch.equal(drawn.rows, imputer.impute(x, Listed(masks, keys), range(2, 9)).rows)
 
 
 @every_imputer
-def test_one_confounded_component_is_the_marginal_game(imputer: ms.Imputer) -> None:
+def test_one_confounded_component_is_the_marginal_game(imputer: ms.imputers.Imputer) -> None:
     x, masks, keys = keyed(imputer, 4)
     drawn = CausalImputer(imputer, TOGETHER, [True]).impute(x, Listed(masks, keys), range(7))
     unconditional = imputer.impute(x, Listed(torch.zeros_like(masks), keys), range(7)).rows
@@ -127,7 +127,9 @@ SERIAL = [["x0"], ["x1"], ["x2"]]
 TOLERANCE = 0.3
 
 
-def linear_value(imputer: ms.Imputer, beta: Tensor, draws: int = 4_000) -> ms.ImputedValue:
+def linear_value(
+    imputer: ms.imputers.Imputer, beta: Tensor, draws: int = 4_000
+) -> ms.values.ImputedValue:
     return ms.imputed_value(lambda x: x @ beta[:, None], imputer, "identity", draws)
 
 
@@ -202,7 +204,7 @@ def test_draws_differ_between_keys_draws_and_components() -> None:
 
 
 def test_it_stands_for_its_imputer() -> None:
-    imputer = ms.MarginalImputer(torch.randn(20, 3, generator=generator()))
+    imputer = ms.imputers.MarginalImputer(torch.randn(20, 3, generator=generator()))
     causal = CausalImputer(imputer, [["x2"], ["x1", "x0"]], [False, True])
     assert causal.players is imputer.players
     assert causal.reference is imputer.reference
@@ -218,7 +220,10 @@ def test_it_stands_for_its_imputer() -> None:
 
 
 def test_draws_through_several_components_never_repeat() -> None:
-    imputer, x = ms.MarginalImputer(torch.randn(6, 3, generator=generator())), torch.zeros(1, 3)
+    imputer, x = (
+        ms.imputers.MarginalImputer(torch.randn(6, 3, generator=generator())),
+        torch.zeros(1, 3),
+    )
     beta = torch.ones(3)
     together = linear_value(CausalImputer(imputer, TOGETHER), beta, draws=50)
     assert (together.draws, together.requested, together.sampled) == (6, 50, False)

@@ -13,7 +13,7 @@ from tests.values.test_contract import kinds
 
 class TestImputers(ImputerContract):
     @pytest.fixture(params=IMPUTERS)
-    def imputer(self, request: pytest.FixtureRequest) -> ms.Imputer:
+    def imputer(self, request: pytest.FixtureRequest) -> ms.imputers.Imputer:
         return IMPUTERS[request.param]()
 
 
@@ -21,23 +21,23 @@ class TestRemovers(ImputerContract):
     """What present and absent elements become is tested in `test_tokens` and `test_blur`."""
 
     @pytest.fixture(params=REMOVERS)
-    def imputer(self, request: pytest.FixtureRequest) -> ms.Imputer:
+    def imputer(self, request: pytest.FixtureRequest) -> ms.imputers.Imputer:
         return REMOVERS[request.param]()
 
-    def test_present_players_stay(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_present_players_stay(self, imputer: ms.imputers.Imputer, x: Tensor) -> None:
         completed = self.complete(imputer, x, range(3)).rows
         assert completed.shape == (2, 5, 3, *imputer.players.event)
         grand = x[:, None].expand_as(completed[:, 1])
         assert (completed[:, 1] == grand).all()
 
-    def test_absent_players_are_never_read(self, imputer: ms.Imputer, x: Tensor) -> None:
+    def test_absent_players_are_never_read(self, imputer: ms.imputers.Imputer, x: Tensor) -> None:
         found = [self.complete(imputer, rows, range(3)).rows[:, 0] for rows in (x, x + 1)]
         assert found[0].equal(found[1]) == (imputer.name == "deletion")
 
 
 def test_every_kind_is_held_to_the_contract() -> None:
     held = {type(make()) for make in (*IMPUTERS.values(), *REMOVERS.values())}
-    assert kinds(ms.Imputer) <= held
+    assert kinds(ms.imputers.Imputer) <= held
 
 
 # VAEs compute in single precision alone.

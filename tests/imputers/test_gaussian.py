@@ -22,7 +22,7 @@ COVARIANCE = torch.tensor(
 MASKS = all_coalitions(4)
 
 every_imputer = pytest.mark.parametrize("make", [GaussianImputer, CopulaImputer])
-Make = Callable[..., ms.Imputer]
+Make = Callable[..., ms.imputers.Imputer]
 
 
 def rows(count: int, seed: int = 0) -> Tensor:
@@ -31,7 +31,7 @@ def rows(count: int, seed: int = 0) -> Tensor:
     return (MEAN + standard @ torch.linalg.cholesky(COVARIANCE).T).float()
 
 
-def complete(imputer: ms.Imputer, x: Tensor, draws: range, key: int = 0) -> Tensor:
+def complete(imputer: ms.imputers.Imputer, x: Tensor, draws: range, key: int = 0) -> Tensor:
     mask = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
     return imputer.impute(x, Listed(mask, torch.full(mask.shape[:2], key)), draws).rows
 
@@ -73,7 +73,7 @@ FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
 }
 
 
-def standardised_errors(value: ms.ImputedValue, x: Tensor, truth: Tensor) -> Tensor:
+def standardised_errors(value: ms.values.ImputedValue, x: Tensor, truth: Tensor) -> Tensor:
     """|v - truth| in standard errors of the draws, of the coalitions that draw anything."""
     estimate = value.estimate(x, MASKS.expand(len(x), -1, -1))
     error = (estimate.values - truth).abs() / (estimate.variance.sqrt() + 1e-6)

@@ -9,7 +9,7 @@ from manifold_shap.coalitions import Listed, all_coalitions
 from tests.examples import known
 
 
-def impute(imputer: ms.Imputer, x: Tensor, draws: int) -> Tensor:
+def impute(imputer: ms.imputers.Imputer, x: Tensor, draws: int) -> Tensor:
     masks = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
     keys = torch.zeros(masks.shape[:2], dtype=torch.int64)
     return imputer.impute(x, Listed(masks, keys), range(draws)).rows
@@ -18,7 +18,7 @@ def impute(imputer: ms.Imputer, x: Tensor, draws: int) -> Tensor:
 @pytest.mark.parametrize(("count", "draws"), [(20, 5), (97, 60), (100, 16), (100, 64)])
 def test_draws_are_a_sample_without_replacement_of_each_coalition(count: int, draws: int) -> None:
     x, keys = rows(count), 3000
-    value = ms.imputed_value(model, ms.MarginalImputer(x), "identity", draws)
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(x), "identity", draws)
     mask = torch.eye(3, dtype=torch.bool).repeat(keys, 1).expand(4, -1, -1)
     own = torch.arange(keys).repeat_interleave(3).expand(4, -1)
     found = known(value, value.estimate(x[:4], mask, own))[:2]
@@ -41,7 +41,7 @@ def test_baseline_values_are_the_model_on_spliced_rows() -> None:
     point, x = rows(1, seed=1)[0], rows(4)
     masks = all_coalitions(3)
     for draws in (1, 5):
-        value = ms.imputed_value(model, ms.BaselineImputer(point), "identity", draws=draws)
+        value = ms.imputed_value(model, ms.imputers.BaselineImputer(point), "identity", draws=draws)
         values = value(x, masks.expand(4, -1, -1))
         for k, mask in enumerate(masks):
             torch.testing.assert_close(values[:, k], model(torch.where(mask, x, point)))
@@ -51,7 +51,7 @@ def test_baseline_values_are_the_model_on_spliced_rows() -> None:
 
 def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> None:
     contrast, x = rows(5, seed=1), rows(4)
-    value = ms.imputed_value(model, ms.ContrastiveImputer(contrast), "identity", draws=5)
+    value = ms.imputed_value(model, ms.imputers.ContrastiveImputer(contrast), "identity", draws=5)
     assert value.name == "contrastive"
     torch.testing.assert_close(value.expectation, model(contrast).mean(0))
     masks = all_coalitions(3)
@@ -69,7 +69,10 @@ def test_another_contrast_gives_another_explanation() -> None:
     low, high = x[x[:, 0] < -1], x[x[:, 0] > 1]
     phi = [
         ms.exact_shapley(
-            ms.imputed_value(model, ms.ContrastiveImputer(some), "identity", draws=len(some)), x[:2]
+            ms.imputed_value(
+                model, ms.imputers.ContrastiveImputer(some), "identity", draws=len(some)
+            ),
+            x[:2],
         ).phi[:, 0, 1]
         for some in (low, high)
     ]
@@ -84,7 +87,7 @@ def test_padded_rows_are_completed_from_rows_that_are_long_enough() -> None:
         row[:, length:] = -9
     x = torch.full((3, 2, 4), 7.0)
     x[0, :, 3:], x[1, :, 1:] = -9, -9
-    imputer = ms.MarginalImputer(background, players)
+    imputer = ms.imputers.MarginalImputer(background, players)
     draws = 3000
     completed = impute(imputer, x, draws)
     nobody = completed[:, 0, :, 0]
@@ -102,6 +105,6 @@ def test_padded_rows_are_completed_from_rows_that_are_long_enough() -> None:
 
 def test_padded_rows_longer_than_all_others_are_completed_from_the_longest() -> None:
     background = torch.tensor([[1.0, 1, 0], [2, 0, 0]])
-    imputer = ms.MarginalImputer(background, ms.Players.tokens(3))
+    imputer = ms.imputers.MarginalImputer(background, ms.Players.tokens(3))
     found = impute(imputer, torch.tensor([[5.0, 5, 5]]), draws=4)
     assert torch.equal(found[0, 0], torch.tensor([[1.0, 1, 0]]).expand(4, 3))

@@ -25,14 +25,14 @@ def every_row() -> Tensor:
     return torch.tensor(list(itertools.product(range(2), range(3), range(2)))).float()
 
 
-def complete(imputer: ms.Imputer, x: Tensor, mask: Tensor, draws: int = 20_000) -> Tensor:
+def complete(imputer: ms.imputers.Imputer, x: Tensor, mask: Tensor, draws: int = 20_000) -> Tensor:
     keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
     return imputer.impute(x, Listed(mask, keys), range(draws)).rows
 
 
 @pytest.mark.parametrize("components", [1, 4])
 def test_parts_of_a_row_are_sums_over_the_others(components: int) -> None:
-    imputer, rows = ms.MixtureImputer(categories(), components=components), every_row()
+    imputer, rows = ms.imputers.MixtureImputer(categories(), components=components), every_row()
     whole = imputer.log_prob(rows)[:, 0]
     assert whole.logsumexp(0).item() == pytest.approx(0, abs=1e-4)
     masks = all_coalitions(3)
@@ -44,7 +44,7 @@ def test_parts_of_a_row_are_sums_over_the_others(components: int) -> None:
 
 
 def test_draws_are_as_frequent_as_their_densities_say() -> None:
-    imputer, rows = ms.MixtureImputer(categories(), components=4), every_row()
+    imputer, rows = ms.imputers.MixtureImputer(categories(), components=4), every_row()
     masks, x = all_coalitions(3), rows[7:8]
     drawn = complete(imputer, x, masks[None])[0]
     whole = imputer.log_prob(rows)[:, 0]
@@ -56,7 +56,7 @@ def test_draws_are_as_frequent_as_their_densities_say() -> None:
 
 
 def test_expected_rows_are_means_and_likeliest_values() -> None:
-    imputer, rows = ms.MixtureImputer(categories(), components=4), every_row()
+    imputer, rows = ms.imputers.MixtureImputer(categories(), components=4), every_row()
     masks, x = all_coalitions(3)[:-1], rows[7:8]
     means, typical = imputer.mixture.expected(x, masks[None])
     whole = imputer.log_prob(rows)[:, 0]
@@ -72,7 +72,7 @@ def test_expected_rows_are_means_and_likeliest_values() -> None:
 def test_expected_numbers_are_those_of_the_mean_scores() -> None:
     rows = mixed(600)[:, :3]
     rows[:, 1] += rows[:, 0]
-    imputer = ms.MixtureImputer(rows, components=1)
+    imputer = ms.imputers.MixtureImputer(rows, components=1)
     x, mask = rows[:4], torch.tensor([[[True, False, False]]]).expand(4, -1, -1)
     means, typical = (part[:, 0] for part in imputer.mixture.expected(x, mask))
     drawn = complete(imputer, x, mask, 4001)[:, 0]
@@ -89,7 +89,10 @@ def test_one_component_of_numbers_is_the_copula() -> None:
     generator = torch.Generator().manual_seed(0)
     root = torch.tensor([[1.0, 0, 0], [0.8, 0.6, 0], [-0.5, 0.3, 0.8]])
     rows = (torch.randn(5000, 3, generator=generator) @ root.mT).exp()
-    mixture, copula = ms.MixtureImputer(rows, components=1), ms.CopulaImputer(rows)
+    mixture, copula = (
+        ms.imputers.MixtureImputer(rows, components=1),
+        ms.imputers.CopulaImputer(rows),
+    )
     masks, x = all_coalitions(3)[1:-1], rows[:4]
     found, expected = (
         complete(imputer, x, masks.expand(4, -1, -1), 4000).log() for imputer in (mixture, copula)
@@ -102,7 +105,7 @@ def test_components_that_lie_apart_are_found() -> None:
     generator = torch.Generator().manual_seed(0)
     kind = torch.randint(3, (900,), generator=generator)
     rows = torch.randn(900, 2, generator=generator) + 12.0 * torch.stack([kind, (kind - 1) ** 2], 1)
-    imputer = ms.MixtureImputer(rows)
+    imputer = ms.imputers.MixtureImputer(rows)
     assert len(imputer.mixture) >= 3
     mask = torch.tensor([[[True, False]]]).expand(3, -1, -1)
     x = torch.tensor([[0.0, 0], [12, 0], [24, 0]])
@@ -116,7 +119,7 @@ def test_components_that_lie_apart_are_found() -> None:
 def test_a_value_that_many_rows_share_keeps_its_probability() -> None:
     rows = mixed(2000)
     rows[:, 2] *= (rows[:, 3] > 0) | (rows[:, 0] > 0)
-    imputer = ms.MixtureImputer(rows)
+    imputer = ms.imputers.MixtureImputer(rows)
     nobody = torch.zeros(1, 1, 4, dtype=torch.bool)
     drawn = complete(imputer, rows[:1], nobody)[0, 0]
     assert (drawn[:, 2] == 0).float().mean() == pytest.approx(
@@ -134,7 +137,7 @@ def test_columns_that_determine_one_another_stay_together() -> None:
     generator = torch.Generator().manual_seed(0)
     code = torch.randint(12, (1500, 1), generator=generator)
     rows = torch.cat([code, (code * 5) % 12, normal(1500, 1)], 1).float()
-    imputer = ms.MixtureImputer(rows)
+    imputer = ms.imputers.MixtureImputer(rows)
     mask = torch.tensor([[[True, False, False], [False, True, False]]]).expand(12, -1, -1)
     x = torch.stack([torch.arange(12), torch.arange(12) * 5 % 12, torch.zeros(12)], 1).float()
     drawn = complete(imputer, x, mask, 50)
@@ -150,7 +153,7 @@ def test_one_hot_elements_and_missing_cells_are_drawn_whole() -> None:
         [torch.nn.functional.one_hot(kind), torch.stack([size, missing.float()], 1)], 1
     ).float()
     players = ms.Players(("kind", "size"), torch.tensor([0, 0, 0, 1, 1]))
-    imputer = ms.MixtureImputer(rows, players)
+    imputer = ms.imputers.MixtureImputer(rows, players)
     drawn = complete(imputer, rows[:1], torch.zeros(1, 1, 2, dtype=torch.bool))[0, 0]
     assert (drawn[:, :3].sum(1) == 1).all()
     assert set(drawn[:, 4].unique().tolist()) == {0.0, 1.0}
@@ -181,7 +184,7 @@ def one_hot_of_every_row() -> Tensor:
 )  # fmt: skip
 def test_rows_of_any_kind_have_finite_draws_and_densities(rows: Tensor) -> None:
     players = ms.Players.of_elements(rows.shape[1:])
-    imputer = ms.MixtureImputer(rows, players)
+    imputer = ms.imputers.MixtureImputer(rows, players)
     mask = torch.rand(2, 5, len(players), generator=torch.Generator().manual_seed(0)) < 0.5
     drawn = complete(imputer, rows[:2], mask, 8)
     assert drawn.isfinite().all()
@@ -193,6 +196,6 @@ def test_rows_of_any_kind_have_finite_draws_and_densities(rows: Tensor) -> None:
 @pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize("mask", [torch.ones(3, 2, dtype=bool), torch.ones(3, 1, 2, dtype=bool)])
 def test_masks_of_other_players_are_refused(mask: Tensor) -> None:
-    imputer = ms.MixtureImputer(normal(30, 4), components=1)
+    imputer = ms.imputers.MixtureImputer(normal(30, 4), components=1)
     with pytest.raises(ValueError, match="players"):
         imputer.log_prob(normal(3, 4), mask)

@@ -13,16 +13,18 @@ from manifold_shap.coalitions import Listed, all_coalitions
 from tests.examples import PeopleModel, of_people, people, vae_of_people
 
 KINDS: dict[str, Any] = {
-    "marginal": lambda: of_people(ms.MarginalImputer),
-    "gaussian": lambda: of_people(ms.GaussianImputer),
-    "copula": lambda: of_people(ms.CopulaImputer),
-    "empirical": lambda: of_people(ms.EmpiricalImputer),
-    "mixture": lambda: of_people(ms.MixtureImputer, components=3),
+    "marginal": lambda: of_people(ms.imputers.MarginalImputer),
+    "gaussian": lambda: of_people(ms.imputers.GaussianImputer),
+    "copula": lambda: of_people(ms.imputers.CopulaImputer),
+    "empirical": lambda: of_people(ms.imputers.EmpiricalImputer),
+    "mixture": lambda: of_people(ms.imputers.MixtureImputer, components=3),
     "vae": vae_of_people,
 }
 
 
-def complete(imputer: ms.Imputer, frame: pd.DataFrame, mask: Tensor, draws: int = 20) -> Tensor:
+def complete(
+    imputer: ms.imputers.Imputer, frame: pd.DataFrame, mask: Tensor, draws: int = 20
+) -> Tensor:
     """Codes of completed rows, each coalition with a key of its own."""
     assert imputer.codebook is not None
     masks = mask.expand(len(frame), -1, -1)
@@ -54,7 +56,7 @@ def test_categories_of_a_copula_occur_as_often_as_in_the_table() -> None:
     frame = people(400).assign(
         town=np.random.default_rng(1).choice(towns, 400, p=[0.1, 0.2, 0.3, 0.4])
     )
-    imputer = ms.table_imputer(ms.CopulaImputer, ms.Codebook.fit(frame), frame)
+    imputer = ms.imputers.table_imputer(ms.imputers.CopulaImputer, ms.Codebook.fit(frame), frame)
     nobody = torch.zeros(1, 1, 4, dtype=torch.bool)
     rows = complete(imputer, frame[:1], nobody, draws=4000)[0, 0]
     assert imputer.codebook is not None
@@ -66,11 +68,15 @@ def test_categories_of_a_copula_occur_as_often_as_in_the_table() -> None:
         assert shares[0] == pytest.approx(shares[1], abs=0.06)
 
 
-@pytest.mark.parametrize("kind", [ms.GaussianImputer, ms.EmpiricalImputer])
-def test_samples_are_cells_of_the_table_and_serve_a_causal_order(kind: type[ms.Imputer]) -> None:
+@pytest.mark.parametrize("kind", [ms.imputers.GaussianImputer, ms.imputers.EmpiricalImputer])
+def test_samples_are_cells_of_the_table_and_serve_a_causal_order(
+    kind: type[ms.imputers.Imputer],
+) -> None:
     imputer = of_people(kind)
     assert imputer.codebook is not None
-    causal = ms.CausalImputer(imputer, [["age"], ["income", "town", "member"]], [True, False])
+    causal = ms.imputers.CausalImputer(
+        imputer, [["age"], ["income", "town", "member"]], [True, False]
+    )
     assert causal.codebook is imputer.codebook
     x, mask = imputer.codebook.rows(people(2, 1)), torch.tensor([[[False, False, False, True]]])
     rows = causal.impute(x, Listed(mask.expand(2, -1, -1), torch.tensor([[1], [2]])), range(8)).rows
@@ -87,8 +93,12 @@ def probabilities_of(codebook: ms.Codebook) -> ms.Model:
 
 def test_groups_of_columns_are_players() -> None:
     codebook = ms.Codebook.fit(people(), {"person": ["age", "member"]})
-    for kind in (ms.MarginalImputer, ms.GaussianImputer, ms.EmpiricalImputer):
-        imputer = ms.table_imputer(kind, codebook, people())
+    for kind in (
+        ms.imputers.MarginalImputer,
+        ms.imputers.GaussianImputer,
+        ms.imputers.EmpiricalImputer,
+    ):
+        imputer = ms.imputers.table_imputer(kind, codebook, people())
         assert imputer.players.names == ("person", "income", "town")
         x = codebook.rows(people(2, 1))
         mask = torch.tensor([[[True, False, False]]]).expand(2, 1, 3)

@@ -35,10 +35,10 @@ EXPECTED = {
 }
 
 
-def make(kind: str, players: ms.Players = PADDED) -> ms.Imputer:
+def make(kind: str, players: ms.Players = PADDED) -> ms.imputers.Imputer:
     if kind == "mask_token":
-        return ms.MaskTokenImputer(99, players)
-    made = {"padding": ms.PaddingImputer, "deletion": ms.DeletionImputer}[kind]
+        return ms.imputers.MaskTokenImputer(99, players)
+    made = {"padding": ms.imputers.PaddingImputer, "deletion": ms.imputers.DeletionImputer}[kind]
     return made(players) if players.padding is not None else made(players, padding=0)
 
 

@@ -32,7 +32,7 @@ def unseen() -> pd.DataFrame:
 
 
 TRAINING = frame(120)
-SCHEMA = ms.Schema.fit(TRAINING, categories_from=pd.concat([TRAINING, unseen()]))
+SCHEMA = ms.tables.Schema.fit(TRAINING, categories_from=pd.concat([TRAINING, unseen()]))
 REFERENCE, X = SCHEMA.encode(TRAINING), SCHEMA.encode(unseen())
 PLAYERS = SCHEMA.players
 PINK = SCHEMA.columns[0].categories.index("pink")
@@ -46,19 +46,21 @@ def vae(**settings: object) -> ms.VAEImputer:
     return ms.VAEImputer(network, REFERENCE, PLAYERS, **settings)  # type: ignore[arg-type]
 
 
-MAKERS: dict[str, Callable[[], ms.Imputer]] = {
-    "marginal": lambda: ms.MarginalImputer(REFERENCE, PLAYERS),
-    "gaussian": lambda: ms.GaussianImputer(REFERENCE, PLAYERS),
-    "copula": lambda: ms.CopulaImputer(REFERENCE, PLAYERS),
-    "empirical": lambda: ms.EmpiricalImputer(REFERENCE, PLAYERS),
-    "mixture": lambda: ms.MixtureImputer(REFERENCE, PLAYERS),
-    "exact match": lambda: ms.ExactMatchImputer(REFERENCE, PLAYERS),
+MAKERS: dict[str, Callable[[], ms.imputers.Imputer]] = {
+    "marginal": lambda: ms.imputers.MarginalImputer(REFERENCE, PLAYERS),
+    "gaussian": lambda: ms.imputers.GaussianImputer(REFERENCE, PLAYERS),
+    "copula": lambda: ms.imputers.CopulaImputer(REFERENCE, PLAYERS),
+    "empirical": lambda: ms.imputers.EmpiricalImputer(REFERENCE, PLAYERS),
+    "mixture": lambda: ms.imputers.MixtureImputer(REFERENCE, PLAYERS),
+    "exact match": lambda: ms.imputers.ExactMatchImputer(REFERENCE, PLAYERS),
     "bank": lambda: vae(posterior="bank"),
     "encoder": lambda: vae(posterior="encoder"),
     "weighted": lambda: vae(posterior="encoder", importance=True),
 }
 CAUSAL = {
-    f"causal {name}": lambda make=make: ms.CausalImputer(make(), [["colour"], ["old", "size"]])
+    f"causal {name}": lambda make=make: ms.imputers.CausalImputer(
+        make(), [["colour"], ["old", "size"]]
+    )
     for name, make in MAKERS.items()
     if name in ("gaussian", "exact match", "bank")
 }
@@ -73,7 +75,7 @@ def masks() -> Tensor:
 
 @every
 def test_a_present_unseen_category_stays_and_the_rest_is_drawn(
-    make: Callable[[], ms.Imputer],
+    make: Callable[[], ms.imputers.Imputer],
 ) -> None:
     imputer = make()
     keys = torch.arange(8).expand(len(X), -1)

@@ -18,12 +18,12 @@ def network() -> nn.Module:
         return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).eval()
 
 
-def of_network(model: nn.Module, baseline: Tensor) -> ms.CaptumAttribution:
-    value = ms.imputed_value(model, ms.BaselineImputer(baseline), "identity")
-    return ms.CaptumAttribution(value, ms.exact_shapley)
+def of_network(model: nn.Module, baseline: Tensor) -> ms.interop.CaptumAttribution:
+    value = ms.imputed_value(model, ms.imputers.BaselineImputer(baseline), "identity")
+    return ms.interop.CaptumAttribution(value, ms.exact_shapley)
 
 
-def of_linear() -> tuple[ms.CaptumAttribution, Tensor]:
+def of_linear() -> tuple[ms.interop.CaptumAttribution, Tensor]:
     """Outputs 0 and 1 of row x are Σ x and Σ 10 x, of four players."""
     weights = torch.tensor([1.0, 10.0])
 
@@ -31,7 +31,7 @@ def of_linear() -> tuple[ms.CaptumAttribution, Tensor]:
         return (x[:, None] * mask).sum(-1, keepdim=True) * weights
 
     x = torch.arange(8.0).reshape(2, 4)
-    return ms.CaptumAttribution(ms.as_value_function(value, x), ms.exact_shapley), x
+    return ms.interop.CaptumAttribution(ms.as_value_function(value, x), ms.exact_shapley), x
 
 
 @pytest.mark.parametrize("target", [1, torch.tensor(1), torch.tensor([0, 2, 1]), [0, 2, 1]])
@@ -88,7 +88,7 @@ def test_pictures_keep_their_shape_and_a_mask_spans_channels() -> None:
         return (x.flatten(1)[:, None] * mask).sum(-1, keepdim=True)
 
     x = uniform(2, 8).reshape(2, 2, 2, 2).requires_grad_()
-    method = ms.CaptumAttribution(ms.as_value_function(value, x.detach()))
+    method = ms.interop.CaptumAttribution(ms.as_value_function(value, x.detach()))
     torch.testing.assert_close(method.attribute(x), x.detach())
     found = method.attribute((x,), feature_mask=torch.tensor([[0, 0], [5, 5]]))
     assert isinstance(found, tuple)
@@ -99,7 +99,7 @@ def test_pictures_keep_their_shape_and_a_mask_spans_channels() -> None:
 
 def test_padding_has_zero() -> None:
     x = Padded.some_rows()
-    found = ms.CaptumAttribution(Padded(), ms.exact_shapley).attribute(x, target=0)
+    found = ms.interop.CaptumAttribution(Padded(), ms.exact_shapley).attribute(x, target=0)
     assert (found[x == 0] == 0).all()
     expected = ms.exact_shapley(Padded(), x).phi[..., 0]
     assert torch.equal(found[x != 0], expected[x != 0])
@@ -107,9 +107,9 @@ def test_padding_has_zero() -> None:
 
 def test_log_ratios_are_explained_together() -> None:
     model = ms.as_model(lambda x: x.softmax(-1), torch.zeros(1, 3))
-    value = ms.imputed_value(model, ms.BaselineImputer(torch.zeros(3)), "ilr")
+    value = ms.imputed_value(model, ms.imputers.BaselineImputer(torch.zeros(3)), "ilr")
     x = uniform(2, 3)
-    found = ms.CaptumAttribution(value, ms.exact_shapley).attribute(x, target=1)
+    found = ms.interop.CaptumAttribution(value, ms.exact_shapley).attribute(x, target=1)
     torch.testing.assert_close(found, ms.exact_shapley(value, x).phi[..., 1])
 
 
@@ -121,7 +121,7 @@ def test_only_the_targets_are_explained() -> None:
         return ms.exact_shapley(value, x, progress=False)
 
     x = uniform(4, 3)
-    method = ms.CaptumAttribution(table(3, outputs=5), estimator)
+    method = ms.interop.CaptumAttribution(table(3, outputs=5), estimator)
     found = method.attribute(x, target=[3, 1, 1, 3])
     assert asked == [("1", "3")]
     phi = ms.exact_shapley(table(3, outputs=5), x).phi
@@ -169,7 +169,7 @@ def test_its_forward_function_gives_the_outputs_that_are_explained() -> None:
     method = of_network(model, torch.zeros(4))
     torch.testing.assert_close(method.forward_func(x), model(x).detach())
     assert not method.has_convergence_delta()
-    bare = ms.CaptumAttribution(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True))
+    bare = ms.interop.CaptumAttribution(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True))
     torch.testing.assert_close(bare.forward_func(x), x.sum(1, keepdim=True))
 
 
@@ -185,9 +185,9 @@ def test_inputs_are_one_tensor() -> None:
 @pytest.mark.usefixtures("any_type")
 def test_a_frame_is_given_as_rows_of_the_value_function() -> None:
     frame = people()
-    imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(frame), frame)
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Codebook.fit(frame), frame)
     value = ms.imputed_value(people_model, imputer, draws=2)
-    method = ms.CaptumAttribution(value, ms.exact_shapley)
+    method = ms.interop.CaptumAttribution(value, ms.exact_shapley)
     with pytest.raises(TypeError, match=r"tensor but got DataFrame; `value\.rows\(inputs\)` makes"):
         method.attribute(frame[:3], target=0)
     found = method.attribute(value.rows(frame[:3]), target=0)
@@ -202,9 +202,11 @@ def test_explainers_and_models_are_refused() -> None:
         explainer = ms.Explainer(people_model, frame, candidates=["gaussian"], progress=False)
     for given in (explainer, network()):
         with pytest.raises(TypeError, match=r"that of an explainer is `explainer\.value`"):
-            ms.CaptumAttribution(given).attribute(torch.zeros(3, 5), target=0)
+            ms.interop.CaptumAttribution(given).attribute(torch.zeros(3, 5), target=0)
     value = explainer.value
-    found = ms.CaptumAttribution(value, ms.exact_shapley).attribute(value.rows(frame[:3]), target=0)
+    found = ms.interop.CaptumAttribution(value, ms.exact_shapley).attribute(
+        value.rows(frame[:3]), target=0
+    )
     explanation = ms.exact_shapley(value, frame[:3])
     assert explanation.players.names[4:] == ("year",)
     torch.testing.assert_close(found, explanation.phi[:, :4, 0])

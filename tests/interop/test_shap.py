@@ -51,7 +51,7 @@ def people() -> tuple[ms.ValueFunction, pd.DataFrame]:
         score = rows["age"].to_numpy() / 50 + rows["height"].to_numpy() + red * 0.5 - 2.5
         return np.stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))], 1)
 
-    imputer = ms.table_imputer(ms.MarginalImputer, codebook, frame)
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, frame)
     return ms.imputed_value(ms.as_model(model, codebook), imputer), frame
 
 

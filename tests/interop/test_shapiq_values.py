@@ -27,7 +27,7 @@ def shapiq() -> Any:
 def test_shapley_values_are_those_of_its_own_computation(shapiq: Any) -> None:
     x = uniform(3, 5)
     ours = ms.exact_shapley(table(5), x).to_shapiq(-1, "1")
-    theirs = ms.to_shapiq(table(5), x[2:], output="1").exact_values("SV", 1)
+    theirs = ms.interop.to_shapiq(table(5), x[2:], output="1").exact_values("SV", 1)
     np.testing.assert_allclose(
         ours.get_n_order_values(1), theirs.get_n_order_values(1), rtol=1e-4, atol=1e-5
     )
@@ -41,7 +41,7 @@ def test_shapley_values_are_those_of_its_own_computation(shapiq: Any) -> None:
 def test_interactions_are_those_of_its_own_computation(shapiq: Any, index: str) -> None:
     x = uniform(2, 5)
     ours = ms.shapley_interactions(table(5), x, index=index).to_shapiq(1, 0)
-    theirs = ms.to_shapiq(table(5), x[1:], output=0).exact_values(index, 2)
+    theirs = ms.interop.to_shapiq(table(5), x[1:], output=0).exact_values(index, 2)
     assert ours.index == theirs.index == index
     for order in (1, 2):
         np.testing.assert_allclose(

@@ -146,7 +146,7 @@ def test_cells_of_a_table_come_back_and_no_others(path: Path, as_codes: bool) ->
     train = pd.DataFrame({"size": range(30), "town": list("abc") * 10, "year": 2024})
     codebook = ms.Codebook.fit(train)
     model = ms.as_model(lambda rows: rows["size"].to_numpy() * 1.0, codebook, returns="values")
-    imputer = ms.table_imputer(ms.MarginalImputer, codebook, train)
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, train)
     value = ms.imputed_value(model, imputer, "identity", draws=30)
     rows = train.iloc[[7, 25, 3, 4, 28, 1]].assign(town=["a", "c", "a", "a", "c", "c"])
     rows.index = [f"house {k}" for k in range(6)]

@@ -132,11 +132,11 @@ def test_zeros_are_counted_in_a_warning() -> None:
     p = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
     model = Model(lambda x: x, ("a", "b", "c"), "probabilities")
     with pytest.warns(UserWarning, match=r"3 of 6 probabilities .* exactly zero; .* 1.0e-03"):
-        reference_outputs(model, ms.ILR(3e-3), p)
+        reference_outputs(model, ms.spaces.ILR(3e-3), p)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        reference_outputs(model, ms.ILR(), (p + 1) / 4)
-        reference_outputs(model, ms.Probability(), p)
+        reference_outputs(model, ms.spaces.ILR(), (p + 1) / 4)
+        reference_outputs(model, ms.spaces.Probability(), p)
 
 
 def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
@@ -215,7 +215,7 @@ def test_a_model_whose_rows_depend_on_each_other_is_named(name: str) -> None:
     with pytest.warns(UserWarning, match="depend on the other rows of the call"):
         as_model(ROWS_TOGETHER[name], X, returns="values")
     # Of a single reference row it shows in the rows that are explained.
-    value = ms.imputed_value(ROWS_TOGETHER[name], ms.BaselineImputer(X[0]), "identity")
+    value = ms.imputed_value(ROWS_TOGETHER[name], ms.imputers.BaselineImputer(X[0]), "identity")
     with pytest.warns(UserWarning, match="depend on the other rows of the call"):
         ms.exact_shapley(value, X)
     ms.exact_shapley(value, X)

@@ -55,11 +55,11 @@ class Small(Words):
 
 def test_a_lack_of_memory_halves_batches_of_whole_numbers() -> None:
     model = as_model(Small(), TOKENS, returns="logits")
-    value = ms.imputed_value(model, ms.MarginalImputer(TOKENS), draws=4)
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(TOKENS), draws=4)
     with pytest.warns(UserWarning, match="Out of memory at batch_size"):
         explanation = ms.exact_shapley(value, TOKENS)
     ample = as_model(Words(), TOKENS, returns="logits")
-    expected = ms.imputed_value(ample, ms.MarginalImputer(TOKENS), draws=4)
+    expected = ms.imputed_value(ample, ms.imputers.MarginalImputer(TOKENS), draws=4)
     assert torch.equal(explanation.phi, ms.exact_shapley(expected, TOKENS).phi)
 
 
@@ -121,7 +121,7 @@ def test_a_module_in_training_is_asked_in_evaluation_mode(name: str) -> None:
     returns = "probabilities" if name == "method" else "logits"
     asked = ASKED[name](module)
     model = as_model(asked, MEASURED, returns=returns)
-    value = ms.imputed_value(model, ms.MarginalImputer(MEASURED), draws=4)
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(MEASURED), draws=4)
     expected = ms.exact_shapley(value, MEASURED[:2]).phi
     module = asked if name == "scripted" else module
     module.train()
@@ -160,7 +160,7 @@ def test_rows_have_the_precision_of_the_module(dtype: torch.dtype, given: str) -
     found = model(MEASURED, scale="probabilities")
     assert found.dtype == torch.promote_types(dtype, torch.float32)
     torch.testing.assert_close(found, expected.to(found.dtype))
-    value = ms.imputed_value(module, ms.MarginalImputer(x), draws=4)
+    value = ms.imputed_value(module, ms.imputers.MarginalImputer(x), draws=4)
     torch.testing.assert_close(ms.exact_shapley(value, x[:2]).prediction, found[:2])
     with pytest.raises(RuntimeError, match="failed with RuntimeError"):
         as_model(lambda x: module(x), x)

@@ -138,5 +138,7 @@ def test_files_of_a_fixed_batch_size_take_any_number_of_rows(kind: int, size: in
             p = model(rows, scale="probabilities")
             assert p.dtype in (torch.float32, torch.float64)
             torch.testing.assert_close(p.float(), rows.softmax(-1), rtol=0, atol=2e-3)
-    explained = ms.exact_shapley(ms.imputed_value(model, ms.MarginalImputer(x), draws=4), x[:3])
+    explained = ms.exact_shapley(
+        ms.imputed_value(model, ms.imputers.MarginalImputer(x), draws=4), x[:3]
+    )
     assert explained.efficiency_gap < 1e-5

@@ -97,7 +97,7 @@ def test_models_must_be_fitted(model: Any) -> None:
 
 
 def test_a_classifier_is_no_regression_and_the_other_way_round() -> None:
-    imputer = ms.MarginalImputer(torch.tensor(FRAME.to_numpy("float32")))
+    imputer = ms.imputers.MarginalImputer(torch.tensor(FRAME.to_numpy("float32")))
     for kind in ("sklearn", "xgboost", "lightgbm", "catboost"):
         with pytest.raises(ValueError, match=r"returns='probabilities' for \w+ but"):
             ms.imputed_value(FITTED[kind], imputer, "identity")
@@ -134,9 +134,9 @@ def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
         return x.sum(1)
 
     with pytest.raises(type(error), match=r"no room\nGive a smaller `batch_size`"):
-        ms.imputed_value(model, ms.MarginalImputer(CODES[:20]), "identity")
+        ms.imputed_value(model, ms.imputers.MarginalImputer(CODES[:20]), "identity")
     wrapped = as_model(model, CODES[:4], returns="values", batch_size=4)
-    value = ms.imputed_value(wrapped, ms.MarginalImputer(CODES[:20]), "identity")
+    value = ms.imputed_value(wrapped, ms.imputers.MarginalImputer(CODES[:20]), "identity")
     assert value.prediction(CODES[:20]).shape == (20, 1)
 
 
@@ -161,7 +161,7 @@ def test_each_of_several_labels_is_an_output(name: str) -> None:
             model = as_model(given, CODEBOOK, returns=returns)
             assert (model.returns, model.classes) == ("values", ("0", "1"))
             np.testing.assert_allclose(model(CODES), expected, atol=1e-6)
-    imputer = ms.MarginalImputer(CODES)
+    imputer = ms.imputers.MarginalImputer(CODES)
     value = ms.imputed_value(as_model(classifier, CODEBOOK), imputer, "identity", draws=4)
     assert value.outputs == ("0", "1")
 
@@ -217,7 +217,7 @@ def test_probabilities_reach_the_value_function_exactly() -> None:
     for kind in ("sklearn", "xgboost", "lightgbm", "catboost"):
         expected = torch.from_numpy(FITTED[kind].predict_proba(FRAME).copy())
         model = as_model(FITTED[kind], CODEBOOK)
-        value = ms.imputed_value(model, ms.MarginalImputer(CODES), draws=4)
+        value = ms.imputed_value(model, ms.imputers.MarginalImputer(CODES), draws=4)
         explanation = ms.exact_shapley(value, CODES[:5])
         assert torch.equal(explanation.prediction, expected[:5]), kind
         assert explanation.phi.dtype == expected.dtype

@@ -58,7 +58,7 @@ def case() -> tuple[GaussianMixture, ms.oracles.TrueValue, Callable[[Tensor], Te
 @cache
 def pairs() -> tuple[Tensor, Tensor]:
     law, *_ = case()
-    return law.sample(ROWS, seed=1).x, ms.shapley_pairs(ROWS, PLAYERS, least=1500)
+    return law.sample(ROWS, seed=1).x, ms.metrics.shapley_pairs(ROWS, PLAYERS, least=1500)
 
 
 @cache
@@ -67,7 +67,9 @@ def made(name: str) -> ms.ValueFunction:
     if name == "exact draws":
         return ms.imputed_value(model, OracleImputer(law), draws=64)
     if name == "marginal":
-        return ms.imputed_value(model, ms.MarginalImputer(law.sample(4000, seed=2).x), draws=64)
+        return ms.imputed_value(
+            model, ms.imputers.MarginalImputer(law.sample(4000, seed=2).x), draws=64
+        )
 
     def ignores_the_mask(x: Tensor, mask: Tensor) -> Tensor:
         return truth.base(x)[:, None].expand(-1, mask.shape[1], -1)
@@ -84,12 +86,12 @@ def made(name: str) -> ms.ValueFunction:
 
 @cache
 def squared(name: str) -> ms.metrics.Score:
-    return ms.mean_squared_error(made(name), *pairs())
+    return ms.metrics.mean_squared_error(made(name), *pairs())
 
 
 @cache
 def distance(name: str) -> ms.metrics.Score:
-    return ms.distance_to_truth(made(name), case()[1], *pairs())
+    return ms.metrics.distance_to_truth(made(name), case()[1], *pairs())
 
 
 HONEST = ["marginal", "ignores_the_mask"]

@@ -29,7 +29,7 @@ def test_values_are_sums_over_the_joint_states(law: Enumerated, space: str) -> N
     x = law.sample(3, seed=1).x
     mask = all_coalitions(len(law.names)).expand(3, -1, -1)
     states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
-    output = ms.as_space(space)
+    output = ms.spaces.as_space(space)
     f = output(model(states, scale=output.takes)).double()
     truth = true_value(model, law, space)
     assert not truth.sampled
@@ -44,7 +44,7 @@ def test_means_over_draws_miss_by_what_they_say() -> None:
     exact = true_value(Linear(4, 3), law)
     drawn = true_value(Linear(4, 3), law, most=2, draws=50)
     x = law.sample(200, seed=3).x
-    mask = ms.shapley_pairs(200, 4, least=2000)
+    mask = ms.metrics.shapley_pairs(200, 4, least=2000)
     mask = torch.where(mask.any(-1, keepdim=True), mask, torch.eye(4)[0] > 0)
     keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
     estimate = drawn.estimate(x, mask, keys)
@@ -69,12 +69,12 @@ def test_distances_to_the_truth_are_without_the_errors_of_draws() -> None:
     model = Linear(4, 3)
     truth = true_value(model, law, draws=16)
     value = ms.imputed_value(model, OracleImputer(law, rows=20_000), draws=8)
-    x, mask = law.sample(300, seed=2).x, ms.shapley_pairs(300, 4, least=3000)
-    score = ms.distance_to_truth(value, truth, x, mask)
+    x, mask = law.sample(300, seed=2).x, ms.metrics.shapley_pairs(300, 4, least=3000)
+    score = ms.metrics.distance_to_truth(value, truth, x, mask)
     error = score.by_row.std().item() / 300**0.5
     assert abs(score.debiased) < 4 * error
     assert score.mse > 10 * error
-    assert ms.distance_to_truth(truth, truth, x, mask).mse > 10 * error
+    assert ms.metrics.distance_to_truth(truth, truth, x, mask).mse > 10 * error
 
 
 def test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know() -> None:
@@ -82,10 +82,10 @@ def test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know() 
     law = weather()
     model = Linear(4, 3)
     truth = true_value(model, law)
-    x, mask = law.sample(4000, seed=1).x, ms.shapley_pairs(4000, 4, least=8000)
-    value = ms.imputed_value(model, ms.MarginalImputer(x[:64]), draws=64)
-    scores = [ms.mean_squared_error(each, x, mask) for each in (value, truth)]
-    distance = ms.distance_to_truth(value, truth, x, mask)
+    x, mask = law.sample(4000, seed=1).x, ms.metrics.shapley_pairs(4000, 4, least=8000)
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(x[:64]), draws=64)
+    scores = [ms.metrics.mean_squared_error(each, x, mask) for each in (value, truth)]
+    distance = ms.metrics.distance_to_truth(value, truth, x, mask)
     rest = scores[0].by_row - scores[1].by_row - distance.by_row
     assert abs(rest.mean()) < 4.5 * rest.std() / len(rest) ** 0.5
     assert distance.debiased > 0.01 * scores[1].mse
@@ -102,4 +102,4 @@ def test_wrong_rows_and_settings_raise_errors() -> None:
         with pytest.raises(ValueError, match="rows that the law can give but 1 of 2"):
             value(other, some)
     with pytest.raises(ValueError, match=r"of the players \['slippery'.*\] and 5 outputs"):
-        ms.distance_to_truth(lambda x, mask: mask.float(), truth, x, everybody)
+        ms.metrics.distance_to_truth(lambda x, mask: mask.float(), truth, x, everybody)

@@ -21,7 +21,7 @@ def explained(
     x: torch.Tensor,
     players: ms.Players,
     outputs: tuple[str, ...],
-    space: ms.OutputSpace | None = None,
+    space: ms.spaces.OutputSpace | None = None,
     seed: int = 0,
     **fields,
 ) -> ms.Explanation:
@@ -31,7 +31,7 @@ def explained(
     base = torch.full((len(x), len(outputs)), 1 / len(outputs))
     return ms.Explanation(
         phi, torch.full_like(phi, 0.01), base, base + phi.sum(1), x, players, outputs,
-        space or ms.Probability(), **fields,
+        space or ms.spaces.Probability(), **fields,
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def ragged(event: tuple[int, ...] = (1, 2, 3)) -> ms.Explanation:
     base = torch.tensor([[0.5], [0.25]])
     return ms.Explanation(
         phi, 0 * phi, base, base + phi.nansum(1), x, ms.Players.of_rows(event, 3), ("a",),
-        ms.Identity(), owners=owners,
+        ms.spaces.Identity(), owners=owners,
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def composed(
     """Exact values in log-ratios, of players whose norms differ widely."""
     generator = torch.Generator().manual_seed(players)
     outputs = classes if isinstance(classes, tuple) else tuple(f"class {k}" for k in range(classes))
-    partition = ms.Partition.sequential(outputs)
+    partition = ms.simplex.Partition.sequential(outputs)
     balances = len(outputs) - 1
     size = torch.linspace(0.2, 1.5, players)[torch.randperm(players, generator=generator)]
     phi = torch.randn(rows, players, balances, generator=generator, dtype=torch.float64)
@@ -100,7 +100,7 @@ def composed(
     return ms.Explanation(
         phi, torch.zeros_like(phi), base, base + phi.sum(1),
         torch.randn(rows, players, generator=generator), ms.Players.of_elements((players,), names),
-        partition.names, ms.ILR(), partition=partition,
+        partition.names, ms.spaces.ILR(), partition=partition,
     )  # fmt: skip
 
 

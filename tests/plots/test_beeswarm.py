@@ -54,7 +54,7 @@ def test_the_positive_class_is_shown_or_the_one_that_is_predicted_for_the_most_r
     predicted = torch.eye(3)[[1, 0, 1, 2, 1]]
     title = beeswarm(replace(digits, prediction=predicted)).figure.get_suptitle()
     assert "Probability of 1, 5 rows\n1 of 3 outputs, predicted for 3 rows" in title
-    scores = replace(digits, space=ms.Identity(), phi=digits.phi * torch.tensor([10, 1, 1]))
+    scores = replace(digits, space=ms.spaces.Identity(), phi=digits.phi * torch.tensor([10, 1, 1]))
     assert "1 of 3 outputs, the most moved" in beeswarm(scores).figure.get_suptitle()
     named = beeswarm(digits, output=2, most=2).figure.get_suptitle()
     assert "Probability of 2, 5 rows; too few rows for a summary" in named.replace("\n", "; ")

@@ -51,7 +51,7 @@ def test_every_plot_is_one_players_composition_the_largest_norm_first() -> None:
         colours = [to_hex(bar.get_facecolor()) for bar in axes.patches]
         assert [k for k, colour in enumerate(colours) if colour != style.NEUTRAL] == [predicted]
         said = [number.get_text() for number in axes.texts]
-        assert said == [ms.Probability().amount(float(part)) for part in parts]
+        assert said == [ms.spaces.Probability().amount(float(part)) for part in parts]
     first = order_of(explanation, 1)[0]
     norm, x = explanation.norms()[1, first], explanation.x[1, first]
     assert titles(figure)[0] == f"x{first} = {x:.4g}\nnorm {norm:.3g}".replace("-", "−")

@@ -24,7 +24,7 @@ OF_A_ROW = [compositions, cumulative, parallel_coordinates, ilr_plane, ilr_space
 def test_what_cannot_be_drawn_is_refused(plot: Callable[..., object]) -> None:
     explanation = composed(classes=4)
     with pytest.raises(ValueError, match="Expected an explanation with output='ilr' but"):
-        plot(replace(explanation, space=ms.Probability(), partition=None))
+        plot(replace(explanation, space=ms.spaces.Probability(), partition=None))
     with pytest.raises(ValueError, match=r"`row` to be a whole number from -2 to 1 but got 2"):
         plot(explanation, row=2)
     with pytest.raises(
@@ -52,7 +52,7 @@ def test_balances_that_are_not_there_are_refused(balances, match: str) -> None:
 
 
 def test_classes_that_no_axis_tells_apart_share_a_vector_and_unseen_ones_have_none() -> None:
-    tree = ms.Partition.of_tree(((("0", "6"), "2"), ("1", ("7", "8"))))
+    tree = ms.simplex.Partition.of_tree(((("0", "6"), "2"), ("1", ("7", "8"))))
     explanation = composed(classes=tuple("062178")).in_basis(tree)
     axes = ilr_plane(explanation, balances=("0 : 6", "1 : 7+8"))
     ends = [np.array(line.get_xydata()[-1]) for line in axes.lines if len(line.get_xydata()) == 2]

@@ -27,7 +27,9 @@ def messy() -> ms.Explanation:
         }
     )
     codes = ms.Codebook.fit(frame)
-    return explained(codes.rows(frame), codes.players, ("price",), ms.Identity(), schema=codes)
+    return explained(
+        codes.rows(frame), codes.players, ("price",), ms.spaces.Identity(), schema=codes
+    )
 
 
 def test_points_are_values_against_the_feature(people: ms.Explanation) -> None:
@@ -99,7 +101,9 @@ def test_dates_are_dates_and_categories_stand_in_their_order() -> None:
 def test_many_categories_share_a_place() -> None:
     frame = pd.DataFrame({"name": [f"n{k:02}" for k in range(30)] * 2, "x": range(60)})
     codes = ms.Codebook.fit(frame)
-    explanation = explained(codes.rows(frame), codes.players, ("y",), ms.Identity(), schema=codes)
+    explanation = explained(
+        codes.rows(frame), codes.players, ("y",), ms.spaces.Identity(), schema=codes
+    )
     axes = scatter(explanation, "name", color="name")
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert len(labels) == 12

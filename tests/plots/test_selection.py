@@ -60,7 +60,7 @@ def differing(explanation: ms.Explanation) -> dict[str, ms.Explanation]:
     return {
         "players": replace(explanation, players=ms.Players.of_elements((1, 4, 6))),
         "rows": explanation[:2],
-        "outputs": replace(explanation, space=ms.Identity()),
+        "outputs": replace(explanation, space=ms.spaces.Identity()),
     }
 
 
@@ -92,7 +92,7 @@ def test_rows_of_a_store_are_those_that_it_was_made_of(tmp_path: Path) -> None:
     codebook = ms.Codebook.fit(frame)
     ages = lambda rows: rows["age"].to_numpy() / 60  # noqa: E731
     model = ms.as_model(ages, codebook.rows(frame), returns="values", codebook=codebook)
-    imputer = ms.table_imputer(ms.MarginalImputer, codebook, frame)
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, frame)
     value, few = ms.imputed_value(model, imputer, "identity", 4), frame[20:24]
     ms.explain_rows(tmp_path / "store", value, few, ms.exact_shapley)
     both = {"stored": ms.Explanation.load(tmp_path / "store"), "new": ms.exact_shapley(value, few)}

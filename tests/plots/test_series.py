@@ -31,7 +31,7 @@ def segments() -> ms.Explanation:
     base = torch.full((2, 1), 0.25)
     return ms.Explanation(
         phi, 0 * phi, base, base + phi.nansum(1), x, ms.Players.of_rows((2, 12), 3), ("load",),
-        ms.Identity(), owners=owners,
+        ms.spaces.Identity(), owners=owners,
     )  # fmt: skip
 
 

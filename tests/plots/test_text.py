@@ -23,7 +23,7 @@ def sentence(*values: float, index: list[int] | None = None) -> ms.Explanation:
     base = torch.tensor([[0.25]])
     return ms.Explanation(
         phi, torch.zeros_like(phi), base, base + phi.nansum(1), torch.zeros(1, len(index)),
-        players, ("rating",), ms.Identity(),
+        players, ("rating",), ms.spaces.Identity(),
     )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def two_rows() -> ms.Explanation:
     base = torch.full((2, 1), 0.5)
     return ms.Explanation(
         phi, 0 * phi, base, base + phi.nansum(1), torch.zeros(2, 5), ms.Players.of_rows((5,), 4),
-        ("yes",), ms.Identity(), owners=owners,
+        ("yes",), ms.spaces.Identity(), owners=owners,
     )  # fmt: skip
 
 

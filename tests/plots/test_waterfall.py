@@ -67,7 +67,7 @@ def test_known_errors_have_whiskers(people: ms.Explanation, error: float, count:
 
 def test_amounts_have_the_unit_and_rows_their_labels() -> None:
     players = ms.Players.of_elements((1,), ["size"])
-    flat = explained(torch.ones(2, 1), players, ("price",), ms.Identity("EUR"))
+    flat = explained(torch.ones(2, 1), players, ("price",), ms.spaces.Identity("EUR"))
     flat = replace(
         flat, prediction=flat.base + 1500, instances=tuple(pd.date_range("2019-12-31", periods=2))
     )
@@ -79,7 +79,9 @@ def test_amounts_have_the_unit_and_rows_their_labels() -> None:
 
 
 def test_of_several_outputs_the_one_that_the_row_moves_most_is_said_to_be_one() -> None:
-    three = explained(torch.rand(2, 3), ms.Players.of_elements((3,)), tuple("abc"), ms.Identity())
+    three = explained(
+        torch.rand(2, 3), ms.Players.of_elements((3,)), tuple("abc"), ms.spaces.Identity()
+    )
     moved = (three.prediction - three.base)[0].abs().argmax()
     title = waterfall(three).figure.get_suptitle()
     assert title.startswith(f"Predicted {'abc'[moved]}: ")

@@ -31,7 +31,9 @@ def compositions(inputs: Inputs) -> Results:
         "3.bias": iris["fourth"]["bias"],
     }
     model, x = network(weights), iris["x"]
-    value = ms.imputed_value(model, ms.MarginalImputer(iris["reference"]), "ilr", draws=150)
+    value = ms.imputed_value(
+        model, ms.imputers.MarginalImputer(iris["reference"]), "ilr", draws=150
+    )
     exact = ms.exact_shapley(value, x)
     # Of more pairs of orders than coordinates: no direction has a variance of rounding alone.
     sampled = ms.permutation_shapley(value, x, permutations=12, seed=4)
@@ -47,8 +49,8 @@ def compositions(inputs: Inputs) -> Results:
     trees = {
         "pairs": [["0", "1"], ["2", "3"]],
         "one by one": [[["3", "1"], "0"], "2"],
-        "signs": ms.Partition([[1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]], list("0123")),
-        "clusters": ms.cluster_classes(
+        "signs": ms.simplex.Partition([[1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]], list("0123")),
+        "clusters": ms.simplex.cluster_classes(
             model(iris["reference"]).detach().log_softmax(-1),
             torch.arange(len(iris["reference"])) // 3 % 4,
             list("0123"),
@@ -114,15 +116,19 @@ def naive_bayes(inputs: Inputs) -> Results:
     }
     for name, (model, x, reference) in kinds.items():
         space = "ilr" if name == "gaussian" else "log_odds"
-        yield from explained(f"{name}, values", ms.naive_bayes_shapley(model, x, reference, space))
-        yield from explained(f"{name}, evidence", ms.weight_of_evidence(model, x, space))
-        yield f"{name}, score", ms.multiclass_score(model, x, reference)
+        yield from explained(
+            f"{name}, values", ms.naive_bayes.naive_bayes_shapley(model, x, reference, space)
+        )
+        yield from explained(
+            f"{name}, evidence", ms.naive_bayes.weight_of_evidence(model, x, space)
+        )
+        yield f"{name}, score", ms.naive_bayes.multiclass_score(model, x, reference)
     model, x, reference = kinds["gaussian"]
     weights = torch.tensor([0.5, 1.0, 0.0, 0.8])
-    found = ms.naive_bayes_shapley(model, x, reference, "ilr", weights=weights)
+    found = ms.naive_bayes.naive_bayes_shapley(model, x, reference, "ilr", weights=weights)
     yield from explained("gaussian, weighted values", found)
     groups = ms.Players(("sepal", "petal"), torch.tensor([0, 0, 1, 1]))
-    found = ms.naive_bayes_shapley(model, x, reference, "ilr", players=groups)
+    found = ms.naive_bayes.naive_bayes_shapley(model, x, reference, "ilr", players=groups)
     yield from explained("gaussian, groups", found)
 
 
@@ -132,28 +138,29 @@ def scores(inputs: Inputs) -> Results:
     x, mask, reference = mixed["x"], mixed["mask"], mixed["reference"]
     players, model = players_of(mixed), network(mixed["model"])
     made = {
-        "marginal": ms.MarginalImputer(reference, players),
-        "gaussian": ms.GaussianImputer(reference, players, RIDGE),
-        "empirical": ms.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE),
+        "marginal": ms.imputers.MarginalImputer(reference, players),
+        "gaussian": ms.imputers.GaussianImputer(reference, players, RIDGE),
+        "empirical": ms.imputers.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE),
     }
     values = {name: ms.imputed_value(model, each, draws=12, seed=1) for name, each in made.items()}
     for name, value in values.items():
-        yield from scored(f"scores, {name}", ms.mean_squared_error(value, x, mask))
+        yield from scored(f"scores, {name}", ms.metrics.mean_squared_error(value, x, mask))
         yield from scored(
-            f"scores, {name}, batches", ms.mean_squared_error(value, x, mask, batch_size=30)
+            f"scores, {name}, batches", ms.metrics.mean_squared_error(value, x, mask, batch_size=30)
         )
         yield f"scores, {name}, leakage", torch.tensor(ms.leakage(value, x, mask, seed=1))
     leaking = ms.as_value_function(
         lambda x, mask: (x[:, None] + 0.0 * mask)[..., :2], iris_x(inputs)
     )
-    pairs = ms.shapley_pairs(len(iris_x(inputs)), 4, least=20)
+    pairs = ms.metrics.shapley_pairs(len(iris_x(inputs)), 4, least=20)
     yield "scores, leakage that there is", torch.tensor(ms.leakage(leaking, iris_x(inputs), pairs))
     numbers = ms.imputed_value(
         regression(mixed["model"], reference), made["gaussian"], "identity", draws=12
     )
-    yield from scored("scores, numbers", ms.mean_squared_error(numbers, x, mask))
+    yield from scored("scores, numbers", ms.metrics.mean_squared_error(numbers, x, mask))
     yield from scored(
-        "scores, distance", ms.distance_to_truth(values["marginal"], values["gaussian"], x, mask)
+        "scores, distance",
+        ms.metrics.distance_to_truth(values["marginal"], values["gaussian"], x, mask),
     )
 
 
@@ -169,7 +176,7 @@ def global_figures(inputs: Inputs) -> Results:
     x, y = reference[:30], labels[:30]
     half, other, whole = (
         ms.permutation_shapley(
-            ms.imputed_value(model, ms.GaussianImputer(rows, players, RIDGE), draws=8),
+            ms.imputed_value(model, ms.imputers.GaussianImputer(rows, players, RIDGE), draws=8),
             x,
             permutations=4,
             seed=seed,
@@ -186,7 +193,9 @@ def global_figures(inputs: Inputs) -> Results:
     yield "sampled, interval", torch.stack(half.interval(0.9))
     yield from overall("global, learning error", ms.global_values(learned, y))
     numbers = regression(mixed["model"], reference)
-    value = ms.imputed_value(numbers, ms.MarginalImputer(reference, players), "identity", draws=8)
+    value = ms.imputed_value(
+        numbers, ms.imputers.MarginalImputer(reference, players), "identity", draws=8
+    )
     found = ms.permutation_shapley(value, x, permutations=4)
     target = reference[:30, 0].numpy()
     yield from overall("global, numbers", ms.global_values(found, target, found.outputs[1]))
@@ -196,7 +205,7 @@ def oracles(inputs: Inputs) -> Results:
     """Known laws, true value functions and true Shapley values."""
     law = ms.oracles.GaussianMixture.random(elements=5, components=3, seed=0)
     x, y = law.sample(6, seed=1)
-    mask = ms.shapley_pairs(6, 5, least=30, seed=2)
+    mask = ms.metrics.shapley_pairs(6, 5, least=30, seed=2)
     yield "mixture, rows", x
     yield "mixture, labels", y
     yield "mixture, completed", law.complete(x, mask, draws=3)
@@ -208,8 +217,10 @@ def oracles(inputs: Inputs) -> Results:
     yield from explained("mixture, posterior", ms.exact_shapley(posterior, x))
     drawn = ms.imputed_value(model, ms.oracles.OracleImputer(law, rows=50), "ilr", draws=8)
     yield from estimated("mixture, drawn", drawn, x, mask)
-    off = ms.imputed_value(model, ms.MarginalImputer(law.sample(100, seed=3).x), "ilr", draws=8)
-    yield from scored("mixture, distance", ms.distance_to_truth(off, truth, x, mask))
+    off = ms.imputed_value(
+        model, ms.imputers.MarginalImputer(law.sample(100, seed=3).x), "ilr", draws=8
+    )
+    yield from scored("mixture, distance", ms.metrics.distance_to_truth(off, truth, x, mask))
     true_phi = ms.oracles.true_shapley(truth, x[:3], error=0.1)
     yield from explained("mixture, true values", true_phi)
     far = ms.oracles.distance_to_true_shapley(ms.exact_shapley(off, x[:3]), true_phi)

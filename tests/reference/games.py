@@ -190,14 +190,16 @@ def laws(inputs: Inputs) -> Results:
     """Coalitions that laws draw, and their probabilities."""
     generator = torch.Generator().manual_seed(0)
     pictures = ms.Players.patches((1, 8, 8), 2)
-    made: dict[str, ms.CoalitionLaw] = {
-        "size": ms.SizeUniform(7),
-        "kernel": ms.ShapleyKernel(7),
-        "leverage": ms.LeverageScores(7),
-        "blocks": ms.Blocks.of(pictures),
-        "mixture": ms.laws_for(pictures),
-        "stretches": ms.laws_for(ms.Players.tokens(9, padding=0)),
-        "weighted mixture": ms.Mixture([ms.SizeUniform(7), ms.ShapleyKernel(7)], [1, 3]),
+    made: dict[str, ms.laws.CoalitionLaw] = {
+        "size": ms.laws.SizeUniform(7),
+        "kernel": ms.laws.ShapleyKernel(7),
+        "leverage": ms.laws.LeverageScores(7),
+        "blocks": ms.laws.Blocks.of(pictures),
+        "mixture": ms.laws.laws_for(pictures),
+        "stretches": ms.laws.laws_for(ms.Players.tokens(9, padding=0)),
+        "weighted mixture": ms.laws.Mixture(
+            [ms.laws.SizeUniform(7), ms.laws.ShapleyKernel(7)], [1, 3]
+        ),
     }
     for name, law in made.items():
         mask = law.sample((40,), generator)
@@ -205,5 +207,8 @@ def laws(inputs: Inputs) -> Results:
         yield f"{name}, antithetic", law.sample_antithetic((10,), generator)
         if name in ("size", "kernel", "leverage", "weighted mixture"):
             yield f"{name}, log-probabilities", law.log_prob(mask)
-    yield "pairs", ms.shapley_pairs(5, 9, least=40, seed=3)
-    yield "pairs of rows", ms.shapley_pairs(3, 9, least=40, seed=3, counts=torch.tensor([3, 9, 5]))
+    yield "pairs", ms.metrics.shapley_pairs(5, 9, least=40, seed=3)
+    yield (
+        "pairs of rows",
+        ms.metrics.shapley_pairs(3, 9, least=40, seed=3, counts=torch.tensor([3, 9, 5])),
+    )

@@ -22,32 +22,34 @@ from tests.reference.doors import (
 )
 
 
-def imputers_of(mixed: Inputs) -> Mapping[str, ms.Imputer]:
+def imputers_of(mixed: Inputs) -> Mapping[str, ms.imputers.Imputer]:
     """Every imputer without training, of rows of numbers and one-hot columns."""
     reference, players = mixed["reference"], players_of(mixed)
     names = players.names
     order = [list(names[:3]), list(names[3:5]), list(names[5:])]
     graph = {names[2]: list(names[:2]), names[6]: [names[2], names[3]]}
-    gaussian = ms.GaussianImputer(reference, players, RIDGE)
+    gaussian = ms.imputers.GaussianImputer(reference, players, RIDGE)
     return {
-        "marginal": ms.MarginalImputer(reference, players),
-        "baseline": ms.BaselineImputer(reference[0], players),
-        "contrastive": ms.ContrastiveImputer(reference[:20], players),
+        "marginal": ms.imputers.MarginalImputer(reference, players),
+        "baseline": ms.imputers.BaselineImputer(reference[0], players),
+        "contrastive": ms.imputers.ContrastiveImputer(reference[:20], players),
         "gaussian": gaussian,
-        "copula": ms.CopulaImputer(reference, players, RIDGE),
-        "empirical": ms.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE),
-        "empirical, aicc": ms.EmpiricalImputer(reference, players, "aicc", regularisation=RIDGE),
-        "empirical, of targets": ms.EmpiricalImputer(
+        "copula": ms.imputers.CopulaImputer(reference, players, RIDGE),
+        "empirical": ms.imputers.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE),
+        "empirical, aicc": ms.imputers.EmpiricalImputer(
+            reference, players, "aicc", regularisation=RIDGE
+        ),
+        "empirical, of targets": ms.imputers.EmpiricalImputer(
             reference,
             players,
             "aicc",
             targets=network(mixed["model"])(reference).detach().softmax(-1)[:, :1],
             regularisation=RIDGE,
         ),
-        "causal": ms.CausalImputer(gaussian, order, [False, True, True]),
-        "causal, graph": ms.CausalImputer(gaussian, graph),
-        "causal, of donors": ms.CausalImputer(
-            ms.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE), order
+        "causal": ms.imputers.CausalImputer(gaussian, order, [False, True, True]),
+        "causal, graph": ms.imputers.CausalImputer(gaussian, graph),
+        "causal, of donors": ms.imputers.CausalImputer(
+            ms.imputers.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE), order
         ),
     }
 
@@ -93,7 +95,7 @@ def _mapped(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Results:
     groups = {"front": list(names[:3]), "back": [names[4], names[6]]}
     grouped = value.grouped(groups)
     yield "mixed, groups, names", ", ".join(grouped.players.names)
-    masks = ms.shapley_pairs(len(x), len(grouped.players), least=10 * len(x), seed=2)
+    masks = ms.metrics.shapley_pairs(len(x), len(grouped.players), least=10 * len(x), seed=2)
     member = torch.stack(
         [value.players.index.new_tensor(_group_of(n, groups, grouped)) for n in names]
     )
@@ -102,7 +104,7 @@ def _mapped(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Results:
     yield from explained("mixed, groups, auto", ms.auto_shapley(grouped, x, evaluations=20))
     by_label = value.grouped([0, 0, 1, 1, 2, 2, 3])
     yield from explained("mixed, labels, permutation", ms.permutation_shapley(by_label, x))
-    ratio = ms.LogRatioOfMean(value)
+    ratio = ms.values.LogRatioOfMean(value)
     yield from estimated("mixed, log-ratio", ratio, x, mask)
     yield from explained("mixed, log-ratio, kernel", ms.kernel_shapley(ratio, x, evaluations=64))
     yield from explained("mixed, log-ratio of groups", ms.exact_shapley(ratio.grouped(groups), x))
@@ -129,9 +131,9 @@ def many_players(inputs: Inputs) -> Results:
     x, mask, reference = digits["x"], digits["mask"], digits["reference"]
     players, model = players_of(digits), network(digits["model"])
     imputers = {
-        "gaussian": ms.GaussianImputer(reference, players, RIDGE),
-        "copula": ms.CopulaImputer(reference, players, RIDGE),
-        "empirical": ms.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE),
+        "gaussian": ms.imputers.GaussianImputer(reference, players, RIDGE),
+        "copula": ms.imputers.CopulaImputer(reference, players, RIDGE),
+        "empirical": ms.imputers.EmpiricalImputer(reference, players, 0.5, regularisation=RIDGE),
     }
     for name, imputer in imputers.items():
         value = ms.imputed_value(model, imputer, draws=4, seed=5).select([3, 7])
@@ -144,7 +146,7 @@ def exact_match(inputs: Inputs) -> Results:
     """Donors that agree with a row of whole numbers."""
     discrete = inputs["discrete"]
     x, mask, model = discrete["x"], discrete["mask"], network(discrete["model"])
-    imputer = ms.ExactMatchImputer(discrete["reference"])
+    imputer = ms.imputers.ExactMatchImputer(discrete["reference"])
     for draws in (7, 200):
         value = ms.imputed_value(model, imputer, "log_odds", draws=draws, seed=5)
         yield from estimated(f"discrete, exact match, {draws} draws", value, x, mask)
@@ -163,7 +165,7 @@ def retrained(inputs: Inputs) -> Results:
     reference, y = iris["reference"], iris["labels"]
     for output in ("probability", "ilr"):
         value = ms.retrained_value(GaussianNB(), reference, y.numpy(), output=output)
-        mask = ms.shapley_pairs(len(iris["x"]), 4, least=20, seed=1)
+        mask = ms.metrics.shapley_pairs(len(iris["x"]), 4, least=20, seed=1)
         yield from estimated(f"iris, retrained, {output}", value, iris["x"], mask)
         yield from explained(
             f"iris, retrained, {output}, exact", ms.exact_shapley(value, iris["x"])
@@ -188,20 +190,28 @@ def own_games(inputs: Inputs) -> Results:
         yield f"models, {name}, returns", wrapped.returns
         yield f"models, {name}, classes", ", ".join(wrapped.classes)
         for output in ("probability", "ilr"):
-            value = ms.imputed_value(wrapped, ms.BaselineImputer(iris["reference"][0]), output)
+            value = ms.imputed_value(
+                wrapped, ms.imputers.BaselineImputer(iris["reference"][0]), output
+            )
             yield f"models, {name}, {output}", value.prediction(x)
     two = ms.as_model(lambda x: net(x)[:, :2].softmax(-1).detach(), x, classes=["no", "yes"])
-    value = ms.imputed_value(two, ms.MarginalImputer(iris["reference"]), "log_odds", draws=9)
+    value = ms.imputed_value(
+        two, ms.imputers.MarginalImputer(iris["reference"]), "log_odds", draws=9
+    )
     yield from explained("models, log-odds", ms.exact_shapley(value, x))
     numbers = ms.as_model(lambda x: net(x)[:, 0].detach(), x, returns="values")
-    value = ms.imputed_value(numbers, ms.MarginalImputer(iris["reference"]), "identity", draws=9)
+    value = ms.imputed_value(
+        numbers, ms.imputers.MarginalImputer(iris["reference"]), "identity", draws=9
+    )
     yield from explained("models, one number", ms.exact_shapley(value, x))
     zeros = logits.softmax(-1) * torch.tensor([1.0, 0.0, 1.0])
     zeros = zeros / zeros.sum(-1, keepdim=True)
-    yield "spaces, zeros", ms.ILR(1e-2)(ms.simplex.from_probabilities(zeros, 1e-2))
+    yield "spaces, zeros", ms.spaces.ILR(1e-2)(ms.simplex.from_probabilities(zeros, 1e-2))
     value = ms.as_value_function(lambda x, mask: (x[:, None] * mask).cumsum(-1), x)
     yield from explained("callable, exact", ms.exact_shapley(value, x))
-    game = ms.to_shapiq(value, x[:1], output=1)
+    game = ms.interop.to_shapiq(value, x[:1], output=1)
     yield "shapiq, values", torch.from_numpy(game.exact_values("k-SII", 2).values)
-    captum = ms.CaptumAttribution(ms.imputed_value(net, ms.BaselineImputer(x[0]), "identity"))
+    captum = ms.interop.CaptumAttribution(
+        ms.imputed_value(net, ms.imputers.BaselineImputer(x[0]), "identity")
+    )
     yield "captum, attribution", captum.attribute(x[1:], target=1)

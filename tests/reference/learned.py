@@ -153,7 +153,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
     model = network(mixed["model"])
     teacher = ms.imputed_value(
-        model, ms.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE), draws=4
+        model, ms.imputers.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE), draws=4
     )
     settings = {"teacher": teacher, "teacher_pairs": 800, "hidden": [16, 16], **steps}
     return ms.fit_surrogate(model, mixed["reference"], **settings)
@@ -277,7 +277,7 @@ def by_bank(other: Callable[[str], Any]) -> ms.VAEImputer:
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
     x, model = mixed["reference"], network(mixed["model"])
-    mixture = ms.MixtureImputer(x, players_of(mixed), components=3)
+    mixture = ms.imputers.MixtureImputer(x, players_of(mixed), components=3)
     taught = {"teacher": ms.imputed_value(model, mixture, draws=4, seed=2), "teacher_pairs": 300}
     return ms.fit_surrogate(model, x, guide=mixture, hidden=[24, 24], **taught, **steps)
 
@@ -286,9 +286,13 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
     x, players = mixed["reference"], players_of(mixed)
-    model, gaussian = regression(mixed["model"], x), ms.GaussianImputer(x, players, RIDGE)
+    model, gaussian = regression(mixed["model"], x), ms.imputers.GaussianImputer(x, players, RIDGE)
     teacher = ms.imputed_value(model, gaussian, "identity", draws=4, seed=2)
-    taught = {"teacher": teacher, "teacher_pairs": 300, "guide": ms.MixtureImputer(x, players)}
+    taught = {
+        "teacher": teacher,
+        "teacher_pairs": 300,
+        "guide": ms.imputers.MixtureImputer(x, players),
+    }
     return ms.fit_surrogate(model, x, output="identity", hidden=[16], **taught, **steps)
 
 
@@ -365,7 +369,9 @@ def _model(name: str, inputs: Inputs) -> ms.Model:
 
 def _masks(value: ms.ValueFunction, x: Tensor) -> Tensor:
     counts = value.counts(x) if value.players.by_row else None
-    return ms.shapley_pairs(len(x), len(value.players), least=8 * len(x), seed=7, counts=counts)
+    return ms.metrics.shapley_pairs(
+        len(x), len(value.players), least=8 * len(x), seed=7, counts=counts
+    )
 
 
 def _corrected(inputs: Inputs) -> Results:
@@ -379,7 +385,7 @@ def _corrected(inputs: Inputs) -> Results:
     yield from overall(f"corrected by permutations, {AFTER}", sampled)
 
     def learn(rows: Any, labels: Tensor) -> Any:
-        imputer = ms.MarginalImputer(rows.train[:40], players_of(mixed))
+        imputer = ms.imputers.MarginalImputer(rows.train[:40], players_of(mixed))
         return tuple(ms.imputed_value(each, imputer, draws=4) for each in (model, other))
 
     other = ms.as_model(lambda x: (model(x).detach() / 2).softmax(-1), x)
@@ -414,7 +420,7 @@ def surrogates(inputs: Inputs) -> Results:
             few = max(60, 2 * len(value.players) - 2)
             found = ms.auto_shapley(value, x, evaluations=few, seed=2)
             yield from explained(f"{name}, auto", found)
-            yield from scored(f"{name}, error", ms.mean_squared_error(value, x, mask))
+            yield from scored(f"{name}, error", ms.metrics.mean_squared_error(value, x, mask))
     for name in ("mixed surrogate", "mixed surrogate of numbers", "mixed guided"):
         value, x = stored(name), inputs["mixed"]["x"]
         for kind, estimate in estimators(len(value.players)).items():
@@ -441,7 +447,7 @@ def surrogates(inputs: Inputs) -> Results:
     groups = {"front": list(value.players.names[:3])}
     grouped = value.grouped(groups).select([1])
     yield from explained("mixed surrogate, group", ms.exact_shapley(grouped, inputs["mixed"]["x"]))
-    for law, score in ms.errors_by_law(
+    for law, score in ms.metrics.errors_by_law(
         stored("digits, convolutions"), inputs["digits"]["x"], least=40
     ).items():
         yield from scored(f"digits, convolutions, {law}", score)
@@ -470,7 +476,7 @@ def vaes(inputs: Inputs) -> Results:
         for kind, estimate in estimators(len(value.players)).items():
             if kind != "permutation":
                 yield from explained(f"mixed, vae, {name}, {kind}", estimate(value, x))
-    causal = ms.CausalImputer(
+    causal = ms.imputers.CausalImputer(
         imputer, [list(value.players.names[:4]), list(value.players.names[4:])]
     )
     value = ms.imputed_value(model, causal, draws=8, seed=5)

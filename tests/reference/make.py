@@ -276,7 +276,7 @@ def _classifier(x: Tensor, y: Tensor, classes: int) -> dict[str, Any]:
 
 def _masks(rows: int, players: int) -> Tensor:
     """Coalitions of Shapley's sum, the empty one and the grand one."""
-    mask = ms.shapley_pairs(rows, players, least=12 * rows, seed=7)
+    mask = ms.metrics.shapley_pairs(rows, players, least=12 * rows, seed=7)
     mask[:, 0], mask[:, 1] = False, True
     return mask
 

@@ -61,16 +61,16 @@ def padded(inputs: Inputs) -> Results:
     x, players = some_tokens(inputs)
     model, few = token_model(inputs), x[:4]
     imputers = {
-        "padding": ms.PaddingImputer(players),
-        "deletion": ms.DeletionImputer(players),
-        "mask token": ms.MaskTokenImputer(1, players),
-        "marginal": ms.MarginalImputer(x, players),
+        "padding": ms.imputers.PaddingImputer(players),
+        "deletion": ms.imputers.DeletionImputer(players),
+        "mask token": ms.imputers.MaskTokenImputer(1, players),
+        "marginal": ms.imputers.MarginalImputer(x, players),
     }
     for name, imputer in imputers.items():
         value = ms.imputed_value(model, imputer, "identity", draws=8, seed=5)
         counts = value.counts(few)
         yield f"tokens, {name}, counts", counts
-        mask = ms.shapley_pairs(len(few), len(players), least=32, seed=1, counts=counts)
+        mask = ms.metrics.shapley_pairs(len(few), len(players), least=32, seed=1, counts=counts)
         yield from estimated(f"tokens, {name}", value, few, mask)
         yield from explained(f"tokens, {name}, exact", ms.exact_shapley(value, few))
         yield f"tokens, {name}, base", value.base(few)
@@ -80,7 +80,9 @@ def padded(inputs: Inputs) -> Results:
     value = ms.imputed_value(model, imputers["padding"], "identity")
     yield from interacting("tokens, padding, pairs", ms.shapley_interactions(value, few))
     numbers, series, segments = padded_series(inputs)
-    value = ms.imputed_value(numbers, ms.MarginalImputer(series, segments), "identity", draws=8)
+    value = ms.imputed_value(
+        numbers, ms.imputers.MarginalImputer(series, segments), "identity", draws=8
+    )
     yield from explained("series, marginal, exact", ms.exact_shapley(value, series[:4]))
     yield from explained(
         "series, marginal, in time",
@@ -90,7 +92,7 @@ def padded(inputs: Inputs) -> Results:
 
 def by_row(inputs: Inputs) -> Results:
     """Words, sentences, superpixels and labels of one's own, as players of each row."""
-    vocabulary = ms.Vocabulary.fit(TEXTS)
+    vocabulary = ms.text.Vocabulary.fit(TEXTS)
     x = vocabulary.encode(TEXTS)
     yield "words, tokens", x
     yield "words, of tokens", vocabulary.words(x)
@@ -105,13 +107,13 @@ def by_row(inputs: Inputs) -> Results:
         return (mine.sum(1) + mine.cumsum(1).tanh().sum(1))[:, None]
 
     value = ms.imputed_value(
-        ms.as_model(rating, x, returns="values"), ms.PaddingImputer(players), "identity"
+        ms.as_model(rating, x, returns="values"), ms.imputers.PaddingImputer(players), "identity"
     )
     kinds: dict[str, Any] = {
         "words": value.grouped(vocabulary.words, 10),
         "sentences": value.grouped(vocabulary.sentences, 3),
         "words of another tokenizer": value.grouped(
-            ms.word_maps(x, [[k // 2 for k in range(x.shape[1])] for _ in x]), 8
+            ms.text.word_maps(x, [[k // 2 for k in range(x.shape[1])] for _ in x]), 8
         ),
     }
     for name, grouped in kinds.items():
@@ -132,7 +134,9 @@ def _pictures(inputs: Inputs) -> Results:
     yield "superpixels, labels", labels(fields)
     digits = inputs["digits"]
     model, players = network(digits["model"]), ms.Players.pixels((1, 8, 8))
-    value = ms.imputed_value(model, ms.MarginalImputer(digits["reference"], players), draws=8)
+    value = ms.imputed_value(
+        model, ms.imputers.MarginalImputer(digits["reference"], players), draws=8
+    )
     found = ms.exact_shapley(value.grouped(labels, 4).select([3, 7]), fields)
     yield from explained("superpixels, exact", found)
     x = digits["x"]
@@ -143,5 +147,5 @@ def _pictures(inputs: Inputs) -> Results:
         yield from explained(f"labels, {kind}", estimate(grouped, x))
     yield from interacting("labels, pairs", ms.shapley_interactions(grouped, x[:2]))
     patches = ms.Players.patches((1, 8, 8), 4)
-    blur = ms.imputed_value(model, ms.BlurImputer(digits["reference"], patches, sigma=1.0))
+    blur = ms.imputed_value(model, ms.imputers.BlurImputer(digits["reference"], patches, sigma=1.0))
     yield from explained("blur, exact", ms.exact_shapley(blur.select([3, 7]), x))

@@ -38,7 +38,7 @@ def explanations(inputs: Inputs) -> Results:
     """Explanations in stores and in frames of others."""
     mixed = inputs["mixed"]
     model, x = network(mixed["model"]), mixed["reference"][:11]
-    imputer = ms.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE)
+    imputer = ms.imputers.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE)
     value = ms.imputed_value(model, imputer, "ilr", draws=6)
     found = ms.permutation_shapley(value, x, permutations=4, seed=1)
     with _folder() as place:
@@ -57,7 +57,7 @@ def explanations(inputs: Inputs) -> Results:
         shares = ms.imputed_value(model, imputer, draws=6)
         ms.explain_rows(place / "some.zarr", shares.select([1]), x, estimate, **settings)
         yield from explained("streamed, one output", ms.Explanation.load(place / "some.zarr"))
-        plain = ms.imputed_value(model, ms.BaselineImputer(x[0], value.players), "ilr")
+        plain = ms.imputed_value(model, ms.imputers.BaselineImputer(x[0], value.players), "ilr")
         exact = ms.exact_shapley(plain, x)
         ms.explain_rows(
             place / "exact.zarr",
@@ -115,7 +115,7 @@ def learned(inputs: Inputs) -> Results:
         own = OwnModel(digits["own model"])
         value.save(place / "model.ckpt")
         read = ms.load_surrogate(place / "model.ckpt", own)
-        pairs = ms.shapley_pairs(3, len(value.players), least=24)
+        pairs = ms.metrics.shapley_pairs(3, len(value.players), least=24)
         yield (
             "surrogate by the model, read",
             same(value(digits["x"], pairs), read(digits["x"], pairs)),

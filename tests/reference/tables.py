@@ -135,7 +135,7 @@ def frames(inputs: Inputs) -> Results:
             torch.tensor([_back(table[each]) == _back(few[each]) for each in own.columns]),
         )
         yield f"{name}, cells", str([_back(few[each]) for each in own.columns])
-        mask = ms.shapley_pairs(4, len(found.players), least=24, seed=3)
+        mask = ms.metrics.shapley_pairs(4, len(found.players), least=24, seed=3)
         yield from estimated(
             f"{name}, every candidate", explainer.candidates["empirical"], found.x, mask
         )
@@ -153,13 +153,13 @@ def fitted(inputs: Inputs) -> Results:
     frame = people(inputs)
     few, kept = frame.head(3), frame.iloc[:150]
     groups = {"money": ["income", "member"]}
-    imputers: dict[str, tuple[type[ms.Imputer], dict[str, Any]]] = {
-        "marginal": (ms.MarginalImputer, {}),
-        "gaussian": (ms.GaussianImputer, {"regularisation": RIDGE}),
-        "copula": (ms.CopulaImputer, {"regularisation": RIDGE}),
-        "empirical": (ms.EmpiricalImputer, {"bandwidth": 0.5, "regularisation": RIDGE}),
-        "exact match": (ms.ExactMatchImputer, {}),
-        "contrastive": (ms.ContrastiveImputer, {}),
+    imputers: dict[str, tuple[type[ms.imputers.Imputer], dict[str, Any]]] = {
+        "marginal": (ms.imputers.MarginalImputer, {}),
+        "gaussian": (ms.imputers.GaussianImputer, {"regularisation": RIDGE}),
+        "copula": (ms.imputers.CopulaImputer, {"regularisation": RIDGE}),
+        "empirical": (ms.imputers.EmpiricalImputer, {"bandwidth": 0.5, "regularisation": RIDGE}),
+        "exact match": (ms.imputers.ExactMatchImputer, {}),
+        "contrastive": (ms.imputers.ContrastiveImputer, {}),
     }
     for name, (kind, settings) in imputers.items():
         imputer = of_frame(kind, kept, **settings)
@@ -183,7 +183,10 @@ def fitted(inputs: Inputs) -> Results:
         found = ms.permutation_shapley(value, few, permutations=4)
         yield from explained(f"people, {continuous} vae {AFTER}, permutation", found)
     x = value.imputer.reference
-    taught = {"teacher": value, "guide": ms.table_imputer(ms.MixtureImputer, value.schema, x)}
+    taught = {
+        "teacher": value,
+        "guide": ms.imputers.table_imputer(ms.imputers.MixtureImputer, value.schema, x),
+    }
     guided = ms.fit_surrogate(value.model, x, teacher_pairs=200, **taught, **settings)
     yield from explained(f"people, guided {AFTER}, exact", ms.exact_shapley(guided, few))
 

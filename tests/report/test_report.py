@@ -254,7 +254,9 @@ def test_texts_have_words_with_their_values(written) -> None:
 def texts() -> tuple[ms.Explanation, list[list[str]]]:
     x = torch.tensor([[4.0, 2.0, 3.0], [2.0, 5.0, 0.0]])
     players = ms.Players.tokens(3, padding=0)
-    value = ms.imputed_value(lambda x: x.sum(1, True), ms.MarginalImputer(x, players), "identity")
+    value = ms.imputed_value(
+        lambda x: x.sum(1, True), ms.imputers.MarginalImputer(x, players), "identity"
+    )
     return ms.exact_shapley(value, x), [["it", "is", "good"], ["is", "bad"]]
 
 

@@ -37,12 +37,14 @@ def trees(draw: st.DrawFn, count: int = 4) -> Any:
 two_trees = st.integers(2, 7).flatmap(lambda count: st.tuples(trees(count), trees(count)))
 
 
-def partition_of(tree: Any) -> ms.Partition:
-    leaves = ms.Partition.of_tree(tree).classes
-    return ms.Partition.of_tree(tree, sorted(leaves))
+def partition_of(tree: Any) -> ms.simplex.Partition:
+    leaves = ms.simplex.Partition.of_tree(tree).classes
+    return ms.simplex.Partition.of_tree(tree, sorted(leaves))
 
 
-def random_explanation(partition: ms.Partition, seed: int = 0, count: int = 3) -> ms.Explanation:
+def random_explanation(
+    partition: ms.simplex.Partition, seed: int = 0, count: int = 3
+) -> ms.Explanation:
     """Two rows of three players, with errors that go together."""
     generator = torch.Generator().manual_seed(seed)
     outputs = len(partition.signs)
@@ -58,7 +60,7 @@ def random_explanation(partition: ms.Partition, seed: int = 0, count: int = 3) -
         x=torch.zeros(2, count),
         players=ms.Players.of_elements((count,)),
         outputs=partition.names,
-        space=ms.ILR(),
+        space=ms.spaces.ILR(),
         partition=partition,
         covariance=covariance,
     )
@@ -99,7 +101,7 @@ def test_another_basis_changes_coordinates_and_nothing_else(
 
 
 def test_errors_that_were_not_kept_together_are_unknown_in_another_basis() -> None:
-    explanation = random_explanation(ms.Partition.sequential(ABCD))
+    explanation = random_explanation(ms.simplex.Partition.sequential(ABCD))
     error = explanation.standard_error.clone()
     error[0, 1] = 0
     error[1, 2, 0] = 0
@@ -113,7 +115,7 @@ def test_errors_that_were_not_kept_together_are_unknown_in_another_basis() -> No
     assert torch.equal(~alone.norm_errors().isnan(), known)
     assert alone.norm_errors()[0, 1] == 0
     # Nothing is turned, and nothing lost.
-    assert torch.equal(alone.in_basis(ms.Partition.sequential(ABCD)).standard_error, error)
+    assert torch.equal(alone.in_basis(ms.simplex.Partition.sequential(ABCD)).standard_error, error)
 
 
 # Figures, against their definitions.
@@ -184,7 +186,7 @@ def test_norm_errors_of_small_norms_are_those_of_simulated_estimates(
 
 
 def test_a_summary_has_the_largest_norm_first() -> None:
-    explanation = random_explanation(ms.Partition.sequential(ABCD))
+    explanation = random_explanation(ms.simplex.Partition.sequential(ABCD))
     for row in (0, 1, -1):
         frame = explanation.summarize(row)
         order = explanation.norms()[row].argsort(descending=True).tolist()
@@ -217,7 +219,7 @@ class Composed(ms.ValueFunction):
         self.table = simplex.ilr(log_p)
         classes = ABCD[: log_p.shape[1]]
         players = ms.Players.of_elements((len(log_p).bit_length() - 1,))
-        super().__init__(players, ms.ILR().outputs(classes), ms.ILR(), classes)
+        super().__init__(players, ms.spaces.ILR().outputs(classes), ms.spaces.ILR(), classes)
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
@@ -297,10 +299,10 @@ def test_probabilities_have_no_compositions(call: Callable[[ms.Explanation], Any
     ("tree", "message"),
     [
         ([["a", "b"], "c"], r"every class in the partition but it leaves out \['d'\]"),
-        (ms.Partition.sequential(("a", "b", "c", "e")), "but got one of"),
+        (ms.simplex.Partition.sequential(("a", "b", "c", "e")), "but got one of"),
     ],
 )
 def test_other_classes_have_no_basis_here(tree: Any, message: str) -> None:
-    explanation = random_explanation(ms.Partition.sequential(ABCD))
+    explanation = random_explanation(ms.simplex.Partition.sequential(ABCD))
     with pytest.raises(ValueError, match=message):
         explanation.in_basis(tree)

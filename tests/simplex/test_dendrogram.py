@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifold_shap import Partition, cluster_classes, simplex
+from manifold_shap import simplex
+from manifold_shap.simplex import Partition, cluster_classes
 
 CLASSES = ("a", "b", "c", "d", "e")
 # {d, e} are near each other, {a, b} a little less so, c is nearer to {a, b} than to {d, e}.

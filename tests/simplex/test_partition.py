@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifold_shap import Partition, simplex
+from manifold_shap import simplex
+from manifold_shap.simplex import Partition
 
 few = settings(deadline=None, max_examples=20)
 

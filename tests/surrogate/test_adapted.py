@@ -80,7 +80,7 @@ def adapted(
     layer: str | None = None,
 ) -> AdaptedModel:
     game = GameShape(event, range(torch.Size(event).numel()), 3, True, padding)
-    return AdaptedModel(game, module, "logits", ms.Probability().settings, layer).eval()
+    return AdaptedModel(game, module, "logits", ms.spaces.Probability().settings, layer).eval()
 
 
 def some(event: tuple[int, ...], tokens: bool = False) -> tuple[Tensor, Tensor]:

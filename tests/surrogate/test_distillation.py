@@ -26,7 +26,7 @@ class TableValue(ModelValue):
     name = "table"
 
     def __init__(self, offset: float = 0.0, players: ms.Players | None = None) -> None:
-        space = ms.Probability()
+        space = ms.spaces.Probability()
         self.offset, self.evaluated = offset, 0
         players = players or ms.Players.of_elements((3,))
         model = model_for(classifier, ROWS, space)
@@ -45,8 +45,8 @@ def fit(*given: Any, **settings: Any) -> ms.SurrogateValue:
     return learned.fit(*given, **{"teacher_pairs": 200, **settings})
 
 
-def marginal(draws: int = 4) -> ms.ImputedValue:
-    return ms.imputed_value(classifier, ms.MarginalImputer(TABLE), draws=draws)
+def marginal(draws: int = 4) -> ms.values.ImputedValue:
+    return ms.imputed_value(classifier, ms.imputers.MarginalImputer(TABLE), draws=draws)
 
 
 def test_a_good_teacher_brings_the_surrogate_closer_to_the_truth() -> None:
@@ -151,7 +151,7 @@ def test_a_surrogate_taught_by_drawn_rows_is_resumed_and_read_back(tmp_path: Pat
         return x[:, :2].softmax(-1)
 
     x = torch.randn(150, 3, generator=torch.Generator().manual_seed(0))
-    teacher = ms.imputed_value(model, ms.GaussianImputer(x), draws=2)
+    teacher = ms.imputed_value(model, ms.imputers.GaussianImputer(x), draws=2)
     given = {"x_validation": x[:20], "teacher": teacher, "teacher_pairs": 4000}
     whole = fit(model, x, **given)
     assert whole.surrogate.binned.tolist() == [0, 1, 2]

@@ -83,8 +83,10 @@ def test_a_training_that_stopped_early_is_finished(tmp_path: Path) -> None:
 
 def test_round_trip_through_a_file(tmp_path: Path) -> None:
     players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
-    schema = ms.Schema(tuple(ms.Column(name, "binary", ("nein", "ja")) for name in "abc"))
-    value = fit(players=players, schema=schema, output=ms.ILR(0.01))
+    schema = ms.tables.Schema(
+        tuple(ms.tables.Column(name, "binary", ("nein", "ja")) for name in "abc")
+    )
+    value = fit(players=players, schema=schema, output=ms.spaces.ILR(0.01))
     value.save(tmp_path / "surrogate.ckpt")
     loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", classifier)
     mask = all_coalitions(2).expand(8, -1, -1)
@@ -136,7 +138,7 @@ def test_a_model_of_whole_numbers_sees_whole_numbers(tmp_path: Path) -> None:
     torch.testing.assert_close(prediction, model(tokens[:3]).softmax(-1).detach())
     value.save(tmp_path / "surrogate.ckpt")
     loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
-    mask = ms.shapley_pairs(3, 2, least=6)
+    mask = ms.metrics.shapley_pairs(3, 2, least=6)
     assert torch.equal(loaded(tokens[:3], mask), value(tokens[:3], mask))
 
 

@@ -27,7 +27,7 @@ def phi(value: ms.ValueFunction, rows: Any = SOME) -> torch.Tensor:
 def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand(
     surrogate_of_people: ms.SurrogateValue,
 ) -> None:
-    value, schema = surrogate_of_people, ms.Schema.fit(FRAME)
+    value, schema = surrogate_of_people, ms.tables.Schema.fit(FRAME)
     rows, decode = schema.encode(FRAME), schema.decode
     by_hand = ms.fit_surrogate(lambda x: people_model(decode(x)), rows, schema=schema, **FEW)
     found = ms.exact_shapley(value, SOME)
@@ -55,7 +55,7 @@ def test_a_surrogate_of_a_frame_is_saved_with_its_codebook(
 
 
 def test_the_codebook_of_a_model_or_of_a_teacher_is_shared() -> None:
-    imputer = ms.table_imputer(ms.GaussianImputer, ms.Codebook.fit(FRAME), FRAME)
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Codebook.fit(FRAME), FRAME)
     teacher = ms.imputed_value(people_model, imputer, draws=2)
     taught = ms.fit_surrogate(people_model, FRAME, teacher=teacher, teacher_pairs=200, **FEW)
     assert taught.schema is imputer.codebook
@@ -66,7 +66,7 @@ def test_the_codebook_of_a_model_or_of_a_teacher_is_shared() -> None:
     with pytest.raises(ValueError, match="codes of the same codebook as the rows"):
         ms.imputed_value(other, imputer)
     # Imputers that know no codebook take codes, too.
-    codes = ms.MarginalImputer(imputer.reference, imputer.players)
+    codes = ms.imputers.MarginalImputer(imputer.reference, imputer.players)
     assert ms.imputed_value(other, codes).schema is other.codebook
 
 

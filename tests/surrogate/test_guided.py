@@ -28,7 +28,7 @@ X = examples.normal(50, 4)
 
 
 def fit(model: Any = classifier, output: str = "probability", **own: Any) -> ms.SurrogateValue:
-    guide = ms.MixtureImputer(X, components=2)
+    guide = ms.imputers.MixtureImputer(X, components=2)
     teacher = ms.imputed_value(model, guide, output, draws=4)
     taught = {"teacher": teacher, "guide": guide, "output": output}
     return ms.fit_surrogate(model, X, **{**taught, **FEW, **own})
@@ -112,7 +112,7 @@ def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
     """An oracle: the value function of a step function of rows with a known law."""
     x, held_out = Steps.rows(600, 0), Steps.rows(200, 1)
     brief = {"accelerator": "cpu", "limit_train_batches": 40}
-    guide = ms.MixtureImputer(x)
+    guide = ms.imputers.MixtureImputer(x)
     steps = {"hidden": [64], "max_epochs": 4, "learning_rate": 0.01, "trainer": brief}
     steps |= {"teacher": ms.imputed_value(Steps.model, guide, draws=8), "teacher_pairs": 4000}
     value = ms.fit_surrogate(Steps.model, x, guide=guide, batch_size=256, **steps)
@@ -161,7 +161,9 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
     model = torch.nn.Linear(4, 2)
 
     def made(on: str) -> ms.GuidedValue:
-        teacher = ms.imputed_value(model, ms.MixtureImputer(X, components=2), draws=4).to(on)
+        teacher = ms.imputed_value(model, ms.imputers.MixtureImputer(X, components=2), draws=4).to(
+            on
+        )
         value = fit(model, teacher=teacher)
         assert isinstance(value, ms.GuidedValue)
         return value
@@ -179,8 +181,12 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
         ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 2"),
         ({"hidden": []}, ValueError, "`hidden` to list layer widths"),
         ({"teacher": None}, TypeError, "`teacher` to be a value function of an"),
-        ({"guide": ms.GaussianImputer(X)}, TypeError, "`guide` to be a `MixtureImputer`"),
-        ({"guide": ms.MixtureImputer(X[:, :3])}, ValueError, "`guide` to have the surrogate's"),
+        ({"guide": ms.imputers.GaussianImputer(X)}, TypeError, "`guide` to be a `MixtureImputer`"),
+        (
+            {"guide": ms.imputers.MixtureImputer(X[:, :3])},
+            ValueError,
+            "`guide` to have the surrogate's",
+        ),
         ({"network": "conv"}, ValueError, "network='mlp' and no `x_validation` with a `guide`"),
         ({"x_validation": X}, ValueError, "no `x_validation` with a `guide`"),
     ],

@@ -17,7 +17,7 @@ def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) ->
     torch.manual_seed(0)
     elements = int(torch.tensor(event).prod())
     return Perceptron(
-        GameShape(event, list(range(elements)), outputs, ms.as_space(space).on_simplex),
+        GameShape(event, list(range(elements)), outputs, ms.spaces.as_space(space).on_simplex),
         hidden=(16, 8),
     )
 
@@ -80,7 +80,7 @@ def network(
     torch.manual_seed(len(more))
     index = [*range(6), *more]
     surrogate = Perceptron(
-        GameShape((len(index),), index, 3, ms.as_space(space).on_simplex), hidden, activation
+        GameShape((len(index),), index, 3, ms.spaces.as_space(space).on_simplex), hidden, activation
     ).to(dtype)
     return surrogate, torch.randn(2, len(index), dtype=dtype)
 

@@ -11,7 +11,7 @@ import manifold_shap as ms
 
 LONG = 10_000
 TEXTS = ["", "good", "bad " * LONG]
-VOCABULARY = ms.Vocabulary.fit(["a good film .", "a bad film ."])
+VOCABULARY = ms.text.Vocabulary.fit(["a good film .", "a bad film ."])
 GOOD, BAD = VOCABULARY.encode(["good bad"])[0].tolist()
 FEW: dict[str, Any] = {
     "network": "transformer",
@@ -53,7 +53,7 @@ def test_many_tokens_are_learned_and_explained_in_groups(length: int) -> None:
     with pytest.raises(ValueError, match=rf"those of 16 players, .* of {length} players; use"):
         ms.exact_shapley(learned, x[2:3])
     halves = torch.arange(length) // (length // 2)
-    for made in (learned, ms.imputed_value(model, ms.PaddingImputer(players))):
+    for made in (learned, ms.imputed_value(model, ms.imputers.PaddingImputer(players))):
         grouped = made.grouped(ms.label_maps(x[2:3], halves[None]), 2)
         assert ms.exact_shapley(grouped, x[2:3]).efficiency_gap < 1e-5
     # A short text in a wide row costs what it has players.

@@ -24,9 +24,9 @@ texts = st.lists(st.text("ab1 .!?,'\n\"é-", max_size=30), min_size=1, max_size=
 def test_what_is_encoded_is_decoded(some: list[str]) -> None:
     if not any(map(tokens_of, some)):
         with pytest.raises(ValueError, match="all of them are empty"):
-            ms.Vocabulary.fit(some)
+            ms.text.Vocabulary.fit(some)
         return
-    vocabulary = ms.Vocabulary.fit(some, lowercase=False)
+    vocabulary = ms.text.Vocabulary.fit(some, lowercase=False)
     rows = vocabulary.encode(some)
     assert rows.dtype == torch.int64
     assert vocabulary.decode(rows) == [tokens_of(text) for text in some]
@@ -47,7 +47,7 @@ def test_what_is_encoded_is_decoded(some: list[str]) -> None:
 
 def by_hand(text: str, groups: str) -> list[str]:
     """The tokens of each group of a text, joined."""
-    vocabulary = ms.Vocabulary.fit([text])
+    vocabulary = ms.text.Vocabulary.fit([text])
     rows = vocabulary.encode([text])
     labels = getattr(vocabulary, groups)(rows)[0].tolist()
     tokens = vocabulary.decode(rows)[0]
@@ -69,14 +69,14 @@ def test_words_have_the_punctuation_behind_them_and_sentences_end_at_marks() -> 
 
 
 def test_the_most_frequent_tokens_are_known() -> None:
-    vocabulary = ms.Vocabulary.fit(TEXTS, size=5)
+    vocabulary = ms.text.Vocabulary.fit(TEXTS, size=5)
     assert len(vocabulary) == 5
     assert vocabulary.tokens == ("<padding>", "<unknown>", ".", "good", "a")
     with pytest.warns(UserWarning, match=r"1 of 4 tokens \(25.0%\) are not in the vocabulary of 5"):
         rows = vocabulary.encode(["A GOOD movie."])
     assert vocabulary.decode(rows) == [["a", "good", "<unknown>", "."]]
     assert vocabulary.words(rows).tolist() == [[0, 1, 2, 2]]
-    cased = ms.Vocabulary.fit(TEXTS, lowercase=False)
+    cased = ms.text.Vocabulary.fit(TEXTS, lowercase=False)
     assert {"A", "Don't"} <= set(cased.tokens)
 
 
@@ -105,21 +105,21 @@ def test_tokens_are_all_of_a_text_and_stay_apart(text: str) -> None:
 
 
 def test_both_forms_of_a_letter_are_one_token() -> None:
-    vocabulary = ms.Vocabulary(["caf\xe9", "nai\u0308ve"])
+    vocabulary = ms.text.Vocabulary(["caf\xe9", "nai\u0308ve"])
     assert vocabulary.encode(["cafe\u0301 CAF\xc9 na\xefve"]).tolist() == [[2, 2, 3]]
     with pytest.raises(ValueError, match="'caf\xe9'"):
-        ms.Vocabulary(["caf\xe9", "cafe\u0301"])
+        ms.text.Vocabulary(["caf\xe9", "cafe\u0301"])
 
 
 @pytest.mark.parametrize("kind", [tuple, np.array, pd.Series])
 def test_texts_come_in_any_list(kind) -> None:
-    vocabulary = ms.Vocabulary.fit(kind(TEXTS))
+    vocabulary = ms.text.Vocabulary.fit(kind(TEXTS))
     assert torch.equal(vocabulary.encode(kind(TEXTS)), vocabulary.encode(TEXTS))
 
 
 def test_texts_of_no_one_and_many_tokens() -> None:
     long = "good " * 10_000
-    vocabulary = ms.Vocabulary.fit(TEXTS)
+    vocabulary = ms.text.Vocabulary.fit(TEXTS)
     with pytest.raises(ValueError, match="`length` = 100 tokens but text 2 has 10000, one of 1"):
         vocabulary.encode(["", "good", long], length=100)
     rows = vocabulary.encode(["", "good", long], length=100, truncate=True)
@@ -131,9 +131,9 @@ def test_texts_of_no_one_and_many_tokens() -> None:
 
 
 def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:
-    vocabulary, path = ms.Vocabulary.fit(TEXTS, lowercase=False), tmp_path / "vocabulary.json"
+    vocabulary, path = ms.text.Vocabulary.fit(TEXTS, lowercase=False), tmp_path / "vocabulary.json"
     vocabulary.save(path)
-    loaded = ms.Vocabulary.load(path)
+    loaded = ms.text.Vocabulary.load(path)
     assert (loaded.tokens, loaded.lowercase) == (vocabulary.tokens, False)
     assert torch.equal(
         loaded.sentences(loaded.encode(TEXTS)), vocabulary.sentences(loaded.encode(TEXTS))
@@ -142,23 +142,26 @@ def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:
     for broken in (whole[:-9], "[]", json.dumps({"format": "other"}), whole.replace("tokens", "t")):
         path.write_text(broken, encoding="utf-8")
         with pytest.raises((ValueError, KeyError)):
-            ms.Vocabulary.load(path)
+            ms.text.Vocabulary.load(path)
     with pytest.raises(FileNotFoundError):
-        ms.Vocabulary.load(tmp_path / "none.json")
+        ms.text.Vocabulary.load(tmp_path / "none.json")
 
 
-VOCABULARY = ms.Vocabulary(["good", "bad"])
+VOCABULARY = ms.text.Vocabulary(["good", "bad"])
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ms.Vocabulary.fit("good"), "`texts` to be a list of texts but got str; one text"),
-        (lambda: ms.Vocabulary.fit(3), "`texts` to be a list of texts but got int"),
-        (lambda: ms.Vocabulary.fit([]), "at least one text in `texts`"),
-        (lambda: ms.Vocabulary.fit(["a", None]), r"`texts\[1\]` to be text but got None"),
-        (lambda: ms.Vocabulary.fit(["a"], size=2), "`size` .* from 3 .* got 2"),
-        (lambda: ms.Vocabulary(["a", "a"]), r"distinct tokens but got \['a'\]"),
+        (
+            lambda: ms.text.Vocabulary.fit("good"),
+            "`texts` to be a list of texts but got str; one text",
+        ),
+        (lambda: ms.text.Vocabulary.fit(3), "`texts` to be a list of texts but got int"),
+        (lambda: ms.text.Vocabulary.fit([]), "at least one text in `texts`"),
+        (lambda: ms.text.Vocabulary.fit(["a", None]), r"`texts\[1\]` to be text but got None"),
+        (lambda: ms.text.Vocabulary.fit(["a"], size=2), "`size` .* from 3 .* got 2"),
+        (lambda: ms.text.Vocabulary(["a", "a"]), r"distinct tokens but got \['a'\]"),
         (lambda: VOCABULARY.encode(["good"], 0), "`length` .* at least 1 but got 0"),
         (lambda: VOCABULARY.decode([[2.0, 4.0]]), "from 0 to 3, .* row 0 has 4 in place 1"),
         (lambda: VOCABULARY.words([[2.0], [0.5]]), "row 1 has 0.5 in place 0"),

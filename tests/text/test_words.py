@@ -23,7 +23,7 @@ def test_tokens_of_no_word_belong_to_the_one_before(
     words: list[int | None], labels: list[int]
 ) -> None:
     x = torch.tensor([[101.0, 7.0, 8.0, 9.0, 102.0, 3.0]])
-    assert ms.word_maps(x, [words], padding=3)(x).tolist() == [labels]
+    assert ms.text.word_maps(x, [words], padding=3)(x).tolist() == [labels]
 
 
 @given(st.lists(st.lists(st.integers(-1, 2), min_size=5, max_size=5), min_size=1, max_size=4))
@@ -31,7 +31,7 @@ def test_tokens_of_no_word_belong_to_the_one_before(
 def test_words_have_numbers_without_a_gap(words: list[list[int]]) -> None:
     x = torch.arange(1.0, 1 + 5 * len(words)).reshape(-1, 5)
     x[:, 4] = 0
-    labels = ms.word_maps(x, words)(x)
+    labels = ms.text.word_maps(x, words)(x)
     assert (labels[:, 4] == -1).all()
     assert (check_labels(labels) >= 1).all()
     for row, own in zip(labels[:, :4].tolist(), words, strict=True):
@@ -43,8 +43,8 @@ def test_words_have_numbers_without_a_gap(words: list[list[int]]) -> None:
 @pytest.mark.usefixtures("any_type")
 def test_words_for_other_tokens_are_refused() -> None:
     with pytest.raises(ValueError, match=r"shape \(1, 3\), but got 1 rows of lengths \[2\]"):
-        ms.word_maps(torch.ones(1, 3), [[0, 1]])
+        ms.text.word_maps(torch.ones(1, 3), [[0, 1]])
     with pytest.raises(ValueError, match="row 1 is the same as an earlier"):
-        ms.word_maps(torch.ones(2, 2), [[0, 0], [0, 1]])
+        ms.text.word_maps(torch.ones(2, 2), [[0, 0], [0, 1]])
     with pytest.raises(TypeError, match=r"`words` to be a tensor, .* whole numbers but got"):
-        ms.word_maps(torch.ones(1, 2), [["a", 0]])  # type: ignore[list-item]
+        ms.text.word_maps(torch.ones(1, 2), [["a", 0]])  # type: ignore[list-item]

@@ -80,7 +80,9 @@ def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
     ((name, found),) = quality(model, data).items()
     assert name == "r2"
     assert found == pytest.approx(own.score(data.x_test.numpy(), data.y_test.numpy()), abs=1e-5)
-    value = ms.imputed_value(model, ms.MarginalImputer(data.x_train, data.players), "identity", 8)
+    value = ms.imputed_value(
+        model, ms.imputers.MarginalImputer(data.x_train, data.players), "identity", 8
+    )
     explanation = ms.permutation_shapley(value, data.x_test[:2], permutations=2)
     torch.testing.assert_close(
         explanation.phi.sum(1) + explanation.base, model(data.x_test[:2]), rtol=1e-4, atol=1e-2

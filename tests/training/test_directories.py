@@ -43,7 +43,7 @@ def of_surrogate(x: Tensor, **own: Any) -> Tensor:
 
 
 def of_guided(x: Tensor, **own: Any) -> Tensor:
-    guide = ms.MixtureImputer(x, components=2)
+    guide = ms.imputers.MixtureImputer(x, components=2)
     taught = {"guide": guide, "teacher": ms.imputed_value(model, guide, draws=2)}
     return surrogate(x, teacher_pairs=100, **taught, **own)(X[:4], MASK)
 

@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.coalitions import SizeUniform
+from manifold_shap.laws import SizeUniform
 from manifold_shap.training.runner import LightningTask
 from manifold_shap.training.task import Task
 from tests.learned import Reader

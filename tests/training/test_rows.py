@@ -13,8 +13,11 @@ FRAME = pd.DataFrame({"age": [30, 20, 40], "town": ["Oslo", None, "Rome"], "size
 
 
 def test_players_by_default() -> None:
-    column = ms.Column("kind", "categorical", ("a", "b")), ms.Column("size", "continuous")
-    schema, x = ms.Schema(column), torch.zeros(5, 3)
+    column = (
+        ms.tables.Column("kind", "categorical", ("a", "b")),
+        ms.tables.Column("size", "continuous"),
+    )
+    schema, x = ms.tables.Schema(column), torch.zeros(5, 3)
     given = ms.Players(("left", "right"), torch.tensor([0, 0, 1]))
     assert training_rows(x, None, 0, given, schema)[0] is given
     assert training_rows(x, None, 0, None, schema)[0].index.tolist() == [0, 0, 1]
@@ -59,7 +62,7 @@ def test_padded_rows_are_trained_on() -> None:
     with pytest.raises(ValueError, match="`x_train` but row 3 has none"):
         training_rows(torch.cat((x, 0 * x[:1])), None, 0, ms.Players.tokens(2))
     with pytest.raises(ValueError, match="for GaussianImputer but these are of rows padded by 0"):
-        ms.GaussianImputer(x, players=ms.Players.tokens(2))
+        ms.imputers.GaussianImputer(x, players=ms.Players.tokens(2))
 
 
 class Nothing(Task):

@@ -49,7 +49,7 @@ def imputer(**settings: object) -> VAEImputer:
     return VAEImputer(network, rows(), PLAYERS, **{"bank_size": 200, **settings})  # type: ignore[arg-type]
 
 
-def value(made: ms.Imputer | None = None, draws: int = 3) -> ImputedValue:
+def value(made: ms.imputers.Imputer | None = None, draws: int = 3) -> ImputedValue:
     weight = torch.randn(ELEMENTS, 3, generator=torch.Generator().manual_seed(1))
     return ms.imputed_value(
         lambda x: (x @ weight / 3).softmax(-1), made or imputer(), "ilr", draws=draws

@@ -23,9 +23,9 @@ FRAME, SOME = people(300), people(5, seed=1)
 
 
 def test_the_training_is_that_of_the_table_encoded_by_hand(
-    imputer_of_people: ms.TableImputer,
+    imputer_of_people: ms.imputers.TableImputer,
 ) -> None:
-    table, schema = imputer_of_people, ms.Schema.fit(FRAME)
+    table, schema = imputer_of_people, ms.tables.Schema.fit(FRAME)
     by_hand = ms.fit_imputer(
         schema.encode(FRAME),
         schema=schema,
@@ -39,7 +39,7 @@ def test_the_training_is_that_of_the_table_encoded_by_hand(
 
 
 def test_an_imputer_of_a_frame_is_saved_with_its_codebook(
-    imputer_of_people: ms.TableImputer, tmp_path: Path
+    imputer_of_people: ms.imputers.TableImputer, tmp_path: Path
 ) -> None:
     imputer, path = imputer_of_people, tmp_path / "vae.ckpt"
     imputer.save(path)

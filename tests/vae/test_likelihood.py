@@ -14,13 +14,13 @@ from manifold_shap.vae import likelihood as families
 from manifold_shap.vae.families import bin_edges, choose_families
 from manifold_shap.vae.likelihood import Likelihood
 
-SCHEMA = ms.Schema(
+SCHEMA = ms.tables.Schema(
     (
-        ms.Column("age", "continuous", mean=40.0, scale=10.0),
-        ms.Column("smokes", "binary", ("no", "yes")),
-        ms.Column("colour", "categorical", ("red", "green", "blue")),
-        ms.Column("gains", "continuous"),
-        ms.Column("income", "continuous", missing=True),
+        ms.tables.Column("age", "continuous", mean=40.0, scale=10.0),
+        ms.tables.Column("smokes", "binary", ("no", "yes")),
+        ms.tables.Column("colour", "categorical", ("red", "green", "blue")),
+        ms.tables.Column("gains", "continuous"),
+        ms.tables.Column("income", "continuous", missing=True),
     )
 )
 AGE, SMOKES, COLOUR, GAINS, INCOME, MISSING = 0, 1, slice(2, 5), 5, 6, 7
@@ -211,7 +211,7 @@ def test_columns_without_spread_or_without_a_cell(continuous: str) -> None:
     frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [7.0] * 4})
     gone = table()
     gone[:, INCOME], gone[:, MISSING] = 0.0, 1.0
-    constant = ms.Schema.fit(frame)
+    constant = ms.tables.Schema.fit(frame)
     for schema, x in ((constant, constant.encode(frame)), (SCHEMA, gone)):
         likelihood = Likelihood(choose_families(x, schema, continuous))
         likelihood.describe(x)

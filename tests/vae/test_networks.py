@@ -158,7 +158,7 @@ def test_the_mean_is_that_of_a_gaussian(event: tuple[int, ...], hidden: tuple[in
         posterior="encoder",
     )
     bank = ms.VAEImputer(encoder.network, encoder.reference, players, bank_size=4000)
-    x, mask = law.rows(20, 1), ms.shapley_pairs(20, len(players), least=100, seed=2)
+    x, mask = law.rows(20, 1), ms.metrics.shapley_pairs(20, len(players), least=100, seed=2)
     mask[..., 0] = True
     absent = ~players.expand(mask).flatten(2)
     expected = torch.stack(

@@ -101,7 +101,7 @@ def imputer(posterior: str = "bank", **settings: object) -> VAEImputer:
     return VAEImputer(network(), rows(), posterior=posterior, **settings)  # type: ignore[arg-type]
 
 
-def impute(made: ms.Imputer, draws: range = range(6), keys: int = 3) -> Tensor:
+def impute(made: ms.imputers.Imputer, draws: range = range(6), keys: int = 3) -> Tensor:
     x = rows(3, seed=1)
     numbers = torch.full((3, 16), keys) + torch.arange(3)[:, None]
     return made.impute(x, Listed(masks(3), numbers), draws).rows

@@ -92,10 +92,12 @@ def agree(value: Any, other: Any, games: tuple[Any, Any]) -> None:
 @pytest.mark.filterwarnings("ignore:The covariance of `reference` is singular")
 # A copula draws elements of a category for themselves, and ties between them are broken by chance,
 # which the encoding by hand has none of.
-@pytest.mark.parametrize("kind", [ms.MarginalImputer, ms.GaussianImputer, ms.EmpiricalImputer])
+@pytest.mark.parametrize(
+    "kind", [ms.imputers.MarginalImputer, ms.imputers.GaussianImputer, ms.imputers.EmpiricalImputer]
+)
 def test_an_imputer_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any], kind: Any) -> None:
     (frames, codes), (by_hand, rows) = games
-    imputer = ms.table_imputer(kind, frames.codebook, codes)
+    imputer = ms.imputers.table_imputer(kind, frames.codebook, codes)
     value = ms.imputed_value(frames, imputer, draws=16)
     agree(value, ms.imputed_value(by_hand, kind(rows, PLAYERS), draws=16), games)
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.coalitions import SizeUniform
 from manifold_shap.corrected import CorrectedValue
+from manifold_shap.laws import SizeUniform
 from manifold_shap.values.seen import Seen
 from tests.examples import VALUES
 
@@ -23,7 +23,7 @@ def described() -> ms.ValueFunction:
     players = len(value.players)
     value.name, value.draws, value.sampled, value.batch_size = "mine", 3, True, 77
     frame = pd.DataFrame(torch.rand(9, players).numpy()).add_prefix("x")
-    value.schema = ms.Schema.fit(frame)
+    value.schema = ms.tables.Schema.fit(frame)
     value.seen = Seen(torch.zeros(players), torch.ones(players))
     value.quality, value.training_law, value.cost = (
         {"mse": 0.5},
@@ -54,7 +54,7 @@ def test_attributes_are_those_of_the_value_function_within(name: str) -> None:
         lambda value: value.grouped({"two": ["x0", "x1"]}),
         lambda value: value.grouped(lambda x: torch.tensor([0, 1, 1, 0]).expand(len(x), -1), 2),
         lambda value: value.grouped([0, 0, 1, 1]).select([0]),
-        ms.LogRatioOfMean,
+        ms.values.LogRatioOfMean,
         lambda value: CorrectedValue(value, value, value.expectation, value.expectation),
     ],
 )

@@ -18,13 +18,15 @@ def rows(count: int = 40) -> Tensor:
     return torch.randn(count, 3, generator=torch.Generator().manual_seed(0))
 
 
-def on_probabilities(draws: int = 40) -> ms.ImputedValue:
-    return ms.imputed_value(softmax, ms.MarginalImputer(rows()), "probability", draws=draws)
+def on_probabilities(draws: int = 40) -> ms.values.ImputedValue:
+    return ms.imputed_value(
+        softmax, ms.imputers.MarginalImputer(rows()), "probability", draws=draws
+    )
 
 
 def test_values_are_the_log_ratios_of_the_values() -> None:
     inner = on_probabilities()
-    value = ms.LogRatioOfMean(inner)
+    value = ms.values.LogRatioOfMean(inner)
     x, mask = rows(5), torch.rand(5, 6, 3, generator=torch.Generator().manual_seed(1)) < 0.5
     torch.testing.assert_close(value(x, mask), ilr(inner(x, mask).log()))
     torch.testing.assert_close(value.base(x), ilr(softmax(rows()).mean(0).log()).expand(5, -1))
@@ -32,17 +34,17 @@ def test_values_are_the_log_ratios_of_the_values() -> None:
 
 
 def test_it_is_another_game_than_the_mean_of_log_ratios() -> None:
-    of_mean = ms.exact_shapley(ms.LogRatioOfMean(on_probabilities()), rows(5))
-    mean_of = ms.imputed_value(softmax, ms.MarginalImputer(rows()), "ilr", draws=40)
+    of_mean = ms.exact_shapley(ms.values.LogRatioOfMean(on_probabilities()), rows(5))
+    mean_of = ms.imputed_value(softmax, ms.imputers.MarginalImputer(rows()), "ilr", draws=40)
     assert (of_mean.phi - ms.exact_shapley(mean_of, rows(5)).phi).abs().max() > 0.1
     assert of_mean.efficiency_gap < 1e-5
-    assert of_mean.partition == ms.Partition.sequential("012")
+    assert of_mean.partition == ms.simplex.Partition.sequential("012")
     assert of_mean.made_by["value_function"] == "log-ratio of marginal"
     assert of_mean.compositions().sum(-1).allclose(torch.ones(5, 3))
 
 
 @pytest.mark.parametrize("output", ["ilr", "identity"])
 def test_only_probabilities_have_log_ratios(output: str) -> None:
-    value = ms.imputed_value(softmax, ms.MarginalImputer(rows()), output, draws=4)
+    value = ms.imputed_value(softmax, ms.imputers.MarginalImputer(rows()), output, draws=4)
     with pytest.raises(ValueError, match=f"output='probability' .* output='{output}'"):
-        ms.LogRatioOfMean(value)
+        ms.values.LogRatioOfMean(value)

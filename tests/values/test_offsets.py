@@ -37,7 +37,7 @@ def model(offset: float) -> ms.Model:
     return ms.as_model(numbers(offset), X.numpy(), returns="values")
 
 
-def imputed(imputer: ms.Imputer, offset: float) -> ms.ImputedValue:
+def imputed(imputer: ms.imputers.Imputer, offset: float) -> ms.values.ImputedValue:
     return ms.imputed_value(model(offset), imputer, "identity", draws=8)
 
 
@@ -50,7 +50,7 @@ def surrogate(offset: float, **own: Any) -> ms.SurrogateValue:
 
 
 def taught(offset: float) -> ms.ValueFunction:
-    teacher = imputed(ms.GaussianImputer(X), offset)
+    teacher = imputed(ms.imputers.GaussianImputer(X), offset)
     return surrogate(offset, teacher=teacher, teacher_pairs=1000)
 
 
@@ -59,8 +59,8 @@ def retrained(offset: float) -> ms.ValueFunction:
 
 
 def guided(offset: float) -> ms.ValueFunction:
-    taught = {"teacher": imputed(ms.GaussianImputer(X), offset), "teacher_pairs": 200}
-    return surrogate(offset, guide=ms.MixtureImputer(X), **taught)
+    taught = {"teacher": imputed(ms.imputers.GaussianImputer(X), offset), "teacher_pairs": 200}
+    return surrogate(offset, guide=ms.imputers.MixtureImputer(X), **taught)
 
 
 class Outputs(nn.Module):
@@ -98,8 +98,8 @@ VALUES: dict[str, Callable[[float], Any]] = {
     "guided": guided,
     "retrained": retrained,
     "callable": function,
-    "marginal": lambda at: imputed(ms.MarginalImputer(X), at),
-    "empirical": lambda at: imputed(ms.EmpiricalImputer(X), at),
+    "marginal": lambda at: imputed(ms.imputers.MarginalImputer(X), at),
+    "empirical": lambda at: imputed(ms.imputers.EmpiricalImputer(X), at),
     "vae": lambda at: imputed(vae(), at),
 }
 
@@ -115,8 +115,8 @@ def test_an_offset_of_the_model_moves_the_base_alone(name: str) -> None:
     expected, found = (ms.exact_shapley(each, ROWS, seed=1) for each in (value, moved))
     assert_alike(found.phi, expected.phi)
     assert_alike(found.base - OFFSET, expected.base)
-    mask = ms.shapley_pairs(3, len(found.players), least=30)
-    error, again = (ms.mean_squared_error(each, ROWS, mask) for each in (value, moved))
+    mask = ms.metrics.shapley_pairs(3, len(found.players), least=30)
+    error, again = (ms.metrics.mean_squared_error(each, ROWS, mask) for each in (value, moved))
     assert again.debiased == pytest.approx(error.debiased, rel=1e-5)
 
 

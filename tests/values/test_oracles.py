@@ -30,7 +30,7 @@ def readings(x: Tensor) -> Tensor:
 
 def distance(value: ms.ValueFunction, truth: ms.ValueFunction, x: Tensor, least: int) -> Tensor:
     """Mean squared distance to the truth, in units of its variance, for each output."""
-    mask = ms.shapley_pairs(len(x), len(value.players), least=least)
+    mask = ms.metrics.shapley_pairs(len(x), len(value.players), least=least)
     values, expected = value(x, mask), truth(x, mask)
     return (values - expected).square().mean((0, 1)) / expected.var((0, 1))
 
@@ -55,7 +55,7 @@ def test_vae_on_gaussian_data(normal_imputer: ms.VAEImputer, posterior: str) -> 
             NORMAL.sample(100, seed=1).x,
             1000,
         )
-        for each in (imputer, ms.MarginalImputer(imputer.reference))
+        for each in (imputer, ms.imputers.MarginalImputer(imputer.reference))
     )
     assert (learned < 0.05).all()
     assert (learned < 0.2 * spliced).all()
@@ -73,5 +73,5 @@ def test_vae_and_surrogate_on_a_mixture_of_two() -> None:
     surrogate = ms.fit_surrogate(readings, train, output="identity", **few)
     for learned in (vae, surrogate):
         assert (distance(learned, truth, x, 2000) < 0.06).all()
-    marginal = ms.imputed_value(readings, ms.MarginalImputer(train), "identity", draws=100)
+    marginal = ms.imputed_value(readings, ms.imputers.MarginalImputer(train), "identity", draws=100)
     assert (distance(marginal, truth, x, 2000) > 0.2).all()

@@ -50,7 +50,7 @@ def test_values_are_those_of_models_fitted_by_hand(space: str) -> None:
     values = value(rows(), masks())
 
     def taken(p: Tensor) -> Tensor:
-        return ms.as_space(space)(p if space == "probability" else p.log())
+        return ms.spaces.as_space(space)(p if space == "probability" else p.log())
 
     for k, mask in enumerate(MASKS[1:], start=1):
         fitted = GaussianNB(var_smoothing=0.3).fit(train[:, mask].numpy(), labels)

@@ -23,7 +23,7 @@ def model(x: torch.Tensor) -> torch.Tensor:
 def value(request: pytest.FixtureRequest) -> ms.ValueFunction:
     if request.param == "surrogate":
         return ms.fit_surrogate(model, X, hidden=[4], **FEW)
-    imputed = ms.imputed_value(model, ms.MarginalImputer(X), draws=4)
+    imputed = ms.imputed_value(model, ms.imputers.MarginalImputer(X), draws=4)
     return imputed.grouped([0, 1, 1]) if request.param == "grouped" else imputed
 
 
@@ -52,7 +52,7 @@ def test_far_is_further_than_the_range_is_wide(x: float, far: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*far outside:UserWarning")
 def test_a_store_counts_the_rows_of_all_blocks(tmp_path: Path) -> None:
-    value = ms.imputed_value(model, ms.MarginalImputer(X), draws=4)
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(X), draws=4)
     x = torch.cat((X[:3], 100 * X[:3]))
     ms.explain_rows(tmp_path / "rows.zarr", value, x, ms.exact_shapley, block=2)
     assert ms.Explanation.load(tmp_path / "rows.zarr").made_by["rows_far_outside"] == 3
@@ -75,8 +75,11 @@ def test_rows_of_a_frame_are_far_by_their_cells(kind: str) -> None:
     if kind == "surrogate":
         value = ms.fit_surrogate(asked, frame, output="identity", hidden=[4], **FEW)
     else:
-        imputer = {"gaussian": ms.GaussianImputer, "marginal": ms.MarginalImputer}[kind]
-        reference = ms.table_imputer(imputer, codebook, frame)
+        imputer = {
+            "gaussian": ms.imputers.GaussianImputer,
+            "marginal": ms.imputers.MarginalImputer,
+        }[kind]
+        reference = ms.imputers.table_imputer(imputer, codebook, frame)
         value = ms.imputed_value(asked, reference, "identity", draws=4)
     towns = pd.DataFrame({"size": range(4), "town": ["Bern", "Kiel", "Lyon", "Turin"]})
     with pytest.warns(UserWarning, match="had none of"):

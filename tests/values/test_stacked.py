@@ -24,16 +24,16 @@ def game(power: int, outputs: int = 1) -> ms.ValueFunction:
 def test_shapley_values_are_weighted_means() -> None:
     x = normal(3, 4)
     parts = [ms.exact_shapley(game(power), x) for power in (2, 3)]
-    whole = ms.exact_shapley(ms.StackedValue([game(2), game(3)], [0.25, 0.75]), x)
+    whole = ms.exact_shapley(ms.values.StackedValue([game(2), game(3)], [0.25, 0.75]), x)
     assert torch.allclose(whole.phi, 0.25 * parts[0].phi + 0.75 * parts[1].phi, atol=1e-5)
     assert torch.allclose(whole.base, 0.25 * parts[0].base + 0.75 * parts[1].base, atol=1e-5)
 
 
 def test_the_variance_of_draws_is_that_of_a_mean_of_independent_ones() -> None:
     x, mask = normal(1, 4), torch.tensor([[[True, False, True, False]]])
-    imputer = ms.GaussianImputer(normal(50, 4) @ normal(4, 4, 1))
+    imputer = ms.imputers.GaussianImputer(normal(50, 4) @ normal(4, 4, 1))
     part = ms.imputed_value(lambda x: x.sum(1, True), imputer, "identity", draws=16)
-    value = ms.StackedValue([part, part], [0.5, 0.5])
+    value = ms.values.StackedValue([part, part], [0.5, 0.5])
     keys = torch.arange(400)[None]
     values, variance, effective = known(value, value.estimate(x, mask.expand(-1, 400, -1), keys))
     assert values.var().item() == pytest.approx(variance.mean().item(), rel=0.25)
@@ -52,4 +52,4 @@ def test_the_variance_of_draws_is_that_of_a_mean_of_independent_ones() -> None:
 )
 def test_bad_input(values: Any, weights: list[float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        ms.StackedValue(values, weights)
+        ms.values.StackedValue(values, weights)

@@ -37,7 +37,7 @@ def masks(count: int = 3) -> Tensor:
 @every_space
 def test_imputed_value_is_the_mean_over_spliced_rows(make_value: MakeValue, space: str) -> None:
     value, x = make_value("marginal", space), rows()
-    assert isinstance(value, ms.ImputedValue)
+    assert isinstance(value, ms.values.ImputedValue)
     values = value(x, masks())
     for b, k in ((0, 1), (1, 6), (2, 14)):
         spliced = value.imputer.reference.clone()
@@ -51,7 +51,7 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
     make_value: MakeValue, keyed: bool
 ) -> None:
     value, x = make_value("marginal", draws=7), rows()
-    assert isinstance(value, ms.ImputedValue)
+    assert isinstance(value, ms.values.ImputedValue)
     keys = torch.arange(3 * 16).reshape(3, 16) if keyed else torch.zeros(3, 16, dtype=torch.int64)
     values, variance, effective = known(value, value.estimate(x, masks(), keys if keyed else None))
     assert torch.equal(values, value(x, masks(), keys))
@@ -67,7 +67,7 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
         torch.testing.assert_close(variance[b, k], spread / 7 * (1 - 7 / 20))
 
 
-class Weighted(ms.Imputer):
+class Weighted(ms.imputers.Imputer):
     """Draw number k is a row of k's that counts k + 1 times."""
 
     name = "weighted"
@@ -96,7 +96,7 @@ def test_estimate_of_weighted_draws() -> None:
     torch.testing.assert_close(effective, torch.full((3, 1), 1 / 0.3))
 
 
-class Codes(ms.MarginalImputer):
+class Codes(ms.imputers.MarginalImputer):
     """Equally weighted draws, behind which stand so many codes where k players are present."""
 
     def __init__(self, reference: Tensor, effective: Sequence[float]) -> None:
@@ -117,7 +117,7 @@ def test_estimate_tells_the_effective_codes(monkeypatch: pytest.MonkeyPatch) -> 
     torch.testing.assert_close(value.estimate(rows(), masks()).effective_draws, expected)
     monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 2 * 3 * 16 * 4)
     torch.testing.assert_close(value.estimate(rows(), masks()).effective_draws, expected)
-    assert ms.mean_squared_error(value, rows(), masks()).effective_draws == pytest.approx(
+    assert ms.metrics.mean_squared_error(value, rows(), masks()).effective_draws == pytest.approx(
         expected.mean().item()
     )
 
@@ -171,9 +171,11 @@ def test_one_matching_donor_is_no_collapse() -> None:
     torch.testing.assert_close(effective, torch.ones(5, 2))
 
 
-@pytest.mark.parametrize("make", [Weighted, ms.MarginalImputer, ms.GaussianImputer])
+@pytest.mark.parametrize(
+    "make", [Weighted, ms.imputers.MarginalImputer, ms.imputers.GaussianImputer]
+)
 def test_more_draws_than_memory_holds_are_made_in_parts(
-    make: Callable[..., ms.Imputer], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., ms.imputers.Imputer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imputer, asked = make(rows(30)), []
     value = ms.imputed_value(lambda x: x.exp(), imputer, "identity", draws=23)
@@ -196,11 +198,11 @@ def test_more_draws_than_memory_holds_are_made_in_parts(
 def test_a_regressor_is_explained_by_its_values() -> None:
     x = rows(20)
     regressor = LinearRegression().fit(x.numpy(), x.sum(1).numpy())
-    value = ms.imputed_value(regressor, ms.MarginalImputer(x), "identity")
+    value = ms.imputed_value(regressor, ms.imputers.MarginalImputer(x), "identity")
     torch.testing.assert_close(value.prediction(x), x.sum(1, keepdim=True), rtol=0, atol=1e-5)
-    model = model_for(regressor, x, ms.Identity())
+    model = model_for(regressor, x, ms.spaces.Identity())
     with pytest.raises(ValueError, match=r"class probabilities for output='probability'.*identity"):
-        ms.imputed_value(model, ms.MarginalImputer(x), "probability")
+        ms.imputed_value(model, ms.imputers.MarginalImputer(x), "probability")
 
 
 class Holed:
@@ -213,13 +215,13 @@ class Holed:
 
 @every_space
 def test_no_explained_row_may_give_nan(space: str) -> None:
-    value, x = ms.imputed_value(Holed(), ms.MarginalImputer(rows(9)), space), rows()
+    value, x = ms.imputed_value(Holed(), ms.imputers.MarginalImputer(rows(9)), space), rows()
     x[1, 0] = 7
     with pytest.raises(ValueError, match=r"Expected finite numbers .* the first in row 1"):
         value(x, masks())
 
 
-class DrawsOfTheirOwn(ms.GroupedValue):
+class DrawsOfTheirOwn(ms.values.GroupedValue):
     """The same value function, but no two coalitions share their draws."""
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
@@ -229,8 +231,10 @@ class DrawsOfTheirOwn(ms.GroupedValue):
         return super().values(x, Listed(mask, keys))
 
 
-@pytest.mark.parametrize("make", [ms.MarginalImputer, ms.GaussianImputer])
-def test_common_random_numbers_along_an_order_save_variance(make: type[ms.Imputer]) -> None:
+@pytest.mark.parametrize("make", [ms.imputers.MarginalImputer, ms.imputers.GaussianImputer])
+def test_common_random_numbers_along_an_order_save_variance(
+    make: type[ms.imputers.Imputer],
+) -> None:
     value, x, *_ = made(make(normal(100, 7)), draws=8)
     shared, own = (
         ms.permutation_shapley(game, x, permutations=2000)
@@ -260,15 +264,15 @@ def test_products_in_half_precision_are_close_and_said(make_value: MakeValue) ->
 
 def test_an_imputed_value_may_know_the_table_of_its_rows() -> None:
     frame = pd.DataFrame({"age": [30.0, 40, 50, 20], "colour": ["red", "blue", "green", "red"]})
-    schema = ms.Schema.fit(frame)
-    imputer = ms.MarginalImputer(schema.encode(frame), schema.players)
+    schema = ms.tables.Schema.fit(frame)
+    imputer = ms.imputers.MarginalImputer(schema.encode(frame), schema.players)
     value = ms.imputed_value(lambda x: x[:, :2].softmax(-1), imputer, schema=schema)
     found = ms.exact_shapley(value, frame[:2])
     assert found.players.names == ("age", "colour")
     assert found.features()["colour"].tolist() == ["red", "blue"]
     with pytest.raises(ValueError, match=r"a `schema` of the 3 elements .* but got one of 4"):
         ms.imputed_value(
-            lambda x: x.softmax(-1), ms.MarginalImputer(torch.ones(2, 3)), schema=schema
+            lambda x: x.softmax(-1), ms.imputers.MarginalImputer(torch.ones(2, 3)), schema=schema
         )
 
 
@@ -276,11 +280,11 @@ def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() 
     words = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0]])
     network = torch.nn.Sequential(torch.nn.Embedding(4, 1), torch.nn.Flatten())
     x, mask = words[:1], torch.tensor([[[True, False]]])
-    for imputer in (ms.MarginalImputer(words.float()), ms.GaussianImputer(words)):
+    for imputer in (ms.imputers.MarginalImputer(words.float()), ms.imputers.GaussianImputer(words)):
         with pytest.raises(RuntimeError, match="Sequential failed"):
             ms.imputed_value(network, imputer)
         value = ms.imputed_value(ms.as_model(network, words), imputer, draws=4)
-        if isinstance(imputer, ms.MarginalImputer):
+        if isinstance(imputer, ms.imputers.MarginalImputer):
             drawn = torch.stack((x.expand(4, -1)[:, 0], words[:, 1]), 1)
             expected = network(drawn).softmax(-1).mean(0)
             torch.testing.assert_close(value(x, mask)[0, 0], expected)
@@ -293,11 +297,11 @@ def test_imputers_that_draw_cells_give_a_model_of_tokens_the_whole_numbers_they_
     x, mask = words[:1], torch.tensor([[[True, False]]])
     drawn = torch.stack((x.expand(4, -1)[:, 0], words[:, 1]), 1)
     expected = network(drawn).softmax(-1).mean(0)
-    marginal = ms.MarginalImputer(words)
+    marginal = ms.imputers.MarginalImputer(words)
     for imputer in (
         marginal,
-        ms.ContrastiveImputer(words),
-        ms.CausalImputer(marginal, [["x1"], ["x0"]]),
+        ms.imputers.ContrastiveImputer(words),
+        ms.imputers.CausalImputer(marginal, [["x1"], ["x0"]]),
     ):
         value = ms.imputed_value(network, imputer, draws=4)
         torch.testing.assert_close(value.prediction(x.float()), network(x).softmax(-1))
@@ -306,10 +310,10 @@ def test_imputers_that_draw_cells_give_a_model_of_tokens_the_whole_numbers_they_
             torch.testing.assert_close(value(x, mask)[0, 0], expected)
     # A model that takes floats still gets them, and one that takes neither fails as before.
     linear = torch.nn.Linear(2, 2)
-    value = ms.imputed_value(linear, ms.MarginalImputer(words))
+    value = ms.imputed_value(linear, ms.imputers.MarginalImputer(words))
     torch.testing.assert_close(value.prediction(x.float()), linear(x.float()).softmax(-1))
     with pytest.raises(RuntimeError, match="Linear failed"):
-        ms.imputed_value(torch.nn.Linear(3, 2), ms.MarginalImputer(words))
+        ms.imputed_value(torch.nn.Linear(3, 2), ms.imputers.MarginalImputer(words))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 # Of each power, tests of the default suite as `file::name`, or `file::Class.name`.
 KEPT: dict[str, tuple[str, ...]] = {
     "surrogate and VAE as Lightning modules and data modules, in a Trainer of one's own": (
-        "training/test_shell.py::test_a_trainer_of_ones_own_trains_them",
+        "training/test_lightning.py::test_a_trainer_of_ones_own_trains_them",
     ),
     "the masked-encoder VAE (Frye et al., Eq. 13): posterior='encoder'": (
         "vae/test_vae.py::test_the_loss_is_the_bound",

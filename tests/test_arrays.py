@@ -164,5 +164,5 @@ TEXTS = ["a good film", "bad"]
 
 @pytest.mark.parametrize("given", [TEXTS, np.array(TEXTS), {"input_ids": [[1, 2]]}])
 def test_texts_and_what_tokenizers_return_are_no_rows(given: object) -> None:
-    with pytest.raises(TypeError, match=r"`ms\.Vocabulary`"):
+    with pytest.raises(TypeError, match=r"`ms\.text\.Vocabulary`"):
         ms.imputers.MarginalImputer(given)

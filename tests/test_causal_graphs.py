@@ -300,6 +300,7 @@ def test_groups_by_name() -> None:
         ms.imputers.CausalImputer(inner, ordering)
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize("ordering", [GRAPHS[0], Ordering.of_groups(GROUPS, PLAYERS)])
 def test_adaptive_sampling_takes_components_only(ordering: Any) -> None:
     with pytest.raises(ValueError, match="by components for `adaptive_shapley`"):

@@ -393,15 +393,15 @@ FAULTS: dict[str, Fault] = {
         "players", "manifold_shap:Players.patches", arguments(sides_exchanged)
     ),
     "single-players-too-improbable": Fault(
-        "coalitions", "manifold_shap:ShapleyKernel.log_prob", result(too_rare_when_single)
+        "coalitions", "manifold_shap.laws:ShapleyKernel.log_prob", result(too_rare_when_single)
     ),
     "one-order-too-frequent": Fault(
         "ordering", "manifold_shap:Ordering.sample_pairs", result(an_eighth_alike)
     ),
-    "share-of-blocks-ignored": Fault("laws", "manifold_shap:laws_for", given(blocks=0.5)),
+    "share-of-blocks-ignored": Fault("laws", "manifold_shap.laws:laws_for", given(blocks=0.5)),
     "last-balance-too-small": Fault(
         "spaces",
-        "manifold_shap:ILR.__call__",
+        "manifold_shap.spaces:ILR.__call__",
         result(lambda found, call: last_shrunk(found)),
     ),
     "segments-of-another-row": Fault(
@@ -412,7 +412,7 @@ FAULTS: dict[str, Fault] = {
     ),
     # What is measured.
     "naive-bayes-of-another-player": Fault(
-        "naive_bayes", "manifold_shap:naive_bayes_shapley", result(shifted)
+        "naive_bayes", "manifold_shap.naive_bayes:naive_bayes_shapley", result(shifted)
     ),
     "corrected-errors-too-small": Fault(
         "corrected",
@@ -421,7 +421,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "variance-of-draws-kept": Fault(
         "metrics",
-        "manifold_shap:mean_squared_error",
+        "manifold_shap.metrics:mean_squared_error",
         result(lambda found, call: replace(found, debiased=found.mse)),
     ),
     "best-by-raw-error": Fault("quality", "manifold_shap.quality:best", arguments(raw_errors)),
@@ -489,20 +489,24 @@ FAULTS: dict[str, Fault] = {
     ),
     # Imputers.
     "gaussian-draws-too-narrow": Fault(
-        "imputers", "manifold_shap:GaussianImputer.__init__", arguments(rows_nearer_to_their_mean)
+        "imputers",
+        "manifold_shap.imputers:GaussianImputer.__init__",
+        arguments(rows_nearer_to_their_mean),
     ),
     "empirical-draws-unconditional": Fault(
-        "imputers", "manifold_shap:EmpiricalImputer.__init__", arguments(any_neighbour)
+        "imputers", "manifold_shap.imputers:EmpiricalImputer.__init__", arguments(any_neighbour)
     ),
     "effects-before-causes": Fault(
-        "imputers", "manifold_shap:CausalImputer.__init__", arguments(effects_first)
+        "imputers", "manifold_shap.imputers:CausalImputer.__init__", arguments(effects_first)
     ),
     # Other packages.
     "bases-of-other-outputs-for-shap": Fault(
         "interop", "manifold_shap:Explanation.to_shap", result(bases_reversed)
     ),
     "target-of-the-first-row-for-all": Fault(
-        "interop", "manifold_shap:CaptumAttribution.attribute", arguments(first_target_for_all)
+        "interop",
+        "manifold_shap.interop:CaptumAttribution.attribute",
+        arguments(first_target_for_all),
     ),
     # Many rows.
     "stored-labels-forgotten": Fault("io", "manifold_shap:explain_rows", given(instances=None)),
@@ -557,10 +561,10 @@ FAULTS: dict[str, Fault] = {
     "cells-rounded": Fault("tables", "manifold_shap:Explainer.__call__", arguments(frame_rounded)),
     # Texts.
     "unknown-tokens-as-padding": Fault(
-        "text", "manifold_shap:Vocabulary.encode", result(unknown_as_padding)
+        "text", "manifold_shap.text:Vocabulary.encode", result(unknown_as_padding)
     ),
     "special-tokens-in-the-first-word": Fault(
-        "text", "manifold_shap:word_maps", arguments(specials_in_the_first_word)
+        "text", "manifold_shap.text:word_maps", arguments(specials_in_the_first_word)
     ),
     # Training.
     "training-seeded-by-the-clock": Fault(

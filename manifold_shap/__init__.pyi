@@ -51,6 +51,8 @@ from .vae import VAEImputer as VAEImputer
 from .vae.fit import fit_imputer as fit_imputer
 from .vae.fit import load_imputer as load_imputer
 from .values import Estimate as Estimate
+from .values import ImputedValue as ImputedValue
+from .values import RetrainedValue as RetrainedValue
 from .values import ValueFunction as ValueFunction
 from .values import as_value_function as as_value_function
 from .values import imputed_value as imputed_value

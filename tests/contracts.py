@@ -364,7 +364,7 @@ class ImputerContract:
         weight = torch.randn(len(scale), 2, generator=generator) / scale[:, None]
         model = ms.as_model(lambda rows: (rows.flatten(1).float() @ weight).sin(), x)
         draws = min(6, (imputer.support or 7) - 1)
-        value = ms.values.ImputedValue(imputer, model, ms.spaces.Identity(), torch.zeros(2), draws)
+        value = ms.ImputedValue(imputer, model, ms.spaces.Identity(), torch.zeros(2), draws)
         mask = self.coalitions(imputer)[:1, 2:].expand(len(x), -1, -1)
         own = torch.arange(keys).repeat_interleave(3).expand(len(x), -1)
         found = known(value, value.estimate(x, mask.repeat(1, keys, 1), own))[:2]

@@ -463,7 +463,7 @@ def surrogate_of_people() -> Made:
     return Made(value, codebook.rows(people(3, 1)))
 
 
-def guided(teacher: ms.values.ImputedValue, guide: ms.imputers.Imputer) -> ms.ValueFunction:
+def guided(teacher: ms.ImputedValue, guide: ms.imputers.Imputer) -> ms.ValueFunction:
     """A guided surrogate that next to nothing has trained."""
     few: dict[str, Any] = {"teacher_pairs": 64, "hidden": [16, 8], "max_epochs": 1}
     few |= {"trainer": {"accelerator": "cpu", "limit_train_batches": 1}}
@@ -476,7 +476,7 @@ def guided(teacher: ms.values.ImputedValue, guide: ms.imputers.Imputer) -> ms.Va
 def guided_people() -> Made:
     """A guided surrogate of a table."""
     value, x, *_ = imputed_people(IMPUTERS["mixture of a table"]())
-    assert isinstance(value, ms.values.ImputedValue)
+    assert isinstance(value, ms.ImputedValue)
     return Made(guided(value, value.imputer), x)
 
 

@@ -130,7 +130,7 @@ def noisy(x: Tensor, mask: Tensor) -> Tensor:
     return total + torch.randn_like(total) * (mask.sum(-1, keepdim=True) % x.shape[1] > 0)
 
 
-def softmax(draws: int) -> ms.values.ImputedValue:
+def softmax(draws: int) -> ms.ImputedValue:
     return ms.imputed_value(lambda x: x.softmax(-1), ms.imputers.MarginalImputer(X), draws=draws)
 
 

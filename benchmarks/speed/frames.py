@@ -54,7 +54,7 @@ def run(
     return found
 
 
-def measure(value: ms.values.ImputedValue, x: Any, model: Any, repeats: int) -> dict[str, float]:
+def measure(value: ms.ImputedValue, x: Any, model: Any, repeats: int) -> dict[str, float]:
     """Model rows per second of a value function, and of its model on the same rows, ready."""
     mask = all_coalitions(len(value.players))[1:-1].expand(len(x), -1, -1)
     keys = torch.zeros(mask.shape[:2], dtype=torch.int64)

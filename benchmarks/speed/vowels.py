@@ -81,7 +81,7 @@ def run(
     return {"errors": errors, "figures": figures}
 
 
-def filled(model: ms.Model, data: SeriesFile) -> dict[str, ms.values.ImputedValue]:
+def filled(model: ms.Model, data: SeriesFile) -> dict[str, ms.ImputedValue]:
     """Value functions that fill absent time points in, with zeros or with means of channels."""
     x, players = data.x_train, data.players
     inside = players.owners(x) >= 0

@@ -41,7 +41,7 @@ class Example:
     classes: Sequence[str]
     schema: ms.tables.Schema | None = None
 
-    def value(self, seed: int) -> ms.values.ImputedValue:
+    def value(self, seed: int) -> ms.ImputedValue:
         """Off the manifold, of an SVM with this seed of its calibration."""
         players = ms.Players.of_elements((len(self.features),), self.features)
         imputer = ms.imputers.MarginalImputer(self.x_train, players)

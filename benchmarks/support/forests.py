@@ -105,7 +105,7 @@ class Detector:
     def model(self) -> ms.Model:
         return ms.Model(self.score, ("outlier score",), "values")
 
-    def imputed(self, imputer: ms.imputers.Imputer) -> ms.values.ImputedValue:
+    def imputed(self, imputer: ms.imputers.Imputer) -> ms.ImputedValue:
         return ms.imputed_value(self.model, imputer, output="identity", draws=self.draws)
 
     def learned(self, epochs: int) -> dict[str, ms.ValueFunction]:

@@ -89,7 +89,7 @@ class Trained:
             fit_classifier(instantiate(recipe), self.data, place, {"accelerator": "cpu"})
             return load_classifier(Path(place), self.data)
 
-    def off_manifold(self, draws: int) -> ms.values.ImputedValue:
+    def off_manifold(self, draws: int) -> ms.ImputedValue:
         """By splices of training rows (Frye et al. 2021, Eq. 2)."""
         return self.imputed(
             ms.imputers.MarginalImputer(self.data.x_train, self.data.players), draws
@@ -99,7 +99,7 @@ class Trained:
         """By supervised regression (Eq. 17); `changes` are to the settings of the command."""
         return self._fit("surrogate", (), changes)
 
-    def vae(self, draws: int, *overrides: str, **changes: Any) -> ms.values.ImputedValue:
+    def vae(self, draws: int, *overrides: str, **changes: Any) -> ms.ImputedValue:
         """By a masked-encoder VAE (Eqs. 13-20).
 
         Args:
@@ -125,7 +125,7 @@ class Trained:
         }
         return registry.Source(rest).call("_target_", offered | of_training)
 
-    def imputed(self, imputer: ms.imputers.Imputer, draws: int) -> ms.values.ImputedValue:
+    def imputed(self, imputer: ms.imputers.Imputer, draws: int) -> ms.ImputedValue:
         return ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)
 
     def explained(self, value: ms.ValueFunction, samples: int) -> ms.Explanation:

@@ -98,7 +98,7 @@ def estimators_of(players: int) -> dict[str, Callable[..., ms.Explanation]]:
 
 def compared(
     explain: Callable[..., ms.Explanation],
-    value: ms.values.ImputedValue,
+    value: ms.ImputedValue,
     x: Tensor,
     truth: Tensor,
     seeds: int,

@@ -221,7 +221,7 @@ def with_draws(value: ms.ValueFunction, draws: int) -> ms.ValueFunction:
     if isinstance(value, ms.values.StackedValue):
         parts = [with_draws(part, draws) for part in value.parts]
         return ms.values.StackedValue(parts, value.weights)
-    if isinstance(value, ms.values.ImputedValue):
+    if isinstance(value, ms.ImputedValue):
         return ms.imputed_value(value.model, value.imputer, value.space, draws, value.seed)
     return value
 

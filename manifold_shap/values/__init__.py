@@ -4,7 +4,7 @@ from manifold_shap.values.base import Estimate as Estimate
 from manifold_shap.values.base import Linearized as Linearized
 from manifold_shap.values.base import ValueFunction as ValueFunction
 from manifold_shap.values.grouped import GroupedValue
-from manifold_shap.values.imputed import ImputedValue
+from manifold_shap.values.imputed import ImputedValue as ImputedValue
 from manifold_shap.values.imputed import imputed_value as imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
 from manifold_shap.values.model import ModelValue as ModelValue
@@ -12,7 +12,7 @@ from manifold_shap.values.model import codebook_behind as codebook_behind
 from manifold_shap.values.model import model_for as model_for
 from manifold_shap.values.model import reference_outputs as reference_outputs
 from manifold_shap.values.model import reference_space as reference_space
-from manifold_shap.values.retrained import RetrainedValue
+from manifold_shap.values.retrained import RetrainedValue as RetrainedValue
 from manifold_shap.values.retrained import retrained_value as retrained_value
 from manifold_shap.values.selected import Outputs as Outputs
 from manifold_shap.values.selected import SelectedValue as SelectedValue
@@ -22,8 +22,6 @@ from manifold_shap.values.wrapped import as_value_function as as_value_function
 
 __all__ = [
     "GroupedValue",
-    "ImputedValue",
     "LogRatioOfMean",
-    "RetrainedValue",
     "StackedValue",
 ]

@@ -86,7 +86,7 @@ def test_the_log_ratio_of_a_mean_has_its_own_name(tmp_path: Path) -> None:
 def test_balances_are_checked_before_anything_is_computed(
     runs: Path, balances: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ms.values.ImputedValue, "values", None)
+    monkeypatch.setattr(ms.ImputedValue, "values", None)
     with pytest.raises(ValueError, match=message):
         compositions(runs, f"balances={balances}")
 

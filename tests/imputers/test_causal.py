@@ -127,9 +127,7 @@ SERIAL = [["x0"], ["x1"], ["x2"]]
 TOLERANCE = 0.3
 
 
-def linear_value(
-    imputer: ms.imputers.Imputer, beta: Tensor, draws: int = 4_000
-) -> ms.values.ImputedValue:
+def linear_value(imputer: ms.imputers.Imputer, beta: Tensor, draws: int = 4_000) -> ms.ImputedValue:
     return ms.imputed_value(lambda x: x @ beta[:, None], imputer, "identity", draws)
 
 

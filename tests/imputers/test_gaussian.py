@@ -73,7 +73,7 @@ FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
 }
 
 
-def standardised_errors(value: ms.values.ImputedValue, x: Tensor, truth: Tensor) -> Tensor:
+def standardised_errors(value: ms.ImputedValue, x: Tensor, truth: Tensor) -> Tensor:
     """|v - truth| in standard errors of the draws, of the coalitions that draw anything."""
     estimate = value.estimate(x, MASKS.expand(len(x), -1, -1))
     error = (estimate.values - truth).abs() / (estimate.variance.sqrt() + 1e-6)

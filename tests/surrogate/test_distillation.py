@@ -45,7 +45,7 @@ def fit(*given: Any, **settings: Any) -> ms.SurrogateValue:
     return learned.fit(*given, **{"teacher_pairs": 200, **settings})
 
 
-def marginal(draws: int = 4) -> ms.values.ImputedValue:
+def marginal(draws: int = 4) -> ms.ImputedValue:
     return ms.imputed_value(classifier, ms.imputers.MarginalImputer(TABLE), draws=draws)
 
 

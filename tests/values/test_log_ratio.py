@@ -18,7 +18,7 @@ def rows(count: int = 40) -> Tensor:
     return torch.randn(count, 3, generator=torch.Generator().manual_seed(0))
 
 
-def on_probabilities(draws: int = 40) -> ms.values.ImputedValue:
+def on_probabilities(draws: int = 40) -> ms.ImputedValue:
     return ms.imputed_value(
         softmax, ms.imputers.MarginalImputer(rows()), "probability", draws=draws
     )

@@ -37,7 +37,7 @@ def model(offset: float) -> ms.Model:
     return ms.as_model(numbers(offset), X.numpy(), returns="values")
 
 
-def imputed(imputer: ms.imputers.Imputer, offset: float) -> ms.values.ImputedValue:
+def imputed(imputer: ms.imputers.Imputer, offset: float) -> ms.ImputedValue:
     return ms.imputed_value(model(offset), imputer, "identity", draws=8)
 
 

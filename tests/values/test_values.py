@@ -37,7 +37,7 @@ def masks(count: int = 3) -> Tensor:
 @every_space
 def test_imputed_value_is_the_mean_over_spliced_rows(make_value: MakeValue, space: str) -> None:
     value, x = make_value("marginal", space), rows()
-    assert isinstance(value, ms.values.ImputedValue)
+    assert isinstance(value, ms.ImputedValue)
     values = value(x, masks())
     for b, k in ((0, 1), (1, 6), (2, 14)):
         spliced = value.imputer.reference.clone()
@@ -51,7 +51,7 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
     make_value: MakeValue, keyed: bool
 ) -> None:
     value, x = make_value("marginal", draws=7), rows()
-    assert isinstance(value, ms.values.ImputedValue)
+    assert isinstance(value, ms.ImputedValue)
     keys = torch.arange(3 * 16).reshape(3, 16) if keyed else torch.zeros(3, 16, dtype=torch.int64)
     values, variance, effective = known(value, value.estimate(x, masks(), keys if keyed else None))
     assert torch.equal(values, value(x, masks(), keys))

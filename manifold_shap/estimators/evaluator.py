@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -161,7 +161,7 @@ class Evaluator:
             if isinstance(asked, Renamed):
                 some: Coalitions = Listed(items[0, which].T[asked.place[where]].mT, keys[part])
             else:
-                some = type(asked)(items[part], keys[part])
+                some = replace(asked, items=items[part], keys=keys[part])
             pieces: Iterable[Coalitions] = (some,)
             # An approximation gives all of a run at the cost of a few.
             if ask == self.value.values and runs * run > self.rows_per_batch(some_rows):
@@ -225,10 +225,11 @@ class Evaluator:
         if isinstance(asked, Nested):
             ends = [end.expand(-1, values.shape[1], -1, -1) for end in (base, prediction)]
             return torch.cat((ends[0], values, ends[1]), dim=2)
-        size = asked.items.sum(2, keepdim=True)
-        sizes = torch.cat((size, size + torch.where(asked.items, -1, 1)), dim=2)[..., None]
+        items = asked.items.to(values.device)
+        size = items.sum(2, keepdim=True)
+        sizes = torch.cat((size, size + torch.where(items, -1, 1)), dim=2)[..., None]
         values = torch.where(sizes == 0, base, values)
-        return torch.where(sizes == asked.items.shape[2], prediction, values)
+        return torch.where(sizes == items.shape[2], prediction, values)
 
     def _halve_or_raise(self, error: Exception, count: int, run: int) -> None:
         least = count * run * self.draws == 1 or (count == 1 and self.batch_size == 1)

@@ -45,8 +45,7 @@ class Estimate:
         variance: left in the values by the finite number of draws, `[batch, m, outputs]`; NaN
             where it is unknown, as of one draw; None where nothing is drawn.
         effective_draws: effective sample size (Σw)²/Σw² of the draws' weights or, where it is
-            smaller, of the weights that they are drawn by, `[batch, m]`; None where all draws
-            count alike.
+            smaller, of the weights that they are drawn by, `[batch, m]`; None where nobody says.
 
     Args:
         values, effective_draws: see above.
@@ -69,6 +68,11 @@ class Estimate:
         return self._variance
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether `variance` is anything but None; it is not computed for that."""
+        return self._variance is not None
+
+    @property
     def known_variance(self) -> Tensor:
         """`variance`, which is zero where nothing is drawn."""
         return torch.zeros_like(self.values) if self.variance is None else self.variance
@@ -86,8 +90,7 @@ class Estimate:
                 return torch.full_like(mapped, torch.nan)
             return variance(self.known_variance)
 
-        drawn = self._variance is not None
-        return Estimate(mapped, of_mapped if drawn else None, self.effective_draws)
+        return Estimate(mapped, of_mapped if self.is_drawn else None, self.effective_draws)
 
 
 def joined(estimates: Sequence[Estimate], dim: int = 1) -> Estimate:
@@ -95,14 +98,15 @@ def joined(estimates: Sequence[Estimate], dim: int = 1) -> Estimate:
     if len(estimates) == 1:
         return estimates[0]
 
-    def all_of(parts: Sequence[Tensor | None]) -> Tensor | None:
-        known = [part for part in parts if part is not None]
-        return torch.cat(known, dim) if len(known) == len(parts) else None
+    effective = [each.effective_draws for each in estimates if each.effective_draws is not None]
+
+    def variance() -> Tensor:
+        return torch.cat([each.known_variance for each in estimates], dim)
 
     return Estimate(
         torch.cat([each.values for each in estimates], dim),
-        all_of([each.variance for each in estimates]),
-        all_of([each.effective_draws for each in estimates]),
+        variance if any(each.is_drawn for each in estimates) else None,
+        torch.cat(effective, dim) if len(effective) == len(estimates) else None,
     )
 
 
@@ -121,8 +125,8 @@ class Linearized(NamedTuple):
 class ValueFunction(Exportable, ABC):
     """A game for every row: `value(x, mask)` gives v(S) for coalitions S of the players.
 
-    A subclass defines `values`, `prediction` and `base`; nothing asks which subclass it is. The
-    methods that it defines get rows and coalitions that were checked before.
+    A subclass defines `values`, `prediction` and `base`, which get rows and coalitions that were
+    checked before.
 
         >>> class Sum(ValueFunction):
         ...     def values(self, x, coalitions):
@@ -361,6 +365,6 @@ class ValueFunction(Exportable, ABC):
         if variance is not None:
             variance = torch.where(proper[..., None], variance, 0.0)
         effective = found.effective_draws
-        if effective is not None:
-            effective = torch.where(proper, effective, float(self.draws))
-        return Estimate(values, variance, effective)
+        if effective is None:
+            effective = values.new_full(values.shape[:2], self.draws)
+        return Estimate(values, variance, torch.where(proper, effective, float(self.draws)))

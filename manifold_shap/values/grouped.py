@@ -88,8 +88,7 @@ class GroupedValue(MappedValue):
 
     def to(self, device: torch.device | str) -> "GroupedValue":
         super().to(device)
-        if self._member is not None:
-            self._member = self._member.to(self.device)
+        self._member = self._member.to(self.device)
         return self
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:

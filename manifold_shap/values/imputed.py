@@ -161,7 +161,7 @@ class ImputedValue(ModelValue):
             known = (weights * left == 0).all(2, keepdim=True)
             return found.masked_fill(known, 0)
 
-        return Estimate(values, variance, effective)
+        return Estimate(values, variance if self.sampled else None, effective)
 
     def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""

@@ -97,16 +97,22 @@ class StackedValue(ValueFunction):
         found = [part.values(x, coalitions.folded(k)) for k, part in enumerate(self.parts)]
 
         def variance() -> Tensor:
-            own = zip(found, self.weights, strict=True)
-            return torch.stack([w**2 * each.known_variance for each, w in own]).sum(0)
+            unknown = [
+                part.sampled and each.variance is None for part, each in zip(*both, strict=True)
+            ]
+            own = [w**2 * each.known_variance for each, w in zip(found, self.weights, strict=True)]
+            total = torch.stack(own).sum(0)
+            return torch.full_like(total, torch.nan) if any(unknown) else total
 
+        values, both = self._mean([each.values for each in found]), (self.parts, found)
+        if not self.sampled:
+            return Estimate(values)
         effective = [
             w**2 / (each.effective_draws if each.effective_draws is not None else part.draws)
             for each, part, w in zip(found, self.parts, self.weights, strict=True)
+            if part.sampled
         ]
-        values = self._mean([each.values for each in found])
-        draws = values.new_ones(values.shape[:2]) / sum(effective)
-        return Estimate(values, variance if self.sampled else None, draws)
+        return Estimate(values, variance, values.new_ones(values.shape[:2]) / sum(effective))
 
     def _mean(self, values: Sequence[Tensor]) -> Tensor:
         weighted = zip(values, self.weights, strict=True)

@@ -53,7 +53,8 @@ class CallableValue(ValueFunction):
         return self._device
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        return Estimate(self._of(x, coalitions.masks()))
+        values = self._of(x, coalitions.masks())
+        return Estimate(values, torch.full_like(values, torch.nan) if self.sampled else None)
 
     def _of(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
         of = self.function

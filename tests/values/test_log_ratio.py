@@ -48,3 +48,10 @@ def test_only_probabilities_have_log_ratios(output: str) -> None:
     value = ms.imputed_value(softmax, ms.imputers.MarginalImputer(rows()), output, draws=4)
     with pytest.raises(ValueError, match=f"output='probability' .* output='{output}'"):
         ms.values.LogRatioOfMean(value)
+
+
+def test_where_nothing_is_drawn_its_error_is_known() -> None:
+    value = ms.values.LogRatioOfMean(on_probabilities(draws=len(rows())))
+    mask = ms.metrics.shapley_pairs(5, 3, least=20)
+    assert value.sampled is False
+    assert ms.metrics.mean_squared_error(value, rows(5), mask).debiased > 0

@@ -53,3 +53,19 @@ def test_the_variance_of_draws_is_that_of_a_mean_of_independent_ones() -> None:
 def test_bad_input(values: Any, weights: list[float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ms.values.StackedValue(values, weights)
+
+
+def test_the_variance_of_a_part_that_says_none_is_unknown() -> None:
+    x = normal(4, 3)
+
+    def noisy(x: Tensor, mask: Tensor) -> Tensor:
+        total = (x[:, None] * mask).sum(-1, keepdim=True)
+        return total + torch.randn_like(total) * ~mask.all(-1, keepdim=True)
+
+    part = ms.as_value_function(noisy, x)
+    value = ms.values.StackedValue([part, part], [0.5, 0.5])
+    assert (
+        value.estimate(x, torch.tensor([[[True, False, True]]]).expand(4, 1, 3))
+        .variance.isnan()
+        .all()
+    )

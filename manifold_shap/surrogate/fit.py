@@ -315,6 +315,10 @@ def fit_surrogate(
         space = teacher.space if type(teacher.space) is type(space) else space
     space = reference_space(wrapped, space, rows.train)
     target = reference_outputs(wrapped, space, rows.train)
+    if guide is None:
+        # Now, while no rows of the training are held in memory.
+        parts = rows.validation.split(len(rows.validation))
+        of_held_out = torch.cat([space(wrapped(part, scale=space.takes)) for part in parts])
     settings: dict[str, Any] = {**chosen, "dtype": dtype and str(dtype).removeprefix("torch.")}
     whole, drawn = sample_of(rows.train), None
     if teacher is not None:
@@ -335,10 +339,8 @@ def fit_surrogate(
     if guide is None:
         task.surrogate.standardise(described[0], target)
         check_network(task.surrogate, seen[0][:64])
-        parts = rows.validation.split(len(rows.validation))
-        held_out = torch.cat([space(wrapped(part, scale=space.takes)) for part in parts])
         data: tuple[Parts, Parts]
-        data = (seen[0], target), (seen[1], centred(held_out, task.center))
+        data = (seen[0], target), (seen[1], centred(of_held_out, task.center))
     if teacher is not None:
         start = time.perf_counter()
         if guide is not None:

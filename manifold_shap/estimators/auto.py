@@ -133,7 +133,7 @@ def choose(
         pairs = f"a regression of {players} players on pairs of coalitions"
         fitted = 0 if game.sampled or linear else _fitted_interacting(game, budget)
         if fitted:
-            why = f"{pairs}, with interactions, whose fit takes no longer than the evaluations"
+            why = f"{pairs}, with interactions, on as many as leave time for the fit"
             return odd(game, fitted, seed), why
         least: float = _LEAST_PAIRED * players
         if linear or game.sampled:

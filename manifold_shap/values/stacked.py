@@ -96,23 +96,22 @@ class StackedValue(ValueFunction):
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         found = [part.values(x, coalitions.folded(k)) for k, part in enumerate(self.parts)]
 
-        def variance() -> Tensor:
-            unknown = [
-                part.sampled and each.variance is None for part, each in zip(*both, strict=True)
-            ]
-            own = [w**2 * each.known_variance for each, w in zip(found, self.weights, strict=True)]
-            total = torch.stack(own).sum(0)
-            return torch.full_like(total, torch.nan) if any(unknown) else total
-
-        values, both = self._mean([each.values for each in found]), (self.parts, found)
-        if not self.sampled:
+        values = self._mean([each.values for each in found])
+        parts = zip(self.parts, found, self.weights, strict=True)
+        drawn = [each for each in parts if each[0].sampled]
+        if not drawn:
             return Estimate(values)
-        effective = [
-            w**2 / (each.effective_draws if each.effective_draws is not None else part.draws)
-            for each, part, w in zip(found, self.parts, self.weights, strict=True)
-            if part.sampled
+        unknown = torch.full_like(values, torch.nan)
+
+        def variance() -> Tensor:
+            own = ((each.variance, w) for _, each, w in drawn)
+            return torch.stack([w**2 * (unknown if v is None else v) for v, w in own]).sum(0)
+
+        inverse = [
+            w**2 / (part.draws if each.effective_draws is None else each.effective_draws)
+            for part, each, w in drawn
         ]
-        return Estimate(values, variance, values.new_ones(values.shape[:2]) / sum(effective))
+        return Estimate(values, variance, values.new_ones(values.shape[:2]) / sum(inverse))
 
     def _mean(self, values: Sequence[Tensor]) -> Tensor:
         weighted = zip(values, self.weights, strict=True)

@@ -1,5 +1,1 @@
-"""Tables: the columns of a frame, and how they are encoded as rows of numbers."""
-
-from manifold_shap.tables.schema import Column, Schema
-
-__all__ = ["Column", "Schema"]
+"""Tables: the cells of a frame as codes, and how they are encoded as rows of numbers."""

@@ -46,7 +46,7 @@ from .surrogate import GuidedValue as GuidedValue
 from .surrogate import SurrogateValue as SurrogateValue
 from .surrogate.fit import fit_surrogate as fit_surrogate
 from .surrogate.fit import load_surrogate as load_surrogate
-from .tables.codebook import Codebook as Codebook
+from .tables.table import Table as Table
 from .vae import VAEImputer as VAEImputer
 from .vae.fit import fit_imputer as fit_imputer
 from .vae.fit import load_imputer as load_imputer

@@ -48,8 +48,7 @@ from manifold_shap.values.base import Estimate
 from manifold_shap.values.mapped import MappedValue
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
-    from manifold_shap.tables.schema import Schema
+    from manifold_shap.tables.table import Table
 
 # From labelled rows to m and h.
 Learner = Callable[[TrainingRows, Int64[Tensor, " rows"]], tuple[ValueFunction, ValueFunction]]
@@ -122,7 +121,7 @@ def corrected_global_values(
     estimator: Callable[..., Explanation] | None = None,
     learn: Learner | None = None,
     players: Players | Mapping[str, Any] | None = None,
-    schema: "Schema | Codebook | None" = None,
+    table: "Table | None" = None,
     **options: Unpack[SurrogateOptions],
 ) -> GlobalValues:
     """Global Shapley values of a classifier, with standard errors that hold the learning error.
@@ -143,7 +142,7 @@ def corrected_global_values(
             players; or `permutation_shapley`, that of more, with a pair of orders for each row.
         learn: from rows and positions of their classes to value functions of the model and of the
             labels; by default two perceptrons, see `fit_surrogate`.
-        players, schema: see `fit_surrogate`.
+        players, table: see `fit_surrogate`.
         options: of the networks and their trainings, see `SurrogateOptions`; `directory` has a
             folder for each fold.
 
@@ -159,8 +158,8 @@ def corrected_global_values(
     (('x0', 'x1'), True)
     """
     seed = options.get("seed", 0)
-    rows = training_rows(x, x, seed, players, schema)
-    wrapped = model_for(model, rows.train[:64], Probability(), rows.codebook)
+    rows = training_rows(x, x, seed, players, table)
+    wrapped = model_for(model, rows.train[:64], Probability(), rows.table)
     true = class_positions(labels_of(y, len(rows.train), row_labels(x)), wrapped.classes)
     folds = check_whole("folds", folds, 2, len(true))
 
@@ -170,7 +169,7 @@ def corrected_global_values(
         def own(name: str) -> dict[str, Any]:
             return {**options, "directory": whole and Path(whole, f"fold_{fold}", name)}
 
-        of_rows: Any = {"players": rows.players, "schema": rows.schema}
+        of_rows: Any = {"players": rows.players, "table": rows.table}
         value = fit_surrogate(wrapped, rows.train, **of_rows, **own("model"))
         return value, fit_label_surrogate(rows, labels, wrapped.classes, **own("labels"))
 

@@ -20,7 +20,6 @@ from manifold_shap.players import Players
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
-from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from manifold_shap.global_values import GlobalValues
     from manifold_shap.interactions import Interactions
     from manifold_shap.plots.accessor import Plots
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +59,7 @@ class Explanation:
             0, 1, ...
         made_by: version of this package, estimator, value function and their settings: plain
             numbers and strings.
-        schema: columns of the table that the rows come from, if they come from one.
+        table: columns of the table that the rows come from, if they come from one.
         partition: of the classes, what each output compares; for log-ratio coordinates only.
         covariance: of the errors of each player's outputs, `[instances, players, outputs,
             outputs]`, where it was kept; `standard_error` is the root of its diagonal.
@@ -95,7 +94,7 @@ class Explanation:
     space: OutputSpace = Probability()  # noqa: RUF009
     instances: tuple[Label, ...] = ()
     made_by: Mapping[str, Any] = field(default_factory=dict)
-    schema: "Schema | Codebook | None" = None
+    table: "Table | None" = None
     partition: Partition | None = None
     covariance: Float[Tensor, "instances players outputs outputs"] | None = None
     owners: Int64[Tensor, "instances *event"] | None = None
@@ -207,11 +206,11 @@ class Explanation:
     def with_labels(
         self,
         instances: Iterable[Any] | None = None,
-        schema: "Schema | Codebook | None" = None,
+        table: "Table | None" = None,
     ) -> "Explanation":
         """The same explanation with row labels, or with columns where it knows none."""
         labels = self.instances if instances is None else as_instances(instances)
-        return replace(self, instances=labels, schema=self.schema or schema)
+        return replace(self, instances=labels, table=self.table or table)
 
     def features(self) -> "pd.DataFrame | None":
         """What each player was, in original units `[instances, players]`.
@@ -222,7 +221,7 @@ class Explanation:
         """
         from manifold_shap.tables.features import player_values
 
-        frame = player_values(self.x, self.players, self.schema, self.owners)
+        frame = player_values(self.x, self.players, self.table, self.owners)
         return None if frame is None else frame.set_axis(list(self.instances))
 
     def to_xarray(self) -> "xr.Dataset":

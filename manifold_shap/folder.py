@@ -1,6 +1,6 @@
 """Writes a value function of a table to a folder, and reads it: plain configuration and tensors.
 
-`explainer.json` has the configuration, the codebook and the quality; `tensors.safetensors` the
+`explainer.json` has the configuration, the table and the quality; `tensors.safetensors` the
 weights of a network, the rows that an imputer draws from, and rows to recognise the model by.
 The model is there only where a file of it was given. No code and nothing pickled is in it.
 """
@@ -32,7 +32,7 @@ from manifold_shap.spaces import as_space
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.surrogate.distillation import disagreement
 from manifold_shap.surrogate.fit import SurrogateTask, surrogate_value
-from manifold_shap.tables.codebook import Codebook
+from manifold_shap.tables.table import Table
 from manifold_shap.vae import VAEImputer
 from manifold_shap.vae.fit import VAETask
 from manifold_shap.values import ImputedValue, StackedValue, ValueFunction
@@ -66,7 +66,7 @@ def save(
     Args:
         folder: to be made; one that `save` wrote is replaced, unless other files lie there now. A
             link to a folder stays, and the folder is replaced.
-        value: by a surrogate or an imputer, or a mean of such, with a codebook.
+        value: by a surrogate or an imputer, or a mean of such, with a table.
         probe: codes of rows to recognise the model by.
         about: plain data to be kept beside it.
         files: further ones, by name.
@@ -88,7 +88,7 @@ def save(
         "version": __version__,
         "space": value.space.settings,
         "value": described,
-        "codebook": cast(Any, value.schema).to_dict(),
+        "table": cast(Any, value.table).state(),
         **about,
     }
     plain["digest"] = _digest(plain, tensors)
@@ -163,14 +163,14 @@ def read_model(folder: str | Path, described: Mapping[str, str] | None) -> Any:
 
 
 def value_from(
-    plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, codebook: Codebook
+    plain: Mapping[str, Any], tensors: Mapping[str, Tensor], model: Model, table: Table
 ) -> ValueFunction:
     """The value function that a folder holds, of the model that it was made for.
 
     Raises:
         ValueError: the folder was made for another model.
     """
-    value = _value(plain["value"], plain["space"], tensors, model, codebook)
+    value = _value(plain["value"], plain["space"], tensors, model, table)
     if gap := disagreement(value.prediction(tensors["probe"]), tensors["probe_outputs"]):
         raise ValueError(
             "Expected the model for which the explainer was made, but this one predicts otherwise "
@@ -206,7 +206,7 @@ def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
 def _described(value: ValueFunction) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a value function is, as plain data and tensors."""
     if isinstance(value, SurrogateValue):
-        settings = {**value.checkpoint["hyper_parameters"], "schema": None}
+        settings = value.checkpoint["hyper_parameters"]
         state = {f"network.{name}": own for name, own in value.checkpoint["state_dict"].items()}
         return {"kind": SurrogateTask.kind, "name": value.name, "settings": settings}, state
     if isinstance(value, StackedValue):
@@ -231,7 +231,7 @@ def _described(value: ValueFunction) -> tuple[dict[str, Any], dict[str, Tensor]]
     plain |= {"draws": value.requested, "seed": value.seed}
     if isinstance(imputer, TableImputer) and isinstance(imputer.inner, VAEImputer):
         plain["drawn"] = imputer.inner.settings
-        plain["settings"] = {**imputer.checkpoint["hyper_parameters"], "schema": None}
+        plain["settings"] = imputer.checkpoint["hyper_parameters"]
         state = imputer.checkpoint["state_dict"]
         tensors |= {f"network.{name}": own for name, own in state.items()}
     return plain, tensors
@@ -242,38 +242,36 @@ def _value(
     space: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
     model: Model,
-    codebook: Codebook,
+    table: Table,
 ) -> ValueFunction:
     """What `_described` described."""
     if described["kind"] == "stacked":
         parts = [
-            _value(part, space, _below(tensors, f"{number}/"), model, codebook)
+            _value(part, space, _below(tensors, f"{number}/"), model, table)
             for number, part in enumerate(described["parts"])
         ]
         return StackedValue(parts, [part["weight"] for part in described["parts"]])
     if described["kind"] == "imputed":
-        imputer = _imputer(described, tensors, codebook)
+        imputer = _imputer(described, tensors, table)
         draws, seed, name = (described[word] for word in ("draws", "seed", "name"))
         base = tensors["base"]
         return ImputedValue(imputer, model, as_space(**space), base, draws, seed, name)
     task = SurrogateTask(described["settings"])
     task.load_state_dict(_below(tensors, "network."))
-    value = surrogate_value(task, model, codebook)
+    value = surrogate_value(task, model, table)
     value.name = described["name"]
     return value
 
 
-def _imputer(
-    described: Mapping[str, Any], tensors: Mapping[str, Tensor], codebook: Codebook
-) -> Imputer:
+def _imputer(described: Mapping[str, Any], tensors: Mapping[str, Tensor], table: Table) -> Imputer:
     reference = tensors["reference"]
     if described["imputer"] != VAEImputer.name:
-        return table_imputer(_CLASSICAL[described["imputer"]], codebook, reference)
+        return table_imputer(_CLASSICAL[described["imputer"]], table, reference)
     task = VAETask(described["settings"])
     task.load_state_dict(_below(tensors, "network."))
-    seen = codebook.encode(reference)
-    vae = VAEImputer(task.network, seen, codebook.elements, **described["drawn"])
-    imputer = TableImputer(codebook, vae, reference)
+    seen = table.encode(reference)
+    vae = VAEImputer(task.network, seen, table.elements, **described["drawn"])
+    imputer = TableImputer(table, vae, reference)
     imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
     return imputer
 

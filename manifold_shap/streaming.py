@@ -42,8 +42,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.io import zarr as storage
 from manifold_shap.io.files import Location, digest, location, remove
 from manifold_shap.players import Players
-from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.rows import codebook_of
+from manifold_shap.tables.table import Table
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.mapped import MappedValue
 from manifold_shap.values.wrapped import CallableValue, as_value_function
@@ -281,7 +280,7 @@ def _elsewhere(task: bytes, number: int, rows: bytes) -> bytes:
     """Explain a block in a process that was sent the task."""
     found = _unpickled(task)(number, pickle.loads(rows))
     # All blocks have the columns of the first row, and executors would share a tensor's memory.
-    return pickle.dumps(replace(found, schema=None))
+    return pickle.dumps(replace(found, table=None))
 
 
 @lru_cache(maxsize=1)
@@ -402,12 +401,12 @@ class _Store:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
             first = task(0, rows.x[:1]).with_labels(rows.labels[:1])
-        codebook = codebook_of(first.schema)
-        occurring: list[set[float]] = [] if codebook is None else [set() for _ in first.x[0]]
+        table = first.table
+        occurring: list[set[float]] = [] if table is None else [set() for _ in first.x[0]]
         fingerprint = rows.fingerprint(occurring)
         # Columns of one value stand behind the others, as 0.
         kept = [np.array(sorted(codes or {0.0})) for codes in occurring]
-        columns = codebook and _small(codebook, kept).to_dict()
+        columns = table and _small(table, kept).state()
         settings = {"block": rows.size, "seed": task.seed, "audit": audit}
         call = _call(first, **settings, **{"x or labels": digest(fingerprint, columns)})
         # `done` is the last to be laid out.
@@ -426,7 +425,7 @@ class _Store:
                 )
         if there is not None:
             remove(place)
-        plain = {"call": call} if columns is None else {"call": call, "schema": columns}
+        plain = {"call": call} if columns is None else {"call": call, "table": columns}
         _lay_out(place, rows, first, {name: json.dumps(each) for name, each in plain.items()})
         return cls(place, rows, first, kept)
 
@@ -530,11 +529,11 @@ def _lay_out(place: Location, rows: _Rows, first: Explanation, attributes: dict[
     )
 
 
-def _small(codebook: Codebook, kept: Sequence[np.ndarray]) -> Codebook:
-    """The codebook of the codes that occur: a store holds no other values of a training frame."""
+def _small(table: Table, kept: Sequence[np.ndarray]) -> Table:
+    """The table of the codes that occur: a store holds no other values of a training frame."""
     most = max(map(len, kept))
     columns = [np.pad(codes, (0, most - len(codes)), mode="edge") for codes in kept]
-    return codebook.only(torch.from_numpy(np.stack(columns, 1)).float())[1]
+    return table.only(torch.from_numpy(np.stack(columns, 1)).float())[1]
 
 
 def _common(found: Explanation) -> tuple[Any, ...]:

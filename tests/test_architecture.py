@@ -141,6 +141,7 @@ DEFERRED = {
     ("io.files", "fsspec"): "only URLs need it",
     ("streaming", "zarr"): SLOW,
     ("io.zarr", "numcodecs"): SLOW,
+    ("io.zarr", "tables.table"): FRAMES,
     ("io.zarr", "xarray"): SLOW,
     ("io.zarr", "zarr"): SLOW,
     ("models.boosting", "narwhals"): FRAMES,
@@ -165,12 +166,9 @@ DEFERRED = {
     ("simplex.dendrogram", "sklearn.cluster"): SLOW,
     ("training.classifier", "sklearn.base"): SLOW,
     ("training.classifier", "skops.io"): SLOW,
-    ("training.rows", "tables.codebook"): FRAMES,
+    ("training.rows", "tables.table"): FRAMES,
     ("training.task", "training.runner"): "Lightning takes seconds to import, and only trainings "
     "need it",
-    ("tables.rows", "tables.codebook"): FRAMES,
-    ("tables.forms.narwhals", "polars"): "an optional dependency",
-    ("tables.schema", "tables.frames"): FRAMES,
     ("values.exportable", "exports.files"): "`value.export(...)` is a convenience for `exports`",
     ("values.base", "values.grouped"): "`value.grouped(...)` is a convenience for `GroupedValue`",
     ("values.base", "values.selected"): "`value.select(...)` is a convenience for `SelectedValue`",
@@ -304,7 +302,7 @@ import sys
 import manifold_shap as ms
 print(*{{"torch", "numpy"}} & set(sys.modules))
 assert set(ms.__all__) <= set(dir(ms))
-slow = ("plots", "explain_rows", "Codebook", "Explainer")
+slow = ("plots", "explain_rows", "Table", "Explainer")
 found = [getattr(ms, name) for name in ms.__all__ if not name.startswith(("fit_", "load_", *slow))]
 print(*set({LEFT_OUT!r}) & set(sys.modules))
 found += [getattr(ms, name) for name in ms.__all__]

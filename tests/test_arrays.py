@@ -138,7 +138,7 @@ def test_labels_of_every_kind_are_stored_as_they_are(
         (
             pl.DataFrame({"a": [1, None], "b": [1.0, float("nan")], "c": [1, 2]}),
             ValueError,
-            r"2 rows some lack one in these columns: \['a \(1\)', 'b \(1\)'\]; .*Codebook.fit",
+            r"2 rows some lack one in these columns: \['a \(1\)', 'b \(1\)'\]; .*Table.fit",
         ),
         (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame"),
         ([[1, 2], [1]], ValueError, "rows in `x` to have one shape but got a list of unequal ones"),

@@ -320,7 +320,7 @@ def test_a_column_that_never_repeats_is_warned_of_and_may_be_left_out(numbers: A
     settings: Any = {"returns": "values", "candidates": ["gaussian"]}
     with pytest.warns(UserWarning, match=r"No value repeats in columns \['number'\].*`left_out`"):
         explainer = ms.Explainer(predict, frame, **settings)
-    assert explainer.codebook.names == ("size", "number")
+    assert explainer.table.names == ("size", "number")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         explainer = ms.Explainer(predict, frame, left_out=["number"], **settings)

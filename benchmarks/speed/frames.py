@@ -40,12 +40,12 @@ def run(
     frame = native(features)
     threads = torch.get_num_threads()
     model = LGBMClassifier(n_jobs=threads, verbose=-1).fit(frame, table.labels.numpy())
-    codebook = ms.Codebook.fit(frame)
-    x = codebook.rows(frame)
-    wrapped = ms.as_model(model, codebook)
-    imputers = {n: ms.imputers.table_imputer(kind, codebook, x) for n, kind in IMPUTERS.items()}
+    table = ms.Table.fit(frame)
+    x = table.rows(frame)
+    wrapped = ms.as_model(model, table)
+    imputers = {n: ms.imputers.table_imputer(kind, table, x) for n, kind in IMPUTERS.items()}
     if vae:
-        imputers["VAE (bank)"] = ms.fit_imputer(x, schema=codebook, temper=0.5, max_epochs=1)
+        imputers["VAE (bank)"] = ms.fit_imputer(x, table=table, temper=0.5, max_epochs=1)
     found = {}
     for name, imputer in imputers.items():
         value = ms.imputed_value(wrapped, imputer, draws=draws)
@@ -59,8 +59,8 @@ def measure(value: ms.ImputedValue, x: Any, model: Any, repeats: int) -> dict[st
     mask = all_coalitions(len(value.players))[1:-1].expand(len(x), -1, -1)
     keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
     completed = value.imputer.impute(x, Listed(mask, keys), range(value.draws)).rows.flatten(0, 2)
-    codebook: Any = value.model.codebook
-    ready = codebook.frame(completed)
+    table: Any = value.model.table
+    ready = table.frame(completed)
     took = seconds(
         {"imputed": lambda: value(x, mask), "ready": lambda: model.predict_proba(ready)}, repeats
     )

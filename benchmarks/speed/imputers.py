@@ -66,7 +66,7 @@ def classical(own: Trained, draws: int) -> Iterator[Method]:
     """Imputers that need no training."""
     x, players = own.data.x_train, own.data.players
     yield "off_manifold", own.off_manifold(draws), None
-    if own.data.schema is not None:
+    if own.data.table is not None:
         yield "copula", own.imputed(ms.imputers.CopulaImputer(x, players), draws), None
         # Every pair weighs every row that may donate.
         few = ms.imputers.EmpiricalImputer(x[:EMPIRICAL_ROWS], players)

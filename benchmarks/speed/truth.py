@@ -65,7 +65,7 @@ def measure(seed: int, rows: int, train: int, draws: int, repeats: int) -> dict[
     truth, seconds = timed(lambda: ms.exact_shapley(value, rows_of_law, evaluations=budget))
     explainer, fitting = timed(lambda: ms.Explainer(model, frame[:train], seed=seed))
     own, explaining = timed(lambda: explainer(explained))
-    x = explainer.codebook.rows(explained)
+    x = explainer.table.rows(explained)
     # By the estimator that the explainer takes: all have the noise of as many draws.
     phi = {name: ms.auto_shapley(v, x).phi for name, v in explainer.candidates.items()}
     return {

@@ -39,7 +39,7 @@ class Example:
     row: int
     features: Sequence[str]
     classes: Sequence[str]
-    schema: ms.tables.Schema | None = None
+    schema: ms.Table | None = None
 
     def value(self, seed: int) -> ms.ImputedValue:
         """Off the manifold, of an SVM with this seed of its calibration."""
@@ -55,7 +55,7 @@ class Example:
     def explain(self, seed: int) -> ms.Explanation:
         """Exactly."""
         found = ms.exact_shapley(self.value(seed), self.x)
-        return found.with_labels(instances=[self.row], schema=self.schema)
+        return found.with_labels(instances=[self.row], table=self.table)
 
     def sample(self, seed: int, samples: int) -> ms.Explanation:
         """By the paper's estimator (Algorithm 2): a feature, an order and a donor at a time."""
@@ -71,7 +71,7 @@ def iris(scaled_by: str) -> Example:
         table.data, table.target.to_numpy(), test_size=0.2, random_state=0
     )
     # By it, plots tell features in centimetres.
-    schema = ms.tables.Schema.fit(table.data if scaled_by == "all" else fit_rows)
+    schema = ms.Table.fit(table.data if scaled_by == "all" else fit_rows)
     x = schema.encode(test_rows)[IRIS_ROW, None]
     classes = [str(name) for name in table.target_names]
     return Example(schema.encode(fit_rows), y_train, x, IRIS_ROW, schema.names, classes, schema)

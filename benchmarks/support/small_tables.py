@@ -25,7 +25,7 @@ def rows_of(name: str, part: int, train: int, test: int, seed: int) -> tuple[Ten
         categorical = table.categorical
     else:
         frame, y = (factors if name == "factors" else classes)(train + test, random)
-    schema = ms.tables.Schema.fit(frame.iloc[:train], categorical, categories_from=frame)
+    schema = ms.Table.fit(frame.iloc[:train], categorical, categories_from=frame)
     return schema.encode(frame), y, schema
 
 

@@ -61,9 +61,9 @@ class Source(NamedTuple):
     imputer. It is called with the settings of the file, and with those of the following that it
     has a parameter for:
 
-    - `data`, `x_train`, `x_validation`, `players`, `schema`: the data module, and what it holds;
+    - `data`, `x_train`, `x_validation`, `players`, `table`: the data module, and what it holds;
       `reference`, its training rows or, where they are on disk, some that stand for all;
-      `codebook`, where its rows are codes;
+      `table`, where its rows are codes;
     - `model`, `classifier`: the model to explain, and the directory that it was loaded from;
     - `space`: the output space; `seed`, `progress`;
     - where something is trained, `directory`, `trainer` and `teacher`.
@@ -151,9 +151,9 @@ class Source(NamedTuple):
         own = self._own(key)
         if not forwards:
             check_known(own, parameters, f"settings of value_function={self.settings['name']}")
-        target, codebook = resolve_name(self.settings[key]), offered.get("codebook")
-        if inspect.isclass(target) and issubclass(target, Imputer) and codebook is not None:
-            return table_imputer(target, codebook, offered["reference"], **own)
+        target, table = resolve_name(self.settings[key]), offered.get("table")
+        if inspect.isclass(target) and issubclass(target, Imputer) and table is not None:
+            return table_imputer(target, table, offered["reference"], **own)
         takes = {*parameters, *(_OF_TRAINING if forwards else ())}
         asked = {name: entry for name, entry in offered.items() if name in takes}
         return target(**{**own, **asked})

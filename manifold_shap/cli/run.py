@@ -19,7 +19,6 @@ from manifold_shap.imputers import Imputer
 from manifold_shap.io.files import digest
 from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace
-from manifold_shap.tables.rows import codebook_of
 from manifold_shap.training.classifier import load_classifier
 from manifold_shap.values import ValueFunction, imputed_value
 
@@ -133,8 +132,7 @@ class Run:
             "x_train": data.x_train,
             "x_validation": data.x_validation,
             "players": data.players,
-            "schema": data.schema,
-            "codebook": codebook_of(data.schema),
+            "table": data.table,
             "model": self.model,
             "classifier": self.classifier,
             "space": space,

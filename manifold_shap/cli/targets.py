@@ -23,8 +23,8 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate import fit
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.rows import codebook_of, encoded
+from manifold_shap.tables.rows import encoded
+from manifold_shap.tables.table import Table
 from manifold_shap.training.classifier import load_estimator
 from manifold_shap.vae.fit import choose_temper, load_imputer
 from manifold_shap.values import ValueFunction, retrained_value
@@ -40,16 +40,14 @@ def baseline(data: TensorDataModule, point: str) -> BaselineImputer:
         ValueError: another word.
     """
     check_choice("point", point, ("mean", "median", "zero"))
-    codebook = codebook_of(data.schema)
-    rows, schema = encoded(sample_of(data.x_train), data.schema), data.schema
-    if codebook is not None:
-        schema = codebook.schema
+    table = data.table
+    rows = encoded(sample_of(data.x_train), table)
     if point == "median":
         row = rows.flatten(1).median(0).values.reshape(rows.shape[1:])
     else:
         row = rows.mean(0) if point == "mean" else torch.zeros_like(rows[0])
     first = 0
-    for column in schema.columns if schema else ():
+    for column in table.encodings if table else ():
         block = slice(first, first + column.width)
         first = block.stop
         if column.kind in ("binary", "categorical"):
@@ -57,11 +55,11 @@ def baseline(data: TensorDataModule, point: str) -> BaselineImputer:
             row[block] = distinct[counts.argmax()]
         elif point == "zero":
             row[block.start] = -column.mean / column.scale
-    if codebook is None:
+    if table is None:
         return BaselineImputer(row, data.players)
-    point_of = codebook.nearest(row[None], torch.full((1, len(codebook.names)), 0.5))
+    point_of = table.nearest(row[None], torch.full((1, len(table.names)), 0.5))
     made = BaselineImputer(point_of[0], data.players)
-    made.codebook = codebook
+    made.table = table
     return made
 
 
@@ -89,7 +87,7 @@ def contrastive(
     else:
         chosen = data.find("rows", [rows] if isinstance(rows, int) else rows, "training")
     imputer = ContrastiveImputer(chosen, data.players)
-    imputer.codebook = codebook_of(data.schema)
+    imputer.table = data.table
     return imputer
 
 
@@ -104,9 +102,9 @@ def named(call: str) -> Any:
     return resolve_name(call)
 
 
-def load_surrogate(path: Path, model: Model, codebook: Codebook | None = None) -> SurrogateValue:
+def load_surrogate(path: Path, model: Model, table: "Table | None" = None) -> SurrogateValue:
     """The surrogate of a checkpoint, whose network no setting changes; see `fit.load_surrogate`."""
-    return fit.load_surrogate(path, model, codebook)
+    return fit.load_surrogate(path, model, table)
 
 
 def load_vae(
@@ -116,7 +114,7 @@ def load_vae(
     space: OutputSpace,
     seed: int,
     x_validation: Tensor | StoredRows | None = None,
-    codebook: Codebook | None = None,
+    table: "Table | None" = None,
     *,
     posterior: str,
     temper: float | None,
@@ -126,7 +124,7 @@ def load_vae(
     """The VAE of a checkpoint.
 
     Args:
-        path, codebook: see `load_imputer`.
+        path, table: see `load_imputer`.
         x_train: the reference rows.
         model, space, seed: see `choose_temper`.
         x_validation: rows that decide on `temper` where that is None; None for the settings that
@@ -134,11 +132,11 @@ def load_vae(
         posterior, temper, importance, bank_size: see `load_imputer`.
     """
     if x_validation is None:
-        return load_imputer(path, x_train, codebook)
+        return load_imputer(path, x_train, table)
     own: dict[str, Any] = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
     if temper is not None:
-        return load_imputer(path, x_train, codebook, **own, temper=temper)
-    imputer = load_imputer(path, x_train, codebook, **own)
+        return load_imputer(path, x_train, table, **own, temper=temper)
+    imputer = load_imputer(path, x_train, table, **own)
     vae: Any = imputer.inner if isinstance(imputer, TableImputer) else imputer
     if vae.is_weighted:
         vae.temper = choose_temper(imputer, x_validation, model, space, seed)
@@ -176,5 +174,5 @@ def retrained(
         players=data.players,
         space=space,
         progress=progress,
-        schema=data.schema,
+        table=data.table,
     )

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
 
 import numpy as np
@@ -18,9 +18,7 @@ from manifold_shap._messages import shown
 from manifold_shap._stored import PartRows, StoredRows
 from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
-from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.rows import codebook_of
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.table import Table as Cells
 from manifold_shap.training.rows import checked_rows
 from manifold_shap.values.grouped import members_by_name
 
@@ -83,19 +81,16 @@ class TensorDataModule(ABC):
     - `classes`: names of the classes; none for a regression;
     - `outputs`: names of what a model of them returns: the classes, or the target's name;
     - `players`: which player owns each element of an input;
-    - `schema`: how a frame was encoded, None for images; the `Codebook` of rows that are codes.
+    - `table`: whose codes the rows of a frame are; None for images.
 
     Attributes:
-        codes: whether a row of a frame is the codes of its cells, rather than encoded floats; see
-            `Codebook`.
-        left_out: columns of such a frame that are no players.
+        left_out: columns of a frame that are no players.
         usual_batch_size: rows per step of a classifier.
     """
 
     name: str
     usual_batch_size: int = 256
     task: str = "classification"
-    codes: bool = False
     left_out: tuple[str, ...] = ()
     x_train: Any
     y_train: Tensor
@@ -106,7 +101,7 @@ class TensorDataModule(ABC):
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
     players: Players
-    schema: Schema | Codebook | None
+    table: Cells | None
     _numbers: NDArray[np.int64] | None = None
 
     def __init__(
@@ -142,7 +137,7 @@ class TensorDataModule(ABC):
         # Names of players are text.
         named = {str(name): [*map(str, own)] for name, own in (groups or {}).items()}
         self.groups = named or None
-        self.own_model, self.codes = own_model, self.codes or own_model
+        self.own_model = own_model
         self._is_set_up = False
 
     # -- must be defined --------------------------------------------------------------------
@@ -182,15 +177,15 @@ class TensorDataModule(ABC):
     def content(self) -> list[Any]:
         """What tells these data from others with the same settings: training rows, and codes."""
         rows: list[Any] = [self.x_train, self.y_train]
-        codebook = codebook_of(self.schema)
-        if codebook is not None:  # Codes are alike in tables of other units or names.
-            rows += [codebook.encode(self.x_train), codebook.schema.to_dict()]
+        table = self.table
+        if table is not None:  # Codes are alike in tables of other units or names.
+            rows += [table.encode(self.x_train), [asdict(own) for own in table.encodings]]
         return rows
 
     @property
     def few_rows(self) -> Any:
-        """A few rows as a model of the user's own gets them, or the codebook of rows of codes."""
-        return codebook_of(self.schema) or self.x_test[:64]
+        """A few rows as a model of the user's own gets them, or the table of rows of codes."""
+        return self.table or self.x_test[:64]
 
     # -- final ------------------------------------------------------------------------------
 
@@ -209,7 +204,7 @@ class TensorDataModule(ABC):
         if inputs != labels and not (self.own_model and labels == 0):
             raise ValueError(f"Expected {inputs} labels in {self.name!r} but got {labels}.")
         parts = self.split(inputs, table.test_rows)
-        x, self.players, self.schema = self._encoded(table, parts[0].numpy())
+        x, self.players, self.table = self._encoded(table, parts[0].numpy())
         self.classes, self.outputs = table.classes, table.classes or (table.target,)
         self.x_train, self.x_validation, self.x_test = (
             PartRows(x, rows) if isinstance(x, StoredRows) else x[rows] for rows in parts
@@ -274,23 +269,18 @@ class TensorDataModule(ABC):
         kept = split_rows(rest, {"validation": self.validation}, self.seed)
         return (*kept, torch.arange(rest, rows))
 
-    def _encoded(
-        self, table: Table, train: NDArray[np.int64]
-    ) -> tuple[Any, Players, Schema | Codebook | None]:
-        """All inputs, the players, and the schema of a frame, fitted to its training rows."""
+    def _encoded(self, table: Table, train: NDArray[np.int64]) -> tuple[Any, Players, Cells | None]:
+        """All inputs, the players, and the table of a frame, fitted to its training rows."""
         if not isinstance(table.features, pd.DataFrame):
             players = table.players or Players.of_elements(table.features.shape[1:])
             x = checked_rows(table.features, players, "features")
             return x, self._grouped(players), None
         frame = table.features
-        if self.codes:
-            fit = frame.iloc[train], self.groups, self.left_out, table.categorical
-            codebook = Codebook.fit(*fit)
-            x = codebook.rows(frame)
-            codebook.warn_of_columns(x)
-            return x, codebook.players, codebook
-        schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)
-        return schema.encode(frame), self._grouped(schema.players), schema
+        cells = Cells.fit(frame.iloc[train], self.groups, self.left_out, table.categorical)
+        x = cells.rows(frame)
+        if table.numbers is not None:  # A file of the user's own.
+            cells.warn_of_columns(x)
+        return x, cells.players, cells
 
     def _grouped(self, players: Players) -> Players:
         if not self.groups:

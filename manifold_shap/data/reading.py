@@ -10,7 +10,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._messages import shown
-from manifold_shap.tables.vocabulary import label_of
+from manifold_shap.tables.distinct import label_of
 
 
 def read_frame(path: Path, read: Mapping[str, Any] | None = None) -> pd.DataFrame:

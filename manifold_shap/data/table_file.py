@@ -14,18 +14,17 @@ from manifold_shap._messages import check_choice, warn
 from manifold_shap.data import sources
 from manifold_shap.data.base import Settings, Table, TensorDataModule
 from manifold_shap.data.reading import column_of, numbered, read_frame
-from manifold_shap.tables.vocabulary import label_of
+from manifold_shap.tables.distinct import label_of
 
 
 class TableFile(TensorDataModule):
     """A table of your own, in a file, of which one column is to be predicted.
 
-    Rows are the codes of a `Codebook`, and are called by their numbers in the file: the first row
+    Rows are the codes of a `Table`, and are called by their numbers in the file: the first row
     of data is row 0. Those without the target are left out.
     """
 
     name = "table"
-    codes = True
 
     def __init__(
         self,

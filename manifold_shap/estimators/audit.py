@@ -13,7 +13,6 @@ from manifold_shap.audits import Audit
 from manifold_shap.estimators.exact import exact_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.tables.rows import codebook_of
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.wrapped import as_value_function
 
@@ -70,9 +69,9 @@ def audit_of(
     progress: bool | None,
 ) -> Audit:
     """The same, on all rows of an explanation."""
-    codebook = codebook_of(found.schema)
+    table = found.table
     # The codes of a store are its own.
-    x: Any = found.x if codebook is None else codebook.frame(found.x)
+    x: Any = found.x if table is None else table.frame(found.x)
     value = as_value_function(value, x)
     if found.outputs != value.outputs and set(found.outputs) <= set(value.outputs):
         value = value.select(list(found.outputs), x)

@@ -18,14 +18,14 @@ from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering, Relations
 from manifold_shap.players import Players
-from manifold_shap.tables.rows import codebook_of, constant_players, encoded
+from manifold_shap.tables.rows import constant_players, encoded
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.seen import outside
 from manifold_shap.values.selected import Outputs
 from manifold_shap.values.wrapped import as_value_function
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 
 class Result(NamedTuple):
@@ -95,7 +95,7 @@ def explain(
     if settings.get("target_error") is not None:
         check_number("target_error", settings["target_error"], above=0)
     value = as_value_function(value, x).select(outputs, x)
-    order = Ordering.of(ordering, value.players, constant_players(value.players, value.schema))
+    order = Ordering.of(ordering, value.players, constant_players(value.players, value.table))
     rows, parts = value.rows(x), []
     values: Any
     for group in _by_player_count(value, rows):
@@ -137,10 +137,10 @@ def _explanation(
         labels: of the rows.
     """
     groups, games, results = zip(*parts, strict=True)
-    back, players, schema = torch.cat(groups).argsort(), value.players, value.schema
-    x, fill, codebook = rows.to("cpu", copy=True), nan, codebook_of(schema)
-    if codebook is not None and codebook.constants and not players.by_row:
-        players, schema = with_constants(players, codebook)
+    back, players, table = torch.cat(groups).argsort(), value.players, value.table
+    x, fill = rows.to("cpu", copy=True), nan
+    if table is not None and table.constants and not players.by_row:
+        players, table = with_constants(players, table)
         x, fill = pad(x, (0, players.event[0] - x.shape[1])), 0.0
     dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
     made = [_by_row(*part[1:], len(players), fill) for part in parts]
@@ -164,12 +164,12 @@ def _explanation(
         owners=value.owners(rows.to(value.device)).cpu() if players.by_row else None,
         outputs=value.outputs,
         space=value.space,
-        schema=schema,
+        table=table,
         made_by={
             "version": __version__,
             **value.provenance,
             "evaluations": sum(game.evaluations for game in games),
-            **outside(value.seen, encoded(rows, value.schema)),
+            **outside(value.seen, encoded(rows, value.table)),
             **_in_common(games, results),
             **order.provenance,
         },
@@ -214,30 +214,30 @@ def _in_common(games: Sequence[Evaluator], results: Sequence[Result]) -> dict[st
     return common
 
 
-def with_constants(players: Players, codebook: "Codebook") -> "tuple[Players, Codebook]":
+def with_constants(players: Players, table: "Table") -> "tuple[Players, Table]":
     """Players and columns of an explanation, in which constant columns are players as well.
 
     A constant in a group with columns that vary belongs to their player.
 
     >>> import pandas as pd
-    >>> from manifold_shap import Codebook, as_model, exact_shapley
+    >>> from manifold_shap import Table, as_model, exact_shapley
     >>> from manifold_shap.imputers import MarginalImputer
     >>> from manifold_shap import imputed_value
     >>> from manifold_shap.imputers import table_imputer
     >>> frame = pd.DataFrame({"size": [1, 2, 3], "year": 2024})
-    >>> codebook = Codebook.fit(frame)
-    >>> model = as_model(lambda frame: frame["size"], codebook, returns="values")
-    >>> imputer = table_imputer(MarginalImputer, codebook, frame)
+    >>> table = Table.fit(frame)
+    >>> model = as_model(lambda frame: frame["size"], table, returns="values")
+    >>> imputer = table_imputer(MarginalImputer, table, frame)
     >>> explanation = exact_shapley(imputed_value(model, imputer, "identity", 3), frame)
     >>> explanation.players.names, explanation.phi[0].flatten()
     (('size', 'year'), tensor([-1.,  0.], dtype=torch.float64))
     """
-    whole, many = codebook.with_constants(), len(codebook.players)
-    # Each column's player of the codebook; a constant in a group with others is their player's.
+    whole, many = table.with_constants(), len(table.players)
+    # Each column's player of the table; a constant in a group with others is their player's.
     index = whole.players.index.tolist()
     owners = [
         players.index[index.index(player)] if player < many else len(players) + player - many
-        for player in index[len(codebook.names) :]
+        for player in index[len(table.names) :]
     ]
-    names = [*players.names, *constant_players(players, codebook)]
+    names = [*players.names, *constant_players(players, table)]
     return Players(names, torch.cat((players.index, torch.tensor(owners)))), whole

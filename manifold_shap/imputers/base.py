@@ -14,7 +14,7 @@ from manifold_shap.models import whole_dtype
 from manifold_shap.players import Players, check_same_players
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
@@ -66,7 +66,7 @@ class Imputer(nn.Module, ABC):
         support: number of distinct draws, after which they repeat; None where it is infinite.
         copies: whether draws are cells of the reference rows, of which nothing is computed but
             whether they are equal: codes of a table do as well as numbers.
-        codebook: of the table, where rows are its codes; see `table_imputer`.
+        table: of the table, where rows are its codes; see `table_imputer`.
         dtype: of rows of whole numbers, such as token ids, which the model is then given as such;
             None for numbers.
         given: the type of a reference of whole numbers whose cells are drawn (`copies`): a model
@@ -94,7 +94,7 @@ class Imputer(nn.Module, ABC):
     proposals: int = 1
     support: int | None = None
     copies: bool = False
-    codebook: "Codebook | None" = None
+    table: "Table | None" = None
     dtype: torch.dtype | None = None
     given: torch.dtype | None = None
     takes_padding: bool = False

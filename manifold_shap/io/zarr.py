@@ -16,7 +16,6 @@ from manifold_shap.io.files import Location, location, remove, stands, write_who
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import as_space
-from manifold_shap.tables.rows import codebook_of, schema_from
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,18 +60,17 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     """A labelled dataset, which shares no memory with the explanation."""
     import xarray as xr
 
-    found, schema = variables(explanation), explanation.schema
-    codebook = codebook_of(schema)
-    if codebook is not None:
+    found, table = variables(explanation), explanation.table
+    if table is not None:
         # A store holds the values of its own rows, not all of the training frame.
-        codes, schema = codebook.only(explanation.x)
+        codes, table = table.only(explanation.x)
         found["x"] = (found["x"][0], codes)
     partition = explanation.partition
     attributes = {
         "space": explanation.space.settings,
         "padding": explanation.players.padding,
         "made_by": explanation.made_by,
-        "schema": None if schema is None else schema.to_dict(),
+        "table": None if table is None else table.state(),
         "partition": partition
         and {"signs": partition.signs.tolist(), "classes": partition.classes},
     }
@@ -100,7 +98,11 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
             f"Expected a dataset written by Explanation.save but got one of variables "
             f"{shown(sorted(map(str, dataset.variables)))} and format {found!r}."
         )
-    schema, partition = (dataset.attrs.get(key) for key in ("schema", "partition"))
+    table, partition = (dataset.attrs.get(key) for key in ("table", "partition"))
+    if table is not None:
+        from manifold_shap.tables.table import Table
+
+        table = Table.restored(json.loads(table))
     return {
         **{name: _tensor(dataset, name) for name in _TENSORS},
         **{name: _tensor(dataset, name) if name in dataset else None for name in _OPTIONAL},
@@ -109,7 +111,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
         "space": as_space(**json.loads(dataset.attrs["space"])),
         "instances": as_instances(dataset["instances"].values),
         "made_by": json.loads(dataset.attrs["made_by"]),
-        "schema": schema_from(json.loads(schema)) if schema else None,
+        "table": table,
         "partition": Partition(**json.loads(partition)) if partition else None,
     }
 

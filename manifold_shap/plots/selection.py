@@ -212,7 +212,7 @@ def labels(
 def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[pd.DataFrame]:
     """For each of some players the columns that it owns, as `player_columns` tells them."""
     return player_columns(
-        explanation.x, explanation.players, players.tolist(), explanation.schema,
+        explanation.x, explanation.players, players.tolist(), explanation.table,
         explanation.owners,
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ def are_pictures(explanation: Explanation, images: Any) -> bool:
     if images is not None:
         return True
     return (
-        explanation.schema is None
+        explanation.table is None
         and len(event) == 3
         and event[0] in (1, 3, 4)
         and min(event[1:]) > 1

@@ -20,12 +20,11 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate, Linearized
 from manifold_shap.values.model import ModelValue
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # Rows in one call, where the network needs no fewer.
 _MANY_ROWS = 8192
@@ -49,8 +48,8 @@ class SurrogateValue(ModelValue):
     Attributes:
         precision: of the network's products, one of `PRECISIONS`; see `in_precision`.
         surrogate: the network g.
-        schema: columns of the table that the rows come from, if they come from one; with a
-            `Codebook`, rows are its codes, and the network sees them encoded.
+        table: columns of the table that the rows come from, if they come from one; with a
+            `Table`, rows are its codes, and the network sees them encoded.
         checkpoint: what `save` writes: tensors and plain data.
         training_record: epochs, seconds and validation error, where it was trained in this process:
             a squared error, off the simplex in mean variances of the target.
@@ -68,13 +67,13 @@ class SurrogateValue(ModelValue):
         space: OutputSpace,
         expectation: Tensor,
         *,
-        schema: "Schema | Codebook | None" = None,
+        table: "Table | None" = None,
         checkpoint: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(model, players, space, expectation)
         self.surrogate = surrogate.eval()
         self.batch_size = surrogate.batch_size
-        self.schema = schema
+        self.table = table
         self.checkpoint = checkpoint or {}
         self.training_record: dict[str, Any] = {}
 
@@ -82,10 +81,12 @@ class SurrogateValue(ModelValue):
         """Write the surrogate, not the model, to one file; `load_surrogate` reads it.
 
         Raises:
-            ValueError: it was put together by hand, neither trained nor loaded.
+            ValueError: it was put together by hand, neither trained nor loaded, or cells of its
+                table cannot be written.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        save_checkpoint(path, self.checkpoint)
+        written = {} if self.table is None else {"table": self.table.state()}
+        save_checkpoint(path, self.checkpoint | written)
 
     def to(self, device: torch.device | str) -> "SurrogateValue":
         super().to(device)
@@ -125,7 +126,7 @@ class SurrogateValue(ModelValue):
         """v(empty coalition): the expectation or, of padded rows, the network's value by length."""
         if self.players.padding is None:
             return super().base(x)
-        parts = encoded(x.to(self.device), self.schema).split(self.batch_size or _MANY_ROWS)
+        parts = encoded(x.to(self.device), self.table).split(self.batch_size or _MANY_ROWS)
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
         with evaluated(self.surrogate):
             found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
@@ -136,7 +137,7 @@ class SurrogateValue(ModelValue):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():
-            return Estimate(self.placed(self.surrogate.values(encoded(x, self.schema), coalitions)))
+            return Estimate(self.placed(self.surrogate.values(encoded(x, self.table), coalitions)))
 
     @contextmanager
     def products(self) -> Iterator[None]:
@@ -155,7 +156,7 @@ class SurrogateValue(ModelValue):
 
         def values(x: Tensor, coalitions: Toggled) -> Estimate:
             with self.products():
-                found = network.linearized(encoded(x, self.schema), coalitions.items, chosen)
+                found = network.linearized(encoded(x, self.table), coalitions.items, chosen)
                 return Estimate(self.placed(found.flatten(1, 2), ... if chosen is None else chosen))
 
         cost = network.linearized_cost(len(self.outputs if chosen is None else chosen))

@@ -3,13 +3,20 @@
 from functools import cached_property
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import torch
 
-from manifold_shap.tables.cells import Cells, Codes, first_of, label_of, numbered, numbers_of, to_pandas
+from manifold_shap.tables.distinct import (
+    Cells,
+    Codes,
+    first_of,
+    label_of,
+    numbered,
+    numbers_of,
+    to_pandas,
+)
 from manifold_shap.tables.encoding import Encoding
-from manifold_shap.tables.frames import in_common, narrowed
+from manifold_shap.tables.frames import joined, narrowed
 from manifold_shap.tables.nearest import NearestCategory, NearestNumber, nearest_cell
 
 # Whole numbers up to this are exact in float32.
@@ -61,9 +68,8 @@ class Column:
         Raises:
             TypeError, ValueError: cells that cannot be encoded; nothing is added then.
         """
-        known, new = in_common(self.cells, cells)
-        every = nw.concat([part.alias("").to_frame() for part in (known, new)])[""]
-        codes, start = numbered(every), len(known)
+        every, start = joined(self.cells, cells), len(self.cells)
+        codes = numbered(every)
         more = every[first_of(codes)[start:]]
         if len(more):
             _check_count(self.name, start + len(more))

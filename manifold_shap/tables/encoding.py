@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from manifold_shap._messages import shown, warn
-from manifold_shap.tables.cells import NUMBERS, Codes, label_of, numbers_of
+from manifold_shap.tables.distinct import NUMBERS, Codes, label_of, numbers_of
 
 # Categories that are no values of their own: missing cells, and all categories that are rare.
 MISSING, OTHER = "(missing)", "(other)"
@@ -149,7 +149,7 @@ def _moments(numbers: NDArray[np.float64]) -> tuple[float, float]:
 def _most_frequent(labels: list[str], cells: pd.Series, codes: Codes) -> Sequence[str]:
     if len(labels) <= MOST_CATEGORIES:
         return labels
-    counts = pd.Series(np.bincount(codes, minlength=len(cells)), index=map(label_of, cells))
+    counts = pd.Series(np.bincount(codes, minlength=len(cells)), index=[*map(label_of, cells)])
     counts = counts[cells.notna().to_numpy()].groupby(level=0, sort=False).sum()
     kept = counts.sort_values(ascending=False, kind="stable").index[: MOST_CATEGORIES - 1]
     warn(

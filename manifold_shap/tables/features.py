@@ -13,8 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.players import Players
-from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.table import Table
 
 if TYPE_CHECKING:
     from manifold_shap.explanation import Explanation
@@ -26,7 +25,7 @@ _FEW = 1
 def player_values(
     x: Float[Tensor, "rows *event"],
     players: Players,
-    schema: Schema | Codebook | None = None,
+    table: Table | None = None,
     owners: Int64[Tensor, "rows *event"] | None = None,
 ) -> pd.DataFrame | None:
     """What each player was, in original units `[rows, players]`.
@@ -42,16 +41,16 @@ def player_values(
     Args:
         x: rows, as the model sees them.
         players: see `Players`.
-        schema: columns of the table that the rows come from, if they come from one.
+        table: columns of the table that the rows come from, if they come from one.
         owners: the player that owns each element of each row, where rows have players of their
             own; -1 for padding.
     """
     if len(x) == 0:
         return pd.DataFrame(columns=list(players.names))
     own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
-    if schema is None and torch.equal((own >= 0).sum(1), own.amax(1) + 1):
+    if table is None and torch.equal((own >= 0).sum(1), own.amax(1) + 1):
         return _of_elements(x.flatten(1), own, list(players.names))
-    columns = player_columns(x, players, range(len(players)), schema, owners)
+    columns = player_columns(x, players, range(len(players)), table, owners)
     if not all(each.shape[1] for each in columns):
         return None
     together = [_together(each) for each in columns]
@@ -62,12 +61,12 @@ def player_columns(
     x: Float[Tensor, "rows *event"],
     players: Players,
     some: Iterable[int],
-    schema: Schema | Codebook | None = None,
+    table: Table | None = None,
     owners: Int64[Tensor, "rows *event"] | None = None,
 ) -> list[pd.DataFrame]:
     """For each of some players the columns that it owns, in original units, a line for each row.
 
-    Columns of a table have their names. Elements of rows without a schema are numbered, with NaN
+    Columns of a table have their names. Elements of rows without a table are numbered, with NaN
     in rows that have fewer; several of one player are left out unless rows are those of a table.
 
         >>> x = torch.tensor([[1.0, 2.0, 3.0]])
@@ -75,19 +74,14 @@ def player_columns(
         [[[2.0]], [[1.0, 3.0]]]
 
     Args:
-        x, players, schema, owners: as of `player_values`.
+        x, players, table, owners: as of `player_values`.
         some: positions of players.
     """
     own = (players.index.expand_as(x) if owners is None else owners).flatten(1)
-    if schema is None:
+    if table is None:
         return [_elements(x, own == player) for player in some]
-    frame = schema.decode(x)
-    if isinstance(schema, Schema):
-        frame = _without_noise(frame, schema)
-    # Rows are elements of columns, one or several each, or the columns themselves.
-    plain = len(schema.names) == own.shape[1]
-    column = torch.arange(own.shape[1]) if plain else schema.players.index
-    return [frame.iloc[:, column[own[0] == player].unique().tolist()] for player in some]
+    frame = table.decode(x)
+    return [frame.loc[:, (own[0] == player).tolist()] for player in some]
 
 
 def other_rows(one: "Explanation", two: "Explanation") -> bool:
@@ -103,10 +97,10 @@ def other_rows(one: "Explanation", two: "Explanation") -> bool:
         >>> other_rows(ones, ones), other_rows(ones, twos)
         (False, True)
     """
-    if one.schema == two.schema:
+    if one.table == two.table:
         return one.x.shape != two.x.shape or bool((one.x != two.x).any())
     frames = one.features(), two.features()
-    if one.schema is None or two.schema is None or frames[0] is None or frames[1] is None:
+    if one.table is None or two.table is None or frames[0] is None or frames[1] is None:
         return False
     return any(_differ(frames[0][name], frames[1][name]) for name in one.players.names)
 
@@ -198,15 +192,6 @@ def _elements(x: Float[Tensor, "rows *event"], owned: Tensor) -> pd.DataFrame:
     row, _ = owned.nonzero(as_tuple=True)
     elements[row, (owned.cumsum(1) - 1)[owned]] = x.flatten(1)[owned]
     return pd.DataFrame(elements.numpy())
-
-
-def _without_noise(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """A decoded zero is a rounding error of float32 in other units."""
-    for column in schema.columns:
-        if column.kind == "continuous" and not column.date:
-            noise = 1e-6 * (abs(column.mean) + column.scale)
-            frame.loc[frame[column.name].abs() < noise, column.name] = 0.0
-    return frame
 
 
 def _together(columns: pd.DataFrame) -> pd.Series:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct
 from manifold_shap._messages import shown
-from manifold_shap.tables.cells import Cells
+from manifold_shap.tables.distinct import Cells
 
 _ARRAYS = (np.ndarray, Tensor, list, tuple)
 
@@ -102,7 +102,9 @@ def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
         kind = object if array.dtype == object else None
         header = [f"x{k}" for k in range(array.shape[1])]
         # pandas would make text of objects that are text by chance.
-        natives = [pd.Series(cells, name=n, dtype=kind) for n, cells in zip(header, array.T, strict=True)]
+        natives = [
+            pd.Series(cells, name=n, dtype=kind) for n, cells in zip(header, array.T, strict=True)
+        ]
         return "array", header, [nw.from_native(each, series_only=True) for each in natives]
     if isinstance(rows, pd.DataFrame):
         check_distinct(rows.columns, "column names", "rename or drop the copies")
@@ -140,12 +142,12 @@ def _array(rows: Any) -> np.ndarray:
     return array
 
 
-def in_common(known: Cells, new: Cells) -> tuple[Cells, Cells]:
-    """Both columns in one dtype that holds the cells of both: that of the first where it can.
+def joined(known: Cells, new: Cells) -> Cells:
+    """Cells of two columns, in a dtype that holds those of both: that of the first where it can.
 
     >>> known, new = (nw.from_native(pd.Series(k), series_only=True) for k in ([1, 2], [2.0, 3.0]))
-    >>> str(in_common(known, new)[1].dtype), str(in_common(known, new + 0.5)[0].dtype)
-    ('Int64', 'Float64')
+    >>> joined(known, new).to_list(), joined(known, new + 0.5).to_list()
+    ([1, 2, 2, 3], [1.0, 2.0, 2.5, 3.5])
 
     Raises:
         ValueError: there is none.
@@ -157,7 +159,7 @@ def in_common(known: Cells, new: Cells) -> tuple[Cells, Cells]:
     for like in candidates:
         pair = narrowed(known, like), narrowed(_inferred(new), like)
         if pair[0].to_native().dtype == pair[1].to_native().dtype:
-            return pair
+            return nw.concat([part.alias("").to_frame() for part in pair])[""]
     raise ValueError(
         f"Expected column {new.name!r} of dtype {known.to_native().dtype}, as in training, but got "
         f"{new.to_native().dtype} with cells such as {shown(new.head(5).to_list())}; convert it "
@@ -183,7 +185,7 @@ def _in_dtype(cells: Cells, like: Cells) -> Cells:
     native, target = cells.to_native(), like.to_native().dtype
     if not isinstance(native, pd.Series):
         return cells.cast(like.dtype)
-    if native.isna().all() and target != object:
+    if native.isna().all() and target.kind != "O":
         return nw.from_native(pd.Series([None] * len(native), dtype=target), series_only=True)
     return nw.from_native(native.astype(target), series_only=True)
 
@@ -199,7 +201,7 @@ def _inferred(cells: Cells) -> Cells:
 def _are_alike(known: Cells, new: Cells) -> bool:
     """Whether both hold numbers, or both text, or both times."""
     native = new.to_native()
-    if isinstance(native, pd.Series):
+    if isinstance(native, pd.Series) and native.dtype == object:
         new = nw.from_native(native.convert_dtypes(), series_only=True)
     one, two = known.dtype, new.dtype
     numbers = [dtype.is_numeric() or isinstance(dtype, nw.Boolean) for dtype in (one, two)]

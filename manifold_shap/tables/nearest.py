@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manifold_shap.tables.cells import Codes
+from manifold_shap.tables.distinct import Codes
 from manifold_shap.tables.encoding import Encoding
 
 

@@ -1,100 +1,77 @@
-"""Rows of a table, as value functions take them and as networks see them.
+"""Rows as value functions take them and as networks see them.
 
-A `Schema` describes rows of floats. A `Codebook` describes rows of codes, one for each column,
-which networks and distances see as floats.
+Rows of a `Table` are codes, one for each column, which networks and distances see as floats; rows
+of no table are what they are.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap.players import Players
-from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 
-def rows_of(x: Any, schema: "Schema | Codebook | None") -> Any:
-    """A frame as rows of its schema; rows as they are.
-
-    Raises:
-        TypeError, ValueError: a frame of another library, or that does not fit the schema.
-    """
-    return x if schema is None or not is_frame(x) else schema.rows(x)
-
-
-def codebook_of(schema: "Schema | Codebook | None") -> "Codebook | None":
-    """The codebook whose codes the rows are, if they are codes."""
-    return None if schema is None or isinstance(schema, Schema) else schema
+def rows_of(x: Any, table: "Table | None") -> Any:
+    """A frame as rows of its table; rows as they are."""
+    return x if table is None or not is_frame(x) else table.rows(x)
 
 
 def encoded(
-    x: Float[Tensor, "*batch event"], schema: "Schema | Codebook | None"
+    x: Float[Tensor, "*batch event"], table: "Table | None"
 ) -> Float[Tensor, "*batch elements"]:
     """Rows as networks see them: codes as floats, rows of floats as they are."""
-    codebook = codebook_of(schema)
-    return x if codebook is None else codebook.encode(x)
+    return x if table is None else table.encode(x)
+
+
+def elements_of(players: Players, table: "Table | None") -> Players:
+    """The players as owners of the elements that networks see."""
+    return players if table is None else table.owners(players)
 
 
 class EncodedRows(NamedTuple):
     """Makes encoded rows of codes, for a model that was trained on these: see `as_model`.
 
     >>> import pandas as pd
-    >>> from manifold_shap import Codebook
-    >>> codebook = Codebook.fit(pd.DataFrame({"town": ["Oslo", "Rome", "Bern"]}))
-    >>> EncodedRows(codebook).frame(torch.tensor([[1.0]]))
+    >>> import torch
+    >>> from manifold_shap import Table
+    >>> table = Table.fit(pd.DataFrame({"town": ["Oslo", "Rome", "Bern"]}))
+    >>> EncodedRows(table).frame(torch.tensor([[1.0]]))
     tensor([[0., 1., 0.]])
     """
 
-    codebook: "Codebook"
+    table: "Table"
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the columns, one for each code of a row."""
-        return self.codebook.names
+        return self.table.names
 
     def frame(self, x: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows elements"]:
         """The rows that the codes stand for."""
-        return self.codebook.encode(x)
+        return self.table.encode(x)
 
 
-def elements_of(players: Players, schema: "Schema | Codebook | None") -> Players:
-    """The players as owners of the elements that networks see.
-
-    >>> from manifold_shap.tables.schema import Column
-    >>> schema = Schema((Column("kind", "categorical", ("a", "b", "c")),))
-    >>> elements_of(schema.players, schema).index
-    tensor([0, 0, 0])
-    """
-    codebook = codebook_of(schema)
-    if codebook is None:
-        return players
-    widths = torch.tensor([column.width for column in codebook.schema.columns])
-    return Players(players.names, players.index.repeat_interleave(widths))
-
-
-def constant_players(players: Players, schema: "Schema | Codebook | None") -> tuple[str, ...]:
+def constant_players(players: Players, table: "Table | None") -> tuple[str, ...]:
     """Names of the players that explanations add, for the constant columns of the table.
 
     >>> import pandas as pd
-    >>> from manifold_shap import Codebook
-    >>> codebook = Codebook.fit(pd.DataFrame({"size": [1, 2, 3], "year": 2024}))
-    >>> constant_players(codebook.players, codebook)
+    >>> from manifold_shap import Table
+    >>> table = Table.fit(pd.DataFrame({"size": [1, 2, 3], "year": 2024}))
+    >>> constant_players(table.players, table)
     ('year',)
 
     Raises:
         ValueError: a player of the game has one of their names.
     """
-    codebook = codebook_of(schema)
     # Rows with players of their own are explained by these alone.
-    if codebook is None or not codebook.constants or players.by_row:
+    if table is None or not table.constants or players.by_row:
         return ()
-    names = codebook.with_constants().players.names[len(codebook.players) :]
+    names = table.with_constants().players.names[len(table.players) :]
     taken = [name for name in names if name in players.names]
     if taken:
         raise ValueError(
@@ -102,14 +79,3 @@ def constant_players(players: Players, schema: "Schema | Codebook | None") -> tu
             "explanations have these columns as players of exactly 0, so choose another name."
         )
     return names
-
-
-def schema_from(plain: Mapping[str, Any] | None) -> "Schema | Codebook | None":
-    """The schema or codebook whose `to_dict` wrote this; None for None."""
-    if plain is None:
-        return None
-    if "vocabularies" not in plain:
-        return Schema.from_dict(plain)
-    from manifold_shap.tables.codebook import Codebook
-
-    return Codebook.from_dict(plain)

@@ -1,10 +1,8 @@
 """Writes the cells of a table as typed JSON, and reads them back exactly."""
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import date, datetime, time
-from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
@@ -13,67 +11,11 @@ import pandas as pd
 import torch
 from pandas.api import types
 
-from manifold_shap.tables.cells import Cells
 from manifold_shap.tables.column import Column
+from manifold_shap.tables.distinct import Cells
 from manifold_shap.tables.encoding import Encoding
-from manifold_shap.tables.frames import FrameAdapter, in_common
-
-# How cells of other types than JSON's are written and read, by the name that stands beside them.
-_KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "float": (str, float),
-    "Decimal": (str, Decimal),
-    "date": (date.isoformat, date.fromisoformat),
-    "time": (time.isoformat, time.fromisoformat),
-    "datetime": (datetime.isoformat, datetime.fromisoformat),
-    "Timestamp": (pd.Timestamp.isoformat, pd.Timestamp),
-    "NaTType": (str, lambda _: pd.NaT),
-    "NAType": (str, lambda _: pd.NA),
-    "tuple": (
-        lambda cells: [to_plain(cell) for cell in cells],
-        lambda entries: tuple(from_plain(entry) for entry in entries),
-    ),
-    "Interval": (
-        lambda cell: [to_plain(cell.left), to_plain(cell.right), cell.closed],
-        lambda entry: pd.Interval(from_plain(entry[0]), from_plain(entry[1]), entry[2]),
-    ),
-}
-
-
-def to_plain(cell: Any) -> Any:
-    """A cell as numbers, text and lists.
-
-    >>> to_plain(1.5), to_plain(date(2020, 1, 2)), to_plain(Decimal("1.10")), to_plain(pd.NA)
-    (1.5, {'date': '2020-01-02'}, {'Decimal': '1.10'}, {'NAType': '<NA>'})
-
-    Raises:
-        ValueError: a cell of another type, or that would be read as another one.
-    """
-    if type(cell) in (type(None), bool, int, str) or (type(cell) is float and np.isfinite(cell)):
-        return cell
-    if isinstance(cell, np.generic):
-        kind, written = cell.dtype.str, to_plain(cell.item())
-    else:
-        kind = type(cell).__name__
-        written = _KINDS[kind][0](cell) if kind in _KINDS else None
-    entry = {kind: written}
-    if written is None or repr(from_plain(entry)) != repr(cell):
-        raise ValueError(
-            "Expected cells that can be written (numbers, text, dates without a time zone of a "
-            f"name, decimals) but got {cell!r:.60} ({kind}); convert the column to text or dates."
-        )
-    return entry
-
-
-def from_plain(entry: Any) -> Any:
-    """The cell that `to_plain` wrote.
-
-    >>> from_plain({"Decimal": "1.10"})
-    Decimal('1.10')
-    """
-    if not isinstance(entry, dict):
-        return entry
-    ((kind, written),) = entry.items()
-    return _KINDS[kind][1](written) if kind in _KINDS else np.dtype(kind).type(from_plain(written))
+from manifold_shap.tables.frames import FrameAdapter, joined
+from manifold_shap.tables.plain import from_plain, to_plain
 
 
 def column_state(column: Column) -> dict[str, Any]:
@@ -100,8 +42,7 @@ def column_from(state: Mapping[str, Any]) -> Column:
     encoding = Encoding(**{**state["encoding"], "categories": categories})
     cells = trained = _cells_from(state["cells"])
     if state["later"]:
-        both = in_common(trained, _cells_from(state["later"]))
-        cells = nw.concat([part.alias("").to_frame() for part in both])[""]
+        cells = joined(trained, _cells_from(state["later"]))
     return Column(name, trained[:0], cells, counts, encoding)
 
 
@@ -228,7 +169,9 @@ def _dtype_from(state: Any) -> Any:
     if isinstance(state, str):
         return types.pandas_dtype(state)
     if "categories" in state:
-        cells = _pandas_from(_dtype_from(state["categories"]["dtype"]), state["categories"]["cells"])
+        cells = _pandas_from(
+            _dtype_from(state["categories"]["dtype"]), state["categories"]["cells"]
+        )
         return pd.CategoricalDtype(pd.Index(cells, dtype=cells.dtype), state["ordered"])
     if "sparse" in state:
         return pd.SparseDtype(_dtype_from(state["sparse"]), from_plain(state["fill"]))

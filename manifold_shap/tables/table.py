@@ -9,9 +9,8 @@ categories valid, and a missing cell is a value like any other.
 
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import torch
@@ -22,17 +21,23 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_known
 from manifold_shap._messages import shown, warn
 from manifold_shap.players import Players
-from manifold_shap.tables.cells import Codes, label_of, numbered, to_pandas
 from manifold_shap.tables.column import Column
+from manifold_shap.tables.distinct import Codes, label_of, numbered, to_pandas
 from manifold_shap.tables.encoding import MISSING, Encoding
-from manifold_shap.tables.frames import FrameAdapter, in_common
+from manifold_shap.tables.frames import FrameAdapter, joined
 from manifold_shap.tables.groups import named_groups, players_of
-from manifold_shap.tables.nearest import largest
+from manifold_shap.tables.plain import from_plain, to_plain
 from manifold_shap.tables.saving import adapter_from, adapter_state, column_from, column_state
-from manifold_shap.tables.saving import from_plain, to_plain
 
 # Rows that are needed to tell that a column identifies them.
 _LEAST_IDENTIFIED = 20
+
+
+class Block(NamedTuple):
+    """Elements of an encoded row that are one number or one category; see `Encoding`."""
+
+    kind: str
+    elements: list[int]
 
 
 class Table:
@@ -60,8 +65,6 @@ class Table:
         players: each column, or group of columns, as a player; an input row is a row of codes.
         elements: the players as owners of the elements of an encoded row.
         encodings: how the columns that play are encoded.
-        one_hot: positions of columns that are one category together: those of a player of which
-            one was 1, and the others 0, in every row of training.
         groups: names of the columns of the players that are several.
         left_out: columns that do not play although they vary; the model is given what the first row
             of training holds.
@@ -75,12 +78,10 @@ class Table:
         playing: Iterable[Any],
         groups: Mapping[str, Sequence[str]],
         left_out: Iterable[Any],
-        one_hot: Sequence[Sequence[int]] = (),
     ) -> None:
         self._adapter, self._columns, self._lock = adapter, dict(columns), Lock()
         self._playing = [columns[name] for name in playing]
         self.header, self.left_out, self.groups = tuple(adapter.header), tuple(left_out), groups
-        self.one_hot = [list(own) for own in one_hot]
         self.encodings = tuple(column.encoding for column in self._playing)
         self.names = tuple(encoding.name for encoding in self.encodings)
         check_distinct(self.names, "column names", "rename or drop the copies")
@@ -101,7 +102,7 @@ class Table:
             frame: of pandas or polars, or an array, a tensor or a list of rows, whose columns are
                 then x0, x1, ...
             players: groups of columns that enter and leave coalitions together, by name; each other
-                column is a player of its own. A group that is one-hot in every row is one category.
+                column is a player of its own.
             left_out: columns that the model needs to be given but that do not play.
             categorical: columns that are categories although they hold numbers or two values.
 
@@ -129,9 +130,7 @@ class Table:
                 f"{shown(header)}; pass the rows that the model was trained on."
             )
         groups = named_groups(players, header, [name for name in header if name not in out])
-        found = cls(adapter, columns, playing, groups, out)
-        found.one_hot = found._always_one_hot(frame)
-        return found
+        return cls(adapter, columns, playing, groups, out)
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -141,6 +140,14 @@ class Table:
     def width(self) -> int:
         """Elements of an encoded row."""
         return sum(encoding.width for encoding in self.encodings)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The elements of an encoded row that are encoded together, with their kind."""
+        widths = [encoding.width for encoding in self.encodings]
+        places = torch.arange(self.width).split(widths)
+        pairs = zip(self.encodings, places, strict=True)
+        return [Block(encoding.kind, own.tolist()) for encoding, own in pairs]
 
     def owners(self, players: Players) -> Players:
         """Players of the columns as owners of the elements of an encoded row."""
@@ -175,8 +182,7 @@ class Table:
             codes = [column.codes(read[column.name]) for column in self._playing]
         self._warn_of_new(codes)
         for column in self._constant_columns:
-            both = nw.concat([c.alias("").to_frame() for c in in_common(column.cells, read[column.name])])
-            if numbered(both[""]).any():
+            if numbered(joined(column.cells, read[column.name])).any():
                 warn(
                     f"Expected column {str(column.name)!r} to hold what it did throughout training "
                     "but other values occur; the model sees that of training, in "
@@ -229,9 +235,7 @@ class Table:
     def decode(self, x: Float[Tensor, "rows columns"]) -> pd.DataFrame:
         """Cells in original units, for people: a data frame of pandas."""
         pairs = zip(self.names, self._playing, _whole(x), strict=True)
-        return pd.DataFrame(
-            {name: to_pandas(column.cells[codes]) for name, column, codes in pairs}
-        )
+        return pd.DataFrame({name: to_pandas(column.cells[codes]) for name, column, codes in pairs})
 
     def warn_of_columns(self, x: Float[Tensor, "rows columns"]) -> None:
         """Warn of columns that a game of these rows takes otherwise than people may expect.
@@ -303,7 +307,6 @@ class Table:
             "playing": [to_plain(column.name) for column in self._playing],
             "groups": {name: list(members) for name, members in self.groups.items()},
             "left_out": [to_plain(name) for name in self.left_out],
-            "one_hot": self.one_hot,
         }
 
     @classmethod
@@ -323,7 +326,7 @@ class Table:
         playing, left_out = (map(from_plain, state[key]) for key in ("playing", "left_out"))
         by_name = {column.name: column for column in columns}
         adapter = adapter_from(state["rows"])
-        return cls(adapter, by_name, playing, state["groups"], left_out, state["one_hot"])
+        return cls(adapter, by_name, playing, state["groups"], left_out)
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.
@@ -340,10 +343,7 @@ class Table:
 
     def _with(self, columns: Mapping[Any, Column], playing: Sequence[Column]) -> "Table":
         names = [column.name for column in playing]
-        return Table(self._adapter, columns, names, self.groups, self.left_out, self.one_hot)
-
-    def _always_one_hot(self, frame: Any) -> list[list[int]]:
-        return []
+        return Table(self._adapter, columns, names, self.groups, self.left_out)
 
     def _warn_of_new(self, codes: Sequence[Codes]) -> None:
         met = []

@@ -1,14 +1,16 @@
-"""Chooses a distribution for every element of a row, from a schema or from the values."""
+"""Chooses a distribution for every element of a row, by its table or by its values."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._messages import check_choice
-from manifold_shap.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from manifold_shap.tables.table import Block
 
 CONTINUOUS = ("auto", "normal", "quantile")
 
@@ -18,7 +20,7 @@ _Kinds = tuple[list[int], list[list[int]], dict[int, int | None]]
 
 def choose_families(
     x: Float[Tensor, "rows *event"],
-    schema: Schema | None = None,
+    blocks: "Sequence[Block] | None" = None,
     continuous: str = "auto",
     bins: int = 32,
     least_scale: float = 0.05,
@@ -26,18 +28,18 @@ def choose_families(
 ) -> list[list[Any]]:
     """A family for every element of these rows, as plain lists.
 
-    Columns of a schema are what it says; without one, elements that are always 0 or 1 are
+    Blocks of a table are what it says; without one, elements that are always 0 or 1 are
     Bernoulli and all others continuous. A continuous column with missing cells has a family for its
     value and its indicator together, chosen by the values that are there.
 
     Args:
         x: training rows.
-        schema: columns of the table that they come from.
+        blocks: of the table whose encoded rows they are, see `Table.blocks`.
         continuous: `normal`, `quantile`, or `auto`: `quantile` for columns of a table with a value
             that more than a tenth of the rows share, since a normal distribution has no peaks.
         bins: most quantile bins; frequent values add bins of their own.
         least_scale: of normal elements.
-        index: player that owns each element. Without a schema, a player whose elements are one 1
+        index: player that owns each element. Without a table, a player whose elements are one 1
             among 0s in every row is a category.
 
     Raises:
@@ -49,7 +51,7 @@ def choose_families(
     check_choice("continuous", continuous, CONTINUOUS)
     flat = x.flatten(1)
     binary, categorical, numbers = (
-        _kinds_by_value(flat, index) if schema is None else _kinds_by_schema(flat, schema)
+        _kinds_by_value(flat, index) if blocks is None else _kinds_by_block(blocks)
     )
     chosen: list[list[Any]] = [["Bernoulli", binary]] if binary else []
     chosen += [["Categorical", block] for block in categorical]
@@ -71,21 +73,13 @@ def choose_families(
     return chosen
 
 
-def _kinds_by_schema(x: Float[Tensor, "rows elements"], schema: Schema) -> _Kinds:
-    binary: list[int] = []
-    categorical: list[list[int]] = []
-    numbers: dict[int, int | None] = {}
-    start = 0
-    for column in schema.columns:
-        first, *rest = block = list(range(start, start + column.width))
-        if column.kind == "categorical":
-            categorical.append(block)
-        elif column.kind == "binary":
-            binary.append(first)
-        else:
-            numbers[first] = rest[0] if rest else None
-        start += column.width
-    return binary, categorical, numbers
+def _kinds_by_block(blocks: "Sequence[Block]") -> _Kinds:
+    numbers = [own for kind, own in blocks if kind in ("continuous", "ordered")]
+    return (
+        [own[0] for kind, own in blocks if kind == "binary"],
+        [own for kind, own in blocks if kind == "categorical"],
+        {own[0]: own[1] if len(own) > 1 else None for own in numbers},
+    )
 
 
 def _kinds_by_value(x: Float[Tensor, "rows elements"], index: Sequence[int] | None) -> _Kinds:

@@ -18,14 +18,12 @@ from manifold_shap._messages import named_outputs
 from manifold_shap.coalitions import Coalitions, Listed, Toggled, is_proper
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
-from manifold_shap.tables.rows import codebook_of
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.seen import Seen
 
 if TYPE_CHECKING:
     from manifold_shap.laws import CoalitionLaw
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs
 
@@ -153,7 +151,7 @@ class ValueFunction(Exportable, ABC):
         batch_size: model rows per call that suit it; None where only the device matters.
         cost: of a value: `closed form`, `network` (one of ours) or `model` (calls of a model);
             `auto_shapley` chooses by it.
-        schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
+        table: columns of the table that rows come from, if they come from one; with a `Table`,
             rows are its codes.
         seen: the range of the rows that it was made from, where that is known.
         quality: what a `Quality` says of it, as plain data, where that was measured.
@@ -165,7 +163,7 @@ class ValueFunction(Exportable, ABC):
     sampled: bool = False
     batch_size: int | None = None
     cost: str = "model"
-    schema: "Schema | Codebook | None" = None
+    table: "Table | None" = None
     seen: Seen | None = None
     quality: Mapping[str, Any] | None = None
     training_law: "CoalitionLaw | None" = None
@@ -257,21 +255,21 @@ class ValueFunction(Exportable, ABC):
     # -- final ------------------------------------------------------------------------------
 
     def rows(self, x: Any, name: str = "x") -> Float[Tensor, "batch *event"]:
-        """Rows as this value function takes them, checked; a frame is encoded by the schema.
+        """Rows as this value function takes them, checked; a frame is encoded by the table.
 
         Args:
             x: a tensor, an array, a list of rows or a data frame: of numbers, or with the columns
-                of `schema`, where there is one.
+                of `table`, where there is one.
             name: what errors call it.
 
         Raises:
             TypeError, ValueError: rows of another type or shape, or not finite.
         """
-        if self.schema is not None and is_frame(x):
-            x = self.schema.rows(x)
+        if self.table is not None and is_frame(x):
+            x = self.table.rows(x)
         rows = check_rows(x, self.players, name)
-        if codebook := codebook_of(self.schema):
-            codebook.check(rows, name)
+        if table := self.table:
+            table.check(rows, name)
         return rows
 
     @torch.no_grad()
@@ -281,7 +279,7 @@ class ValueFunction(Exportable, ABC):
         """Values of m coalitions per row.
 
         Args:
-            x: rows `[batch, *event]`, or a frame where the value function has a schema.
+            x: rows `[batch, *event]`, or a frame where the value function has a table.
             mask: bool `[batch, m, players]`, `True` = in the coalition. What it says of players
                 that a row does not have is ignored.
             keys: int64 `[batch, m]`; coalitions with equal keys share the random numbers of a

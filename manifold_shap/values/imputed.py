@@ -14,14 +14,13 @@ from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import encoded
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate, joined
 from manifold_shap.values.model import (
     ModelValue,
-    codebook_behind,
     model_for,
     reference_outputs,
     reference_space,
+    table_behind,
 )
 from manifold_shap.values.seen import Seen
 
@@ -84,8 +83,8 @@ class ImputedValue(ModelValue):
         name: str | None = None,
     ) -> None:
         super().__init__(model, imputer.players, space, expectation)
-        self.imputer, self.schema = imputer, imputer.codebook or codebook_behind(model)
-        self.seen = Seen.of(encoded(imputer.reference, imputer.codebook))
+        self.imputer, self.table = imputer, imputer.table or table_behind(model)
+        self.seen = Seen.of(encoded(imputer.reference, imputer.table))
         self.requested = check_whole("draws", draws)
         self.draws = min(self.requested, imputer.support or self.requested)
         self.batch_size = max(1, min(self.batch_size, _MOST_ELEMENTS // imputer.row_elements))
@@ -244,7 +243,6 @@ def imputed_value(
     draws: int = 64,
     seed: int = 0,
     name: str | None = None,
-    schema: Schema | None = None,
 ) -> ImputedValue:
     """A value function from an imputer and a model.
 
@@ -272,36 +270,25 @@ def imputed_value(
             each of these once.
         seed: of the draws.
         name: for the provenance of explanations; by default the imputer's.
-        schema: columns of the table that the rows were encoded from; frames are then encoded by it,
-            and explanations show values in original units.
 
     Raises:
         TypeError: `imputer` is not an imputer, or `draws` not a whole number.
-        ValueError: the model gives no distribution, an argument is out of range, or the imputer is
-            of another table than `schema`.
+        ValueError: the model gives no distribution, or an argument is out of range.
     """
     if not isinstance(imputer, Imputer):
         raise TypeError(
             f"Expected `imputer` to be an imputer but got {type(imputer).__name__}; the model "
             "comes first, then for example `ms.imputers.MarginalImputer(x)`."
         )
-    if schema and (imputer.codebook or schema.width != imputer.players.index.numel()):
-        raise ValueError(
-            f"Expected a `schema` of the {imputer.players.index.numel()} elements of a row of the "
-            f"imputer but got one of {schema.width}; an imputer of a frame has its own, so leave "
-            "`schema` out."
-        )
     space = as_space(space)
     rows = imputer.reference
     try:
-        wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)
+        wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.table)
     except RuntimeError:
         # The model gets floats unless it needs the whole numbers that there were.
         if imputer.given is None or imputer.dtype is not None:
             raise
-        wrapped = model_for(model, rows.to(imputer.given), space, imputer.codebook)
+        wrapped = model_for(model, rows.to(imputer.given), space, imputer.table)
     space = reference_space(wrapped, space, rows)
     expectation = reference_outputs(wrapped, space, rows).mean(0)
-    value = ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
-    value.schema = schema or value.schema
-    return value
+    return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)

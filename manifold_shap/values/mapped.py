@@ -48,7 +48,7 @@ class MappedValue(ValueFunction):
         super().__init__(players or value.players, named[0], value.space, named[1])
         self.value, self.name = value, value.name
         self.draws, self.sampled, self.cost = value.draws, value.sampled, value.cost
-        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
+        self.batch_size, self.table, self.seen = value.batch_size, value.table, value.seen
         self.quality = value.quality
         # A law is over players: those of coarser ones are not what the training was on.
         self.training_law = value.training_law if players is None else None

@@ -53,7 +53,7 @@ class StackedValue(ValueFunction):
         first = values[0]
         super().__init__(first.players, first.outputs, first.space, first.classes)
         self.parts, self.weights, self.name = tuple(values), tuple(weights), "stacked"
-        self.schema, self.seen = first.schema, first.seen
+        self.table, self.seen = first.table, first.seen
         self.draws = sum(each.draws for each in values)
         self.sampled = any(each.sampled for each in values)
         self.cost = max((each.cost for each in values), key=lambda cost: COSTS[cost])

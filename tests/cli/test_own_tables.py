@@ -88,12 +88,12 @@ def test_the_command_line_explains_as_the_steps_by_hand_do(shop: Path, tmp_path:
     data = TableFile(path=str(shop), target="bought", drop=["row"])
     data.setup()
     place = tmp_path / "shop" / "classifier"
-    expected = load_estimator(place).predict_proba(data.schema.encode(data.x_test).numpy())
+    expected = load_estimator(place).predict_proba(data.table.encode(data.x_test).numpy())
     model = load_classifier(place, data)
     assert np.array_equal(model(data.x_test, scale="probabilities").numpy(), expected)
-    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, data.schema, data.x_train)
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, data.table, data.x_train)
     value = ms.imputed_value(model, imputer, draws=32)
-    frame = pd.read_csv(shop, usecols=list(data.schema.columns)).iloc[data.test_numbers[:2]]
+    frame = pd.read_csv(shop, usecols=list(data.table.header)).iloc[data.test_numbers[:2]]
     explanation = ms.exact_shapley(value, frame)
     assert torch.equal(explanation.phi, stored.phi)
     assert torch.equal(explanation.prediction, torch.from_numpy(expected[:2]))
@@ -113,7 +113,7 @@ def test_value_functions_of_a_model_that_is_trained_here(shop: Path, tmp_path: P
     data = TableFile(path=str(shop), target="bought", drop=["row"])
     data.setup()
     model = load_classifier(tmp_path / "shop" / "classifier", data)
-    references = data.schema.rows(frame.loc[[0, 159], list(data.schema.columns)])
+    references = data.table.rows(frame.loc[[0, 159], list(data.table.header)])
     expected = model(references, scale="probabilities").mean(0)
     assert torch.allclose(found.base[0].double(), expected.double())
 

@@ -17,7 +17,6 @@ from manifold_shap.cli.registry import Source
 from manifold_shap.cli.targets import baseline, contrastive
 from manifold_shap.data import Iris
 from manifold_shap.data.base import TensorDataModule
-from manifold_shap.tables.schema import Schema
 from manifold_shap.training.classifier import NetworkRecipe
 from tests.cli.commands import composed, options
 
@@ -133,11 +132,11 @@ def test_reference_points_are_members_of_the_table() -> None:
         }
     )
     data = Iris()
-    data.schema = Schema.fit(table)
-    data.players = data.schema.players
-    data.x_train = data.schema.encode(table)
+    data.table = ms.Table.fit(table)
+    data.players = data.table.players
+    data.x_train = data.table.rows(table)
     for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 0.0)):
-        (row,) = data.schema.decode(baseline(data, point).reference).to_dict("records")
+        (row,) = data.table.decode(baseline(data, point).reference).to_dict("records")
         assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}
     with pytest.raises(ValueError, match=r"one of .* but got 'mode'"):
         baseline(data, "mode")

@@ -60,7 +60,7 @@ def test_a_handmade_source_is_served() -> None:
     train, _, test = data.split(20)
     assert torch.equal(data.x_train, x[train])
     assert torch.equal(data.y_test, y[test])
-    assert data.schema is None
+    assert data.table is None
     assert data.players.names == ("x0", "x1")
 
 

@@ -12,7 +12,7 @@ def test_rows_of_a_mixture_are_those_of_its_law() -> None:
     data = GaussianMixture(rows=500, elements=4, components=2, law=3, seed=1)
     data.setup()
     assert data.players.names == ("x0", "x1", "x2", "x3")
-    assert data.schema is None
+    assert data.table is None
     drawn = data.law.sample(500, seed=1)
     rows = torch.cat((data.x_train, data.x_validation, data.x_test))
     assert torch.equal(rows[rows[:, 0].argsort()], drawn.x[drawn.x[:, 0].argsort()])

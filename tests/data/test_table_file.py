@@ -56,8 +56,8 @@ def test_files_are_read_by_pandas(name: str, tmp_path: Path) -> None:
         how |= {"sep": ";", "decimal": ","}
     data = read(path, read={} if path.suffix in (".parquet", ".feather") else how)
     assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
-    assert data.schema.constants == {"always": 1}
-    found = data.schema.decode(data.find("instances", list(range(40)), "test"))
+    assert data.table.constants == {"always": 1}
+    found = data.table.decode(data.find("instances", list(range(40)), "test"))
     for column in data.players.names:
         expected = FRAME[column].astype(found[column].dtype)
         pd.testing.assert_series_equal(found[column], expected, check_names=False)
@@ -71,8 +71,8 @@ def test_players_classes_and_encodings(table: Path) -> None:
     assert data.classes == ("no", "yes")
     assert labels(data).bincount().tolist() == [20, 20]
     assert data.x_train.shape == (28, 4)
-    assert data.schema.encode(data.x_train).shape == (28, 8)
-    price = data.schema.decode(data.x_test)["price"]
+    assert data.table.encode(data.x_train).shape == (28, 8)
+    price = data.table.decode(data.x_test)["price"]
     assert torch.equal(torch.tensor((price / 1.5).round().to_numpy() % 2).long(), data.y_test)
 
 
@@ -81,13 +81,13 @@ def test_rows_have_the_numbers_of_the_file(table: Path) -> None:
     with pytest.warns(UserWarning, match="1 of 40 rows lack the target 'bought'"):
         data = read(table)
     assert len(data.test_numbers) == len(data.x_test) == 8
-    played = list(data.schema.columns)
+    played = list(data.table.header)
     pd.testing.assert_frame_equal(
-        data.schema.frame(data.x_test)[played[:4]],
+        data.table.frame(data.x_test)[played[:4]],
         FRAME.loc[data.test_numbers, played[:4]].reset_index(drop=True),
     )
     asked = [3, 39, 0, 3, 8]  # Of any part.
-    found = data.schema.decode(data.find("instances", asked, "test"))
+    found = data.table.decode(data.find("instances", asked, "test"))
     assert found["age"].tolist() == FRAME["age"][asked].tolist()
     for odd in ([3, 7], [40], [-1], [1.0], ["3"], []):
         with pytest.raises(
@@ -104,7 +104,7 @@ def test_columns_that_never_repeat_are_warned_of_and_may_be_left_out(table: Path
     data = read(table, drop=[], left_out=["id"], own_model=True, target=None)
     assert data.players.names == ("age", "rooms", "colour", "price", "bought", "gap", "since")
     # A model of one's own is given it all the same.
-    assert list(data.schema.frame(data.x_test)) == list(FRAME)
+    assert list(data.table.frame(data.x_test)) == list(FRAME)
 
 
 def test_classes_of_numbers_are_in_numeric_order(table: Path) -> None:

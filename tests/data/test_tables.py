@@ -57,12 +57,11 @@ def test_tables_have_their_published_figures(
         assert labels(data).bincount().tolist() == counts
         assert (data.task, data.outputs) == ("classification", data.classes)
     assert labels(data).dtype == (torch.float32 if counts is None else torch.int64)
-    assert data.x_train.shape[1:] == data.players.index.shape == (width,)
-    assert len(data.players.names) == players
-    continuous = [column.kind == "continuous" for column in data.schema.columns]
-    chosen = torch.tensor(continuous)[data.players.index]
-    assert chosen.sum() == continuous_columns
-    x = data.x_train.double().numpy()[:, chosen]
+    assert data.x_train.shape[1:] == data.players.index.shape == (players,)
+    assert (len(data.players.names), data.table.width) == (players, width)
+    chosen = [block.elements[0] for block in data.table.blocks if block.kind == "continuous"]
+    assert len(chosen) == continuous_columns
+    x = data.table.encode(data.x_train).double().numpy()[:, chosen]
     np.testing.assert_allclose(x.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(x.std(0), 1, atol=1e-5)
 
@@ -80,11 +79,11 @@ def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> N
     data.setup()
     assert (len(data.x_train), len(data.x_validation), len(data.x_test)) == (29305, 3256, 16281)
     assert data.y_test.bincount().tolist() == [12435, 3846]
-    kinds = {column.name: column for column in data.schema.columns}
+    kinds = {column.name: column for column in data.table.encodings}
     assert "fnlwgt" not in kinds
     assert "?" in kinds["workclass"].categories
     assert kinds["sex"].categories == ("Female", "Male")
-    first = data.schema.decode(data.x_test[:1]).iloc[0]
+    first = data.table.decode(data.x_test[:1]).iloc[0]
     assert (first["education"], round(first["age"])) == ("11th", 25)
 
 
@@ -115,7 +114,7 @@ def test_census_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     data = Census(test=0.3)
     data.setup()
     assert len(data.x_test) == 9
-    assert data.schema.columns[1].categories == ("?", "a", "c")
+    assert data.table.encodings[1].categories == ("?", "a", "c")
     assert labels(data).bincount().tolist() == [15, 15]
 
 

@@ -100,10 +100,10 @@ TABLE = pd.DataFrame({"age": [1.5, 2.0, np.nan, 4.0] * 5, "town": [*"abcd"] * 5}
 
 
 def of_table(rows: slice, frame: Any = TABLE) -> ms.Explanation:
-    codebook = ms.Codebook.fit(frame)
-    x = codebook.rows(frame)[rows]
+    table = ms.Table.fit(frame)
+    x = table.rows(frame)[rows]
     found = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), x)
-    return replace(found.with_labels(range(20)[rows], codebook), players=codebook.players)
+    return replace(found.with_labels(range(20)[rows], table), players=table.players)
 
 
 @pytest.mark.parametrize("frame", [TABLE, pl.from_pandas(TABLE)])
@@ -111,8 +111,8 @@ def test_rows_of_a_frame_are_stored_with_their_own_values(tmp_path: Path, frame:
     explanation = of_table(slice(1, 3), frame)
     explanation.save(tmp_path / "rows.zarr")
     found = ms.Explanation.load(tmp_path / "rows.zarr")
-    assert isinstance(found.schema, ms.Codebook)
-    assert found.schema.names == ("age", "town")
+    assert isinstance(found.table, ms.Table)
+    assert found.table.names == ("age", "town")
     one, other = (pd.DataFrame(each.features()) for each in (found, explanation))
     assert one.astype(object).equals(other.astype(object))
-    assert "d" not in json.dumps(found.schema.to_dict()["vocabularies"])
+    assert "d" not in json.dumps(found.table.to_dict()["vocabularies"])

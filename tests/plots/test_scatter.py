@@ -26,9 +26,9 @@ def messy() -> ms.Explanation:
             "grade": pd.Categorical(list("lmhlmh"), ["l", "m", "h"], ordered=True),
         }
     )
-    codes = ms.Codebook.fit(frame)
+    codes = ms.Table.fit(frame)
     return explained(
-        codes.rows(frame), codes.players, ("price",), ms.spaces.Identity(), schema=codes
+        codes.rows(frame), codes.players, ("price",), ms.spaces.Identity(), table=codes
     )
 
 
@@ -100,9 +100,9 @@ def test_dates_are_dates_and_categories_stand_in_their_order() -> None:
 
 def test_many_categories_share_a_place() -> None:
     frame = pd.DataFrame({"name": [f"n{k:02}" for k in range(30)] * 2, "x": range(60)})
-    codes = ms.Codebook.fit(frame)
+    codes = ms.Table.fit(frame)
     explanation = explained(
-        codes.rows(frame), codes.players, ("y",), ms.spaces.Identity(), schema=codes
+        codes.rows(frame), codes.players, ("y",), ms.spaces.Identity(), table=codes
     )
     axes = scatter(explanation, "name", color="name")
     labels = [label.get_text() for label in axes.get_xticklabels()]

@@ -89,10 +89,10 @@ def test_an_unknown_output_is_refused(digits: ms.Explanation, plot) -> None:
 
 def test_rows_of_a_store_are_those_that_it_was_made_of(tmp_path: Path) -> None:
     frame = pd.DataFrame({"age": range(30, 60), "town": list("abc") * 10})
-    codebook = ms.Codebook.fit(frame)
+    table = ms.Table.fit(frame)
     ages = lambda rows: rows["age"].to_numpy() / 60  # noqa: E731
-    model = ms.as_model(ages, codebook.rows(frame), returns="values", codebook=codebook)
-    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, frame)
+    model = ms.as_model(ages, table.rows(frame), returns="values", table=table)
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, table, frame)
     value, few = ms.imputed_value(model, imputer, "identity", 4), frame[20:24]
     ms.explain_rows(tmp_path / "store", value, few, ms.exact_shapley)
     both = {"stored": ms.Explanation.load(tmp_path / "store"), "new": ms.exact_shapley(value, few)}

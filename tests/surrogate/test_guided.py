@@ -69,10 +69,10 @@ def test_hints_are_the_model_s_predictions_for_rows_that_keep_their_known_elemen
 def test_completed_rows_of_a_table_are_cells_of_the_frame() -> None:
     value, x, *_ = examples.guided_people()
     assert isinstance(value, ms.GuidedValue)
-    assert isinstance(value.schema, ms.Codebook)
+    assert isinstance(value.table, ms.Table)
     mask = all_coalitions(len(value.players)).expand(3, -1, -1)
     _, completed, _ = value.hints(x, mask)
-    value.schema.check(completed.flatten(0, 1))
+    value.table.check(completed.flatten(0, 1))
     assert torch.equal(completed[mask], x[:, None].expand_as(completed)[mask])
 
 

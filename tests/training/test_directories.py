@@ -60,7 +60,7 @@ def of_corrected(x: Tensor, **own: Any) -> Tensor:
 def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:
     data = Iris(name="iris")
     data.setup()
-    data.x_train[: len(x), :3] = x
+    data.x_train[: len(x), :3] = x.round().clamp(0, 9)
     few = {**FEW, **own}
     trainer = few.pop("trainer")
     fit_classifier(NetworkRecipe("mlp", **few), data, directory, trainer)

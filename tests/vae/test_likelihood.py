@@ -1,6 +1,7 @@
 """Products of distributions: likelihoods of coalitions as matrix products, and their draws."""
 
-import pandas as pd
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,15 +15,13 @@ from manifold_shap.vae import likelihood as families
 from manifold_shap.vae.families import bin_edges, choose_families
 from manifold_shap.vae.likelihood import Likelihood
 
-SCHEMA = ms.tables.Schema(
-    (
-        ms.tables.Column("age", "continuous", mean=40.0, scale=10.0),
-        ms.tables.Column("smokes", "binary", ("no", "yes")),
-        ms.tables.Column("colour", "categorical", ("red", "green", "blue")),
-        ms.tables.Column("gains", "continuous"),
-        ms.tables.Column("income", "continuous", missing=True),
-    )
-)
+BLOCKS: list[Any] = [
+    ("continuous", [0]),
+    ("binary", [1]),
+    ("categorical", [2, 3, 4]),
+    ("continuous", [5]),
+    ("continuous", [6, 7]),
+]
 AGE, SMOKES, COLOUR, GAINS, INCOME, MISSING = 0, 1, slice(2, 5), 5, 6, 7
 both = pytest.mark.parametrize("continuous", ["normal", "quantile"])
 
@@ -40,7 +39,7 @@ def table(rows: int = 300, seed: int = 0) -> Tensor:
 
 
 def make(continuous: str = "normal") -> Likelihood:
-    likelihood = Likelihood(choose_families(table(), SCHEMA, continuous, bins=8))
+    likelihood = Likelihood(choose_families(table(), BLOCKS, continuous, bins=8))
     likelihood.describe(table())
     return likelihood
 
@@ -164,7 +163,7 @@ def chosen(x: Tensor, *given: object, **named: object) -> list[tuple[object, ...
 
 def test_families_follow_the_schema_or_the_values() -> None:
     # Half of the gains are zero, and no two ages are the same.
-    assert chosen(table(), SCHEMA) == [
+    assert chosen(table(), BLOCKS) == [
         ("Bernoulli", [SMOKES]),
         ("Categorical", [2, 3, 4]),
         ("Quantile", [GAINS]),
@@ -186,7 +185,7 @@ def test_families_follow_the_schema_or_the_values() -> None:
 
 def test_a_kind_that_there_is_not() -> None:
     with pytest.raises(ValueError, match=r"Expected `continuous` to be one of .* got 'cauchy'"):
-        choose_families(table(), SCHEMA, "cauchy")
+        choose_families(table(), BLOCKS, "cauchy")
 
 
 def test_neither_tails_nor_outliers_decide_the_unit_of_a_column() -> None:
@@ -208,12 +207,14 @@ def test_neither_tails_nor_outliers_decide_the_unit_of_a_column() -> None:
 
 @both
 def test_columns_without_spread_or_without_a_cell(continuous: str) -> None:
-    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [7.0] * 4})
     gone = table()
     gone[:, INCOME], gone[:, MISSING] = 0.0, 1.0
-    constant = ms.tables.Schema.fit(frame)
-    for schema, x in ((constant, constant.encode(frame)), (SCHEMA, gone)):
-        likelihood = Likelihood(choose_families(x, schema, continuous))
+    constant: list[Any] = [("continuous", [0]), ("continuous", [1])]
+    for blocks, x in (
+        (constant, torch.arange(8.0).reshape(4, 2) * torch.tensor([1, 0])),
+        (BLOCKS, gone),
+    ):
+        likelihood = Likelihood(choose_families(x, blocks, continuous))
         likelihood.describe(x)
         product = likelihood(torch.zeros(len(x), len(likelihood.parameter_of)))
         assert product.log_prob(likelihood.statistics(x)).isfinite().all()

@@ -23,7 +23,7 @@ def described() -> ms.ValueFunction:
     players = len(value.players)
     value.name, value.draws, value.sampled, value.batch_size = "mine", 3, True, 77
     frame = pd.DataFrame(torch.rand(9, players).numpy()).add_prefix("x")
-    value.schema = ms.tables.Schema.fit(frame)
+    value.table = ms.Table.fit(frame)
     value.seen = Seen(torch.zeros(players), torch.ones(players))
     value.quality, value.training_law, value.cost = (
         {"mse": 0.5},

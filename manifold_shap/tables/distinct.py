@@ -27,7 +27,9 @@ def numbered(cells: Cells) -> Codes:
     Raises:
         TypeError: lists or the like.
     """
-    native, missing = cells.to_native(), cells.is_null().to_numpy()
+    native: Any = cells.to_native()
+    keys: Any
+    missing = cells.is_null().to_numpy()
     of_pandas = isinstance(native, pd.Series)
     if isinstance(cells.dtype, nw.List | nw.Array | nw.Struct | nw.Binary):
         raise _not_single(cells.name, cells.dtype)
@@ -56,7 +58,7 @@ def first_of(codes: Codes) -> Codes:
 
 def to_pandas(cells: Cells) -> pd.Series:
     """The cells as pandas has them, for people and for arithmetic."""
-    native = cells.to_native()
+    native: Any = cells.to_native()
     if isinstance(native, pd.Series):
         sparse = isinstance(native.dtype, pd.SparseDtype)
         return (native.sparse.to_dense() if sparse else native).reset_index(drop=True)

@@ -14,10 +14,9 @@ from manifold_shap.values.base import Estimate
 class Noisy(ms.ValueFunction):
     """A sum over players, with noise of this scale in every value but the known ones."""
 
-    sampled = True
-
     def __init__(self, players: int, scale: float) -> None:
-        super().__init__(ms.Players.of_elements((players,)), ["v", "w"])
+        elements, work = ms.Players.of_elements((players,)), ms.values.Work(sampled=True)
+        super().__init__(ms.values.GameSpec(elements, ("v", "w"), work=work))
         self.scale = scale
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:

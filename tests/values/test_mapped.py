@@ -25,7 +25,7 @@ def test_entries_are_those_of_the_value_function_within(name: str) -> None:
     value.update(
         name="mine",
         work=Work(3, sampled=True, batch_size=77, cost="closed form"),
-        schema=ms.tables.Schema([Column(f"x{k}", "continuous") for k in range(players)]),
+        schema=ms.tables.Schema((Column("x", "continuous"),)),
         training_range=TrainingRange(torch.zeros(players), torch.ones(players)),
         training_law=SizeUniform(players),
         quality={"mse": 0.5},

@@ -33,6 +33,7 @@ PAPERS = {
 EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
 SPEED = (
     "peers", "leverage", "equal_time", "interactions", "amortized", "million", "accelerator",
+    "training", "growth", "everyday", "engines", "exports", "pictures", "reviews", "vowels",
 )  # fmt: skip
 TRUTH = ("draws", "global_values", "row_intervals", "value_functions", "shared_error")
 NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]

@@ -97,8 +97,8 @@ def test_truths_that_are_sums_have_no_error_and_others_that_of_their_base() -> N
     drawn = true_value(Linear(5, 3), law, draws=4000, most=1, rows=50)
     with pytest.raises(ValueError, match=r"well above that of v\(∅\).* more `rows`"):
         true_shapley(drawn, x, error=0.02 * rms(drawn.base_error))
+    drawn = true_value(Linear(5, 3), law, draws=2, most=1, rows=1000)
     with pytest.raises(ValueError, match=r"40 evaluations per row left .* more `evaluations`"):
-        drawn = true_value(Linear(5, 3), law, draws=2, most=1, rows=1000)
         true_shapley(drawn, x, error=0.005, evaluations=40)
 
 

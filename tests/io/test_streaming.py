@@ -163,7 +163,7 @@ class Words(ms.ValueFunction):
     """Rows of up to 12 words, and some padding."""
 
     def __init__(self) -> None:
-        super().__init__(ms.Players.tokens(12, padding=0), ["sum"])
+        super().__init__(ms.values.GameSpec(ms.Players.tokens(12, padding=0), ("sum",)))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()

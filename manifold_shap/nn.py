@@ -138,20 +138,31 @@ def own_network(network: Any, inputs: Sequence[int], outputs: Sequence[int]) -> 
         inputs, outputs: the shapes of one row, in and out.
 
     Raises:
-        TypeError: it is neither, or the function makes something else.
+        TypeError: the function makes something else.
     """
-    made = (
-        network
-        if isinstance(network, nn.Module) or not callable(network)
-        else network(tuple(inputs), tuple(outputs))
-    )
+    is_made = isinstance(network, nn.Module)
+    made = network if is_made else network(tuple(inputs), tuple(outputs))
     if not isinstance(made, nn.Module):
         raise TypeError(
             "Expected `network` to be a torch module, or a function of the shapes of a row in and "
-            f"out that makes one, here of {tuple(inputs)} and {tuple(outputs)}, but got "
-            f"{type(made).__name__}; to load what was learned pass it again, whatever its weights."
+            f"out that makes one, but it made {type(made).__name__} of {tuple(inputs)} and "
+            f"{tuple(outputs)}."
         )
     return copy.deepcopy(made).cpu().float()
+
+
+def passed_again(kind: str, network: Any) -> Any:
+    """The user's network from which one of this kind is loaded; None where it is not the user's.
+
+    Raises:
+        TypeError: it is the user's, and is missing.
+    """
+    if kind == "own" and network is None:
+        raise TypeError(
+            "Expected `network` to be the torch module that was trained, or the function that made "
+            "it, but got None; pass it, whatever its weights."
+        )
+    return network if kind == "own" else None
 
 
 def of_shape(found: Any, shape: Sequence[int]) -> Tensor:

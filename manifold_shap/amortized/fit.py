@@ -17,7 +17,7 @@ from manifold_shap.amortized.network import AmortizedNetwork, OwnExplainer
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.io.files import digest
-from manifold_shap.nn import Network, kind_of, options_given
+from manifold_shap.nn import Network, kind_of, options_given, passed_again
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -241,7 +241,11 @@ def load_amortized(path: str | Path, value: Any, network: Any = None) -> Amortiz
     torch.Size([2, 3, 2])
     """
     surrogate = surrogate_of(value)
-    task, checkpoint = load_task(path, AmortizedTask, more=lambda _: [network])
+
+    def own(settings: Mapping[str, Any]) -> list[Any]:
+        return [passed_again(settings["network"]["kind"], network)]
+
+    task, checkpoint = load_task(path, AmortizedTask, more=own)
     if task.settings.get("surrogate") != fingerprint(surrogate):
         raise ValueError(
             f"Expected the surrogate for which the explainer in {path} was trained but this is "

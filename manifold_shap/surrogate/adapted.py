@@ -13,7 +13,7 @@ from torch.nn.utils import parametrize
 from manifold_shap._messages import shown
 from manifold_shap.models import Model, predictor_of
 from manifold_shap.models.outputs import as_outputs, converted
-from manifold_shap.nn import of_shape, own_network
+from manifold_shap.nn import of_shape, own_network, passed_again
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -47,7 +47,7 @@ class OwnNetwork(SurrogateNetwork):
 
     @classmethod
     def module_behind(cls, network: Any, model: Any) -> Any:
-        return network
+        return passed_again("own", network)
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]

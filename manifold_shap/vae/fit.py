@@ -14,7 +14,7 @@ from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.imputers import TableImputer
 from manifold_shap.imputers.base import Keys, Mask, Rows
 from manifold_shap.laws import SizeUniform
-from manifold_shap.nn import Network, kind_of, units
+from manifold_shap.nn import Network, kind_of, passed_again, units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
@@ -290,7 +290,9 @@ def load_imputer(
     'bank'
     """
     check_known(settings, DRAWN_BY, "settings of `load_imputer`")
-    task, checkpoint = load_task(path, VAETask, more=lambda _: [network])
+    task, checkpoint = load_task(
+        path, VAETask, more=lambda own: [passed_again(own["network"], network)]
+    )
     schema = codebook or schema_from(task.settings["schema"])
     codebook = codebook_of(schema)
     rows = checked_rows(rows_of(stored(reference, "reference"), schema), task.players, "reference")

@@ -10,7 +10,7 @@ teacher, too: as many as are wanted, and none of them known to it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -37,6 +37,7 @@ _EMPTY_SHARE = 1 / 16
 _MOST_PER_ROW = 4
 
 
+@runtime_checkable
 class TargetSource(Protocol):
     """Where targets come from, and the inputs that they are of."""
 

@@ -244,7 +244,9 @@ def test_a_module_of_ones_own_is_trained_and_passed_back_in(tmp_path: Any) -> No
     x, model = data()
     module = Masked((1, 8, 8), 2)
     before = [parameter.clone() for parameter in module.parameters()]
-    value = ms.fit_surrogate(model, x, network=module, max_epochs=2, batch_size=32, blocks=0, **CPU)
+    value = ms.fit_surrogate(
+        model, x, network=module, max_epochs=2, batch_size=32, blocks=0.0, **CPU
+    )
     assert value.training_record["validation"] < 0.1
     # It is a copy that was trained.
     assert all(map(torch.equal, before, module.parameters()))

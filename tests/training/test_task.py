@@ -70,6 +70,7 @@ def line(trained: Trained) -> Tensor:
     return trained.task.line.weight.detach()
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
@@ -160,6 +161,7 @@ def test_a_divergence_keeps_the_checkpoints_of_the_epochs_before(
     assert np.isfinite(kept["validation"])
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -226,6 +226,7 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_
     assert other.temper == 1.0
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

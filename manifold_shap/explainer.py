@@ -147,7 +147,7 @@ class Explainer:
         self.candidates, self.quality = choose(game, candidates, fit_seconds)
         # Any of them: what estimators ask for differs from one to another.
         self.value: Any = self.candidates[self.quality.chosen]
-        self.value.quality = self.quality.to_dict()
+        self.value.update(quality=self.quality.to_dict())
         self._halves: list[ValueFunction] = []
         if self.quality.skipped:
             warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")
@@ -293,7 +293,7 @@ class Explainer:
         self._probe = tensors["probe"]
         self.model = as_model(model, self._probe, names, returns, model_batch_size, self.codebook)
         self.value = value_from(plain, tensors, self.model, self.codebook)
-        self.value.quality = self.quality.to_dict()
+        self.value.update(quality=self.quality.to_dict())
         self.candidates, self._halves = {self.quality.chosen: self.value}, []
         return self
 

@@ -348,8 +348,9 @@ def test_a_group_of_columns_has_all_their_values() -> None:
     schema, _ = table()
     model = ms.as_model(lambda x: x[:, :2], torch.zeros(2, schema.width), returns="values")
     x = schema.encode(pd.DataFrame({"age": [20.0, 40.0], "colour": ["red", "blue"]}))
-    value = ms.imputed_value(model, ms.imputers.MarginalImputer(x, schema.players), "identity")
-    value.schema = schema
+    value = ms.imputed_value(
+        model, ms.imputers.MarginalImputer(x, schema.players), "identity", schema=schema
+    )
     features = ms.exact_shapley(value.grouped({"both": ["age", "colour"]}), x).features()
     assert features is not None
     assert features["both"].tolist() == ["age = 20, colour = red", "age = 40, colour = blue"]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ from manifold_shap.values import (
     reference_outputs,
     reference_space,
 )
-from manifold_shap.values.seen import Seen
+from manifold_shap.values.training_range import TrainingRange
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -136,7 +137,7 @@ class SurrogateTask(Task):
             target: T(f(x)).
         """
         self.base.copy_(target.mean(0))
-        if (known := Seen.of(seen)) is not None:
+        if (known := TrainingRange.of(seen)) is not None:
             self.extent.copy_(torch.stack(known))
         half = _PROBE_ROWS // 2
         spread = torch.arange(half) * len(x) // half
@@ -514,17 +515,17 @@ def surrogate_value(
     task: SurrogateTask, model: Model, schema: "Schema | Codebook | None"
 ) -> SurrogateValue:
     """The value function of a task that was trained for this model."""
-    value = (SurrogateValue if task.guide is None else GuidedValue)(
+    kind: Any = SurrogateValue if task.guide is None else partial(GuidedValue, guide=task.guide)
+    value: SurrogateValue = kind(
         task.surrogate,
         model,
         task.players,
         as_space(**task.settings["space"]),
         task.base,
-        schema=schema,
         checkpoint=task.checkpoint(),
+        schema=schema,
+        training_range=TrainingRange(*task.extent),
+        training_law=task.law,
     )
-    if isinstance(value, GuidedValue):
-        value.guide = task.guide
     value.center_at(task.center)
-    value.seen, value.training_law = Seen(*task.extent), task.law
     return value

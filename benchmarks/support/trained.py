@@ -119,7 +119,7 @@ class Trained:
             "x_train": data.x_train,
             "x_validation": data.x_validation,
             "players": data.players,
-            "schema": data.table,
+            "table": data.table,
             "model": self.model,
             "space": ms.spaces.Probability(),
         }

@@ -23,7 +23,6 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.surrogate import SurrogateValue
-from manifold_shap.tables.table import Table
 from manifold_shap.values import ImputedValue, ValueFunction
 
 Settings = Mapping[str, Any]
@@ -68,7 +67,7 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
             )
         explainer = load_amortized(estimator.keywords["explainer"], games[run.name])
         estimator = partial(estimator, explainer=explainer)
-    tree, table = basis_of(run, games[run.name]), run.data.table
+    tree = basis_of(run, games[run.name])
     streamed = len(rows) > settings["block"]
     few = slice(_SHOWN_ROWS) if streamed else slice(None)
     explanations: dict[str, Explanation] = {}
@@ -77,10 +76,10 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
         start = time.perf_counter()
         found = estimator(games[which], x[few], progress=run.progress)
         seconds[which] = time.perf_counter() - start
-        explanations[which] = _finished(found, tree, table, about[which], rows[few])
+        explanations[which] = _finished(found, tree, about[which], rows[few])
     # After the others: what is wrong with them should not come out hours later.
     if streamed:
-        finish = partial(_finished, tree=tree, table=table, made_by=about[run.name])
+        finish = partial(_finished, tree=tree, made_by=about[run.name])
         block = partial(_block, estimator=estimator, finish=finish)
         audit = settings["audit"]
         if audit is None:
@@ -183,12 +182,11 @@ def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
 def _finished(
     explanation: Explanation,
     tree: Partition | None,
-    table: "Table | None",
     made_by: Settings,
     rows: Sequence[int] | None = None,
 ) -> Explanation:
     """The explanation in the basis that was asked for, with labels and what made it."""
-    explanation = explanation.with_labels(rows, table)
+    explanation = explanation if rows is None else explanation.with_labels(rows)
     explanation = explanation.in_basis(tree) if tree else explanation
     return replace(explanation, made_by={**explanation.made_by, **made_by})
 

@@ -220,7 +220,7 @@ def _of_choices(value: ValueFunction, run: Run) -> dict[str, float]:
 
 def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
     """The error under each law of coalitions, where the training was on a mixture of several."""
-    law, x = value.training_law, sample_of(run.data.x_test)
+    law, x = value.spec.training_law, sample_of(run.data.x_test)
     if law is None or len(law.parts) == 1:
         return {}
     scores = errors_by_law(value, x, law, _PAIRS, progress=run.progress)

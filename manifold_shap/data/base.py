@@ -71,9 +71,8 @@ class Table:
 class TensorDataModule(ABC):
     """A data set, in memory or as its source has it, split into training, validation and test rows.
 
-    A source derives from it and says in `read` what it holds. A frame is encoded by a `Schema`:
-    kinds and categories come from every row, so that no row holds an unknown category; means and
-    scales come from the training rows only. After `setup`:
+    A source derives from it and says in `read` what it holds. Rows of a frame are the codes of
+    its cells, see `ms.Table`, which is fitted to the training rows. After `setup`:
 
     - `x_train`, `x_validation`, `x_test`: float32 inputs `[rows, *event]`, tensors or `StoredRows`;
     - `y_train`, `y_validation`, `y_test`: int64 positions in `classes`, or float32 numbers;

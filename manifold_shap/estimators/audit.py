@@ -58,20 +58,20 @@ def audit(
     """
     count = min(check_whole("rows", rows), len(explanation.phi))
     few = explanation[chosen_rows(len(explanation.phi), count, check_seed(seed))]
-    return audit_of(few, value, reference, seed, progress)
+    table = getattr(value, "table", None)
+    x = few.x if table is None else table.rows(few.x)
+    return audit_of(few, value, x, reference, seed, progress)
 
 
 def audit_of(
     found: Explanation,
     value: Any,
+    x: Any,
     reference: Estimator | None,
     seed: int,
     progress: bool | None,
 ) -> Audit:
-    """The same, on all rows of an explanation."""
-    table = found.table
-    # The codes of a store are its own.
-    x: Any = found.x if table is None else table.frame(found.x)
+    """The same, on all rows of an explanation, which the value function takes as `x`."""
     value = as_value_function(value, x)
     if found.outputs != value.outputs and set(found.outputs) <= set(value.outputs):
         value = value.select(list(found.outputs), x)

@@ -90,12 +90,6 @@ class Column:
         missing = np.flatnonzero(self.cells[:trained].is_null().to_numpy())
         return nearest_cell(self.encoding, self.elements[:trained].numpy(), missing, self.counts)
 
-    def only(self, codes: Codes) -> tuple[Codes, "Column"]:
-        """The same cells in a column that has no others."""
-        kept, among = np.unique(codes, return_inverse=True)
-        counts = self.counts[kept[kept < len(self.counts)]]
-        return among, Column(self.name, self.like, self.cells[kept], counts, self.encoding)
-
 
 def _check_count(name: Any, count: int) -> None:
     if count > _MOST_CODES:

@@ -6,7 +6,9 @@ of no table are what they are.
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxtyping import Float
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
@@ -71,7 +73,8 @@ def constant_players(players: Players, table: "Table | None") -> tuple[str, ...]
     # Rows with players of their own are explained by these alone.
     if table is None or not table.constants or players.by_row:
         return ()
-    names = table.with_constants().players.names[len(table.players) :]
+    owners = dict.fromkeys(map(table.player_of, table.constants))
+    names = tuple(name for name in owners if name not in table.players.names)
     taken = [name for name in names if name in players.names]
     if taken:
         raise ValueError(
@@ -79,3 +82,47 @@ def constant_players(players: Players, table: "Table | None") -> tuple[str, ...]
             "explanations have these columns as players of exactly 0, so choose another name."
         )
     return names
+
+
+def in_frame(
+    x: Float[Tensor, "rows columns"],
+    players: Players,
+    owners: Int64[Tensor, "rows columns"] | None,
+    table: "Table",
+) -> tuple[Any, Players, Tensor | None]:
+    """Rows of a table as the model sees them, and who owns the columns of this frame.
+
+    Constant columns are players of their own, behind the others, or belong to their group's player;
+    columns that are left out belong to nobody. An array of numbers comes as a tensor.
+
+    >>> import pandas as pd
+    >>> from manifold_shap import Table
+    >>> table = Table.fit(pd.DataFrame({"year": 2024, "size": [1, 2, 3]}))
+    >>> frame, players, _ = in_frame(torch.tensor([[2.0]]), table.players, None, table)
+    >>> frame.to_numpy().tolist(), players.names, players.index.tolist()
+    ([[2024, 3]], ('size', 'year'), [1, 0])
+    """
+    frame, columns = table.frame(x), list(map(str, table.header))
+    of_column = torch.full((len(columns),), -1)
+    own = torch.tensor([columns.index(name) for name in table.names])
+    if owners is not None:
+        owners = of_column.expand(len(x), -1).index_copy(1, own, owners)
+    of_column[own] = players.index
+    if not players.by_row:
+        names = [*players.names, *constant_players(players, table)]
+        for name in table.constants:
+            owner = table.player_of(name)
+            # A constant in a group with columns that vary belongs to their player.
+            of_column[columns.index(name)] = (
+                players.index[table.players.index == table.players.names.index(owner)][0]
+                if owner in table.players.names
+                else names.index(owner)
+            )
+        players = Players.of_elements((len(names),), names)
+    if isinstance(frame, np.ndarray) and frame.dtype.kind in "biuf":
+        frame = torch.from_numpy(frame)
+    elif isinstance(frame, np.ndarray):
+        import pandas as pd
+
+        frame = pd.DataFrame(frame, columns=columns)
+    return frame, players.owning(of_column), owners

@@ -154,6 +154,10 @@ class Table:
         widths = torch.tensor([encoding.width for encoding in self.encodings])
         return Players(players.names, players.index.repeat_interleave(widths))
 
+    def player_of(self, name: str) -> str:
+        """The name of the player that owns a column, be it one that varies or a constant."""
+        return next((group for group, own in self.groups.items() if name in own), name)
+
     def grouped(self, groups: Mapping[str, Any]) -> Players:
         """Groups of columns by name, and each other column, as players.
 
@@ -275,26 +279,6 @@ class Table:
                 "others apart: correct these cells, or leave them empty."
             )
 
-    def with_constants(self) -> "Table":
-        """The same with the constant columns behind the others: players, or of a group's player.
-
-        For explanations: a code of 0 stands for the constant.
-        """
-        return self._with(self._columns, [*self._playing, *self._constant_columns])
-
-    def only(self, x: Float[Tensor, "rows columns"]) -> "tuple[Tensor, Table]":
-        """The same rows, and a table that holds no other cells: to store them with.
-
-        >>> table = Table.fit(pd.DataFrame({"age": [20, 30, 40]}))
-        >>> x, small = table.only(torch.tensor([[2.0], [1.0], [2.0]]))
-        >>> x.flatten(), small.decode(x)["age"].tolist()
-        (tensor([1., 0., 1.]), [40, 30, 40])
-        """
-        pairs = [column.only(own) for column, own in zip(self._playing, _whole(x), strict=True)]
-        small = self._columns | {column.name: column for _, column in pairs}
-        codes = np.stack([codes for codes, _ in pairs], 1).astype(np.float32)
-        return torch.from_numpy(codes), self._with(small, self._playing)
-
     def state(self) -> dict[str, Any]:
         """Numbers, text, lists and dicts, for a JSON file, from which the same table comes.
 
@@ -340,10 +324,6 @@ class Table:
         playing = {column.name for column in self._playing}
         rest = (name for name in self.header if name not in playing.union(self.left_out))
         return [self._columns[name] for name in rest]
-
-    def _with(self, columns: Mapping[Any, Column], playing: Sequence[Column]) -> "Table":
-        names = [column.name for column in playing]
-        return Table(self._adapter, columns, names, self.groups, self.left_out)
 
     def _warn_of_new(self, codes: Sequence[Codes]) -> None:
         met = []

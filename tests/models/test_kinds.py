@@ -24,9 +24,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap import Table
 from manifold_shap.models import as_model
 from manifold_shap.models.kinds import predictor_of
-from manifold_shap import Table
 
 ROWS = 120
 BOOSTED = {"n_estimators": 8, "n_jobs": 1, "random_state": 0}

@@ -71,13 +71,10 @@ def table(groups: dict[str, list[str]] | None = None) -> ms.Explanation:
             "owner": [0, 1, 0, 1, 1, 0],
         }
     )
-    table = ms.Table.fit(frame)
-    players = table.players
-    if groups is not None:
-        group_of = {name: k for k, members in enumerate(groups.values()) for name in members}
-        of_column = torch.tensor([group_of[name] for name in table.names])
-        players = ms.Players(list(groups), of_column)
-    return explained(table.rows(frame), players, ("poor", "rich"), table=table)
+    groups = groups or {name: [name] for name in frame}
+    group_of = {name: k for k, members in enumerate(groups.values()) for name in members}
+    players = ms.Players(list(groups), [group_of[name] for name in frame])
+    return explained(frame, players, ("poor", "rich"))
 
 
 def composed(

@@ -17,7 +17,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.schema import Schema
 

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, Normal
 from torch.nn.functional import softplus
 
-import manifold_shap as ms
 from manifold_shap.vae import likelihood as families
 from manifold_shap.vae.families import bin_edges, choose_families
 from manifold_shap.vae.likelihood import Likelihood

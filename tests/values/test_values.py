@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Sequence
 
-import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression

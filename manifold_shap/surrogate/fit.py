@@ -44,7 +44,7 @@ from manifold_shap.surrogate.targets import (
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.batches import Parts
-from manifold_shap.training.rows import TrainingRows, training_rows
+from manifold_shap.training.rows import TrainingRows, table_of, training_rows
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,

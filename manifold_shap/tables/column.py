@@ -87,7 +87,7 @@ class Column:
     def nearest(self) -> NearestNumber | NearestCategory:
         """From elements to codes of cells of training."""
         trained = len(self.counts)
-        missing = np.flatnonzero(self.cells[:trained].is_null().to_numpy())
+        missing = np.flatnonzero(to_pandas(self.cells[:trained]).isna())
         return nearest_cell(self.encoding, self.elements[:trained].numpy(), missing, self.counts)
 
 

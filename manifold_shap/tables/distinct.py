@@ -61,7 +61,8 @@ def to_pandas(cells: Cells) -> pd.Series:
     native: Any = cells.to_native()
     if isinstance(native, pd.Series):
         sparse = isinstance(native.dtype, pd.SparseDtype)
-        return (native.sparse.to_dense() if sparse else native).reset_index(drop=True)
+        dense: pd.Series = cells.to_native().sparse.to_dense() if sparse else native
+        return dense.reset_index(drop=True)
     if isinstance(cells.dtype, nw.Enum):
         ranked = pd.Categorical(cells.to_list(), cells.dtype.categories, ordered=True)
         return pd.Series(ranked, name=cells.name)

@@ -81,7 +81,7 @@ class Encoding:
             return cls(
                 name, "ordered" if ranked else "continuous", ranks, mean, scale, missing, date
             )
-        labels = list(dict.fromkeys(map(label_of, cells[~absent])))
+        labels = list(dict.fromkeys(np.array([*map(label_of, cells)], object)[~absent]))
         if kind == "boolean" or types.is_bool_dtype(cells.dtype):
             labels = ["False", "True"]
         if len(labels) == 2 and not forced and not missing:

@@ -79,7 +79,7 @@ class FrameAdapter:
     def build(self, columns: Sequence[Cells]) -> Any:
         """Rows of these columns, in the order of the header."""
         if self.library == "array":
-            array = np.stack([column.to_numpy() for column in columns], axis=1)
+            array = np.stack([column.to_native().to_numpy() for column in columns], axis=1)
             if self.tensor is None:
                 return array
             tensor = torch.from_numpy(array)
@@ -152,12 +152,13 @@ def joined(known: Cells, new: Cells) -> Cells:
     Raises:
         ValueError: there is none.
     """
+    inferred = _inferred(new, known)
     if isinstance(known.dtype, nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
         candidates = [known]
     else:
-        candidates = [known, _inferred(new), new] if _are_alike(known, new) else []
+        candidates = [known, inferred, new] if _are_alike(known, new) else []
     for like in candidates:
-        pair = narrowed(known, like), narrowed(_inferred(new), like)
+        pair = narrowed(known, like), narrowed(inferred, like)
         if pair[0].to_native().dtype == pair[1].to_native().dtype:
             return nw.concat([part.alias("").to_frame() for part in pair])[""]
     raise ValueError(
@@ -190,10 +191,10 @@ def _in_dtype(cells: Cells, like: Cells) -> Cells:
     return nw.from_native(native.astype(target), series_only=True)
 
 
-def _inferred(cells: Cells) -> Cells:
-    """Cells of a row of several dtypes in that of their own."""
+def _inferred(cells: Cells, known: Cells) -> Cells:
+    """Cells of a row of several dtypes in that of their own, where others are not objects."""
     native = cells.to_native()
-    if not isinstance(native, pd.Series):
+    if not isinstance(native, pd.Series) or known.to_native().dtype == object:
         return cells
     return nw.from_native(native.infer_objects(), series_only=True)
 
@@ -205,9 +206,10 @@ def _are_alike(known: Cells, new: Cells) -> bool:
         new = nw.from_native(native.convert_dtypes(), series_only=True)
     one, two = known.dtype, new.dtype
     numbers = [dtype.is_numeric() or isinstance(dtype, nw.Boolean) for dtype in (one, two)]
+    texts = [isinstance(dtype, nw.String | nw.Categorical | nw.Enum) for dtype in (one, two)]
     return (
         bool(new.is_null().all())
         or all(numbers)
-        or (isinstance(one, nw.String) and isinstance(two, nw.String))
+        or all(texts)
         or (one.is_temporal() and two.is_temporal())
     )

@@ -18,7 +18,13 @@ from manifold_shap.nn import Network, kind_of, passed_again, units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import elements_of, encoded, rows_of
-from manifold_shap.training.rows import checked_rows, seen_rows, training_rows, without_padding
+from manifold_shap.training.rows import (
+    checked_rows,
+    seen_rows,
+    table_of,
+    training_rows,
+    without_padding,
+)
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,

@@ -45,8 +45,7 @@ from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.mapped import MappedValue
-from manifold_shap.values.wrapped import CallableValue, as_value_function
+from manifold_shap.values.wrapped import as_value_function
 
 # Blocks on their way to an executor at a time, and threads: more of them wait for Python's lock.
 _MOST_SENT, _MOST_THREADS = 64, 8
@@ -297,10 +296,7 @@ def _blocks_at_once(value: ValueFunction, blocks: int) -> int:
     On one block at a time, cores idle wherever Python is at work instead of torch. A function of
     the caller's is not called from several threads at once, nor is an accelerator.
     """
-    inner = value
-    while isinstance(inner, MappedValue):
-        inner = inner.value
-    if isinstance(inner, CallableValue) or inner.device.type != "cpu":
+    if not value.thread_safe:
         return 1
     return max(1, min(torch.get_num_threads(), _MOST_THREADS, blocks))
 

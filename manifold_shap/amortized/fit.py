@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manifold_shap._messages import check_choice
 from manifold_shap._stored import stored, with_extremes
-from manifold_shap.amortized.explainer import AmortizedExplainer, surrogate_of
+from manifold_shap.amortized.explainer import AmortizedExplainer, network_of
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
@@ -170,7 +170,7 @@ def fit_amortized(
     torch.Size([2, 3, 2])
     """
     chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
-    surrogate = surrogate_of(value)
+    surrogate = network_of(value).value.surrogate
     seed, players = chosen["seed"], value.players
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
@@ -220,7 +220,7 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     >>> load_amortized(path, value)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
-    surrogate = surrogate_of(value)
+    surrogate = network_of(value).value.surrogate
     task, checkpoint = load_task(path, AmortizedTask)
     if task.settings.get("surrogate") != fingerprint(surrogate):
         raise ValueError(

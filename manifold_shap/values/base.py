@@ -290,11 +290,6 @@ class ValueFunction(Exportable, ABC):
         )
 
     @property
-    def thread_safe(self) -> bool:
-        """Whether several threads may ask for values at a time: not of one accelerator."""
-        return self.device.type == "cpu"
-
-    @property
     def provenance(self) -> dict[str, Any]:
         """What an explanation records of it: plain numbers and strings."""
         quality = self.spec.quality

@@ -89,10 +89,6 @@ class MappedValue(ValueFunction):
     def draw_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"] | None:
         return self.value.draw_rows(count, seed)
 
-    @property
-    def thread_safe(self) -> bool:
-        return self.value.thread_safe
-
     def rows(self, x: Any, name: str = "x") -> Tensor:
         # Players by row do not say where rows are padded, those that they group do.
         return self.value.rows(x, name)

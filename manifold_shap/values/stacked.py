@@ -85,10 +85,6 @@ class StackedValue(ValueFunction):
         return {"kind": "stacked", "parts": plain}, tensors
 
     @property
-    def thread_safe(self) -> bool:
-        return all(part.thread_safe for part in self.parts)
-
-    @property
     def provenance(self) -> dict[str, Any]:
         parts = zip(self.parts, self.weights, strict=True)
         stacked = [{**part.provenance, "weight": weight} for part, weight in parts]

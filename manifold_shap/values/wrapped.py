@@ -54,11 +54,6 @@ class CallableValue(ValueFunction):
     def device(self) -> torch.device:
         return self._device
 
-    @property
-    def thread_safe(self) -> bool:
-        """False: nobody says whether the function is."""
-        return False
-
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         values = self._of(x, coalitions.masks())
         return Estimate(values, torch.full_like(values, torch.nan) if self.sampled else None)

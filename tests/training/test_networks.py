@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifold_shap.training.networks import ClassifierNetwork, make_network
+from manifold_shap.training.networks import ClassifierNetwork
 
 CONV = {"kind": "conv", "hidden": [4, 8], "activation": "relu"}
 TRANSFORMER = {"kind": "transformer", "hidden": [32], "activation": "gelu", "patch": None}
@@ -37,7 +37,7 @@ def rows(event: tuple[int, ...], padding: float | None, count: int = 6) -> Tenso
 
 def made(settings: dict, event: tuple[int, ...], padding: float | None) -> ClassifierNetwork:
     torch.manual_seed(0)
-    network = make_network(settings, event, 3, padding).eval()
+    network = ClassifierNetwork(settings, event, 3, padding).eval()
     network.standardise(rows(event, padding))
     return network
 
@@ -59,7 +59,7 @@ def test_another_number_for_the_padding_changes_nothing(
     settings: dict, event: tuple[int, ...], padding: float
 ) -> None:
     x, other = rows(event, padding), 4.0 if len(event) == 1 else 77.0
-    network, again = made(settings, event, padding), make_network(settings, event, 3, other)
+    network, again = made(settings, event, padding), ClassifierNetwork(settings, event, 3, other)
     again.load_state_dict(network.state_dict())
     ends = x[1:2]
     exchanged = ends.where(ends != padding, other)

@@ -199,7 +199,7 @@ class Explainer:
         if others:
             found = with_learning_error(found, others)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
-        return replace(found, made_by=made_by).with_labels(row_labels(frame))
+        return replace(found, made_by=made_by, instances=row_labels(frame) or ())
 
     def frame(self, frame: "pd.DataFrame", **settings: Any) -> "pd.DataFrame":
         """Shapley values of the rows of a frame as a frame with the same index, see `wide_frame`.

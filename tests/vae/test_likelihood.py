@@ -126,15 +126,6 @@ def test_draws_have_the_mean_of_the_distribution(continuous: str) -> None:
         assert (drawn[:, GAINS] == 0).float().mean() > 0.05
 
 
-@both
-def test_draws_that_share_distributions_are_those_of_their_own(continuous: str) -> None:
-    likelihood = make(continuous)
-    parameters, place = raw(likelihood, 7), torch.tensor([[6, 0, 0], [3, 6, 1]])
-    u = torch.rand(2, 3, 8, generator=torch.Generator().manual_seed(2))
-    own = likelihood(parameters[place]).quantile(u)
-    assert torch.equal(likelihood(parameters).quantile(u, place), own)
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(["normal", "quantile"]))
 def test_draws_grow_with_the_uniform_number(seed: int, continuous: str) -> None:
@@ -183,11 +174,6 @@ def test_families_follow_the_values() -> None:
     # Superpixels of black and white are no categories: their pixels are not one 1 among 0s.
     black = (torch.rand(20, 4) > 0.5).float()
     assert choose_families(black, index=[0, 0, 1, 1]) == [["Bernoulli", [0, 1, 2, 3]]]
-
-
-def test_a_kind_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match=r"Expected `continuous` to be one of .* got 'cauchy'"):
-        choose_families(table(), OWNERS, "cauchy")
 
 
 def test_neither_tails_nor_outliers_decide_the_unit_of_a_column() -> None:

@@ -90,7 +90,7 @@ class Evaluator:
         self.batch_size = batch_size or value.spec.work.batch_size or own
         self.bar = progress_bar(progress, name="values", unit="coalition")
         self.evaluations, self._dtype = 0, None
-        nothing = Listed(torch.zeros(len(x), 1, 0), torch.zeros(len(x), 1))
+        nothing = Listed(torch.zeros(len(x), 1, 0, dtype=torch.bool), self.keys()[:, None])
         x = x.to(self.device)
         ends = []
         for anchor in (value.prediction, value.base):
@@ -148,7 +148,8 @@ class Evaluator:
                     found = self._asked(ask, x[rows], piece)
                 else:
                     _check_shape(found, piece)
-                    self.bar.update(math.prod(piece.shape) / asked.run)
+                    done = math.prod(piece.shape) / asked.run
+                    self.bar.update(int(done) if done.is_integer() else done)
             if piece.shape == asked.shape:
                 return found.to(dtype=self._dtype)
             if values is None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from manifold_shap.global_values import GlobalValues
     from manifold_shap.interactions import Interactions
-    from manifold_shap.plots.accessor import Plots
+    from manifold_shap.plots import Plots
     from manifold_shap.tables.codebook import Codebook
 
 
@@ -436,7 +436,7 @@ class Explanation:
     @property
     def plot(self) -> "Plots":
         """Its plots, such as `.waterfall(0)` and `.text(tokens)`; see `manifold_shap.plots`."""
-        from manifold_shap.plots.accessor import Plots
+        from manifold_shap.plots import Plots
 
         return Plots(self)
 

@@ -297,7 +297,7 @@ def _stacked(fits: Fits) -> ValueFunction:
     for k, (part, weight) in enumerate(zip(parts, fits.weights.values(), strict=True)):
         if isinstance(part, ImputedValue):
             own = part.imputer, part.model, part.space, part.expectation
-            draws = max(2, round(weight * part.requested))
+            draws = max(2, round(weight * part.draws_requested))
             parts[k] = ImputedValue(*own, draws, part.seed, part.name)
     return StackedValue(parts, [*fits.weights.values()])
 
@@ -335,7 +335,7 @@ def _taught(fits: Fits, **options: Any) -> ValueFunction:
         game.model,
         fits.x,
         schema=game.codebook,
-        output=game.space,
+        space=game.space,
         teacher=fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS),
         seed=game.seed,
         progress=game.progress,

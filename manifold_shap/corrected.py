@@ -82,10 +82,8 @@ class CorrectedValue(MappedValue):
         mean: Float[Tensor, " outputs"],
         share: Float[Tensor, " outputs"],
     ) -> None:
-        super().__init__(value)
-        self.space = Identity()
+        super().__init__(value, space=Identity(), work=value.spec.work + labels.spec.work)
         self.labels, self.mean, self.share = labels, mean, share
-        self.sampled = value.sampled or labels.sampled
 
     def values(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Estimate:
         m, h = (each.values(x, coalitions).values for each in (self.value, self.labels))

@@ -228,7 +228,7 @@ def _described(value: ValueFunction) -> tuple[dict[str, Any], dict[str, Tensor]]
     imputer = value.imputer
     tensors = {"reference": imputer.reference, "base": value.expectation}
     plain: dict[str, Any] = {"kind": "imputed", "name": value.name, "imputer": imputer.name}
-    plain |= {"draws": value.requested, "seed": value.seed}
+    plain |= {"draws": value.draws_requested, "seed": value.seed}
     if isinstance(imputer, TableImputer) and isinstance(imputer.inner, VAEImputer):
         plain["drawn"] = imputer.inner.settings
         plain["settings"] = {**imputer.checkpoint["hyper_parameters"], "schema": None}
@@ -259,7 +259,7 @@ def _value(
     task = SurrogateTask(described["settings"])
     task.load_state_dict(_below(tensors, "network."))
     value = surrogate_value(task, model, codebook)
-    value.name = described["name"]
+    value.update(name=described["name"])
     return value
 
 

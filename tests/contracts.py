@@ -353,17 +353,17 @@ class ImputerContract:
         keys = range(20)
         others = [self.complete(imputer, x, range(1), key).rows for key in keys]
         same = all(torch.equal(others[0], other) for other in others)
-        assert same == (imputer.support == 1)
+        assert same == (imputer.distinct_draws == 1)
 
     def test_the_variance_of_a_value_is_that_over_keys(self, imputer: ms.imputers.Imputer) -> None:
-        if imputer.support == 1:
+        if imputer.distinct_draws == 1:
             return
         x, keys = imputer.reference[:8], 200
         scale = imputer.reference.flatten(1).std(0).clamp(min=0.1)
         generator = torch.Generator().manual_seed(0)
         weight = torch.randn(len(scale), 2, generator=generator) / scale[:, None]
         model = ms.as_model(lambda rows: (rows.flatten(1).float() @ weight).sin(), x)
-        draws = min(6, (imputer.support or 7) - 1)
+        draws = min(6, (imputer.distinct_draws or 7) - 1)
         value = ms.ImputedValue(imputer, model, ms.spaces.Identity(), torch.zeros(2), draws)
         mask = self.coalitions(imputer)[:1, 2:].expand(len(x), -1, -1)
         own = torch.arange(keys).repeat_interleave(3).expand(len(x), -1)
@@ -374,14 +374,14 @@ class ImputerContract:
     def test_the_whole_support_leaves_nothing_out(
         self, imputer: ms.imputers.Imputer, x: Tensor
     ) -> None:
-        if imputer.support is None:
-            assert imputer.left_out(10_000) == 1
+        if imputer.distinct_draws is None:
+            assert imputer.unsampled_fraction(10_000) == 1
             return
-        assert imputer.left_out(imputer.support) == 0
-        assert (imputer.left_out(1) == 0) == (imputer.support == 1)
+        assert imputer.unsampled_fraction(imputer.distinct_draws) == 0
+        assert (imputer.unsampled_fraction(1) == 0) == (imputer.distinct_draws == 1)
         means = []
         for key in (0, 1):
-            completed = self.complete(imputer, x, range(imputer.support), key)
+            completed = self.complete(imputer, x, range(imputer.distinct_draws), key)
             logs = completed.log_weights
             if logs is None:
                 logs = torch.zeros(completed.rows.shape[:3])

@@ -135,7 +135,8 @@ class CellMeans(ms.ValueFunction):
     """Means of numbers over the rows that agree on the present players."""
 
     def __init__(self, model: Any, x: Tensor, numbers: Tensor, players: ms.Players) -> None:
-        super().__init__(players, ("0", "1"), ms.spaces.Probability(), ("0", "1"))
+        names = ("0", "1")
+        super().__init__(ms.values.GameSpec(players, names, ms.spaces.Probability(), names))
         self.model, self.x, self.numbers = model, x, numbers.double()
 
     device = torch.device("cpu")

@@ -160,7 +160,7 @@ def test_every_candidate_is_fitted_saved_and_loaded(names: list[str], tmp_path: 
     assert set(explainer.quality.mse) == {"marginal", *names, *stacked}
     assert explainer.quality.skipped == {}
     for name, value in explainer.candidates.items():
-        value.quality = explainer.value.quality
+        value.update(quality=explainer.value.spec.quality)
         explainer.value = value
         explainer.save(tmp_path / name)
         loaded = ms.Explainer.load(tmp_path / name, TREES)
@@ -302,7 +302,7 @@ def test_groups_and_orderings_may_name_constant_columns() -> None:
         value.grouped({"same": ["year", "country"]})
     with pytest.raises(ValueError, match=r"distinct players in `ordering` but got \['year'\]"):
         ms.auto_shapley(value, some, ordering=[[*first, "year"], [*rest, "year"]])
-    value.players = ms.Players(["year", *[*FRAME][1:]], value.players.index)
+    value.update(players=ms.Players(["year", *[*FRAME][1:]], value.players.index))
     with pytest.raises(ValueError, match=r"names than those of constant columns .* \['year'\]"):
         ms.exact_shapley(value, some)
     assert not calls

@@ -112,7 +112,7 @@ def test_dataset_is_labelled() -> None:
     one = dataset.phi.sel(instances=1, players="日本", outputs="ja : 3").item()
     assert one == explanation.phi[1, 2, 0].item()
     assert dataset.covariance.dims == ("instances", "players", "outputs", "outputs_too")
-    assert json.loads(dataset.attrs["space"])["output"] == "ilr"
+    assert json.loads(dataset.attrs["space"])["space"] == "ilr"
 
 
 def test_a_wide_frame_has_a_column_for_each_player() -> None:
@@ -348,8 +348,9 @@ def test_a_group_of_columns_has_all_their_values() -> None:
     schema, _ = table()
     model = ms.as_model(lambda x: x[:, :2], torch.zeros(2, schema.width), returns="values")
     x = schema.encode(pd.DataFrame({"age": [20.0, 40.0], "colour": ["red", "blue"]}))
-    value = ms.imputed_value(model, ms.imputers.MarginalImputer(x, schema.players), "identity")
-    value.schema = schema
+    value = ms.imputed_value(
+        model, ms.imputers.MarginalImputer(x, schema.players), "identity", schema=schema
+    )
     features = ms.exact_shapley(value.grouped({"both": ["age", "colour"]}), x).features()
     assert features is not None
     assert features["both"].tolist() == ["age = 20, colour = red", "age = 40, colour = blue"]

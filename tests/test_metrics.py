@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,9 +26,10 @@ class Noisy(ms.ValueFunction):
     """
 
     def __init__(self, draws: int, sigma: float, seed: int = 0, players: int = 4) -> None:
-        super().__init__(ms.Players.of_elements((players,)), ("sum",))
-        self.draws, self.sigma, self.seed = draws, sigma, seed
-        self.sampled = sigma > 0
+        work = ms.values.Work(draws, sampled=sigma > 0)
+        elements = ms.Players.of_elements((players,))
+        super().__init__(ms.values.GameSpec(elements, ("sum",), work=work))
+        self.sigma, self.seed = sigma, seed
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask, keys = coalitions.masks(), coalitions.each_key()
@@ -179,7 +181,7 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
     assert max(sizes) <= 100
     sizes.clear()
     small = Counted(4, 1.0)
-    small.batch_size = 60
+    small.update(work=replace(small.spec.work, batch_size=60))
     ms.metrics.mean_squared_error(small, X, ms.metrics.shapley_pairs(7, 4, least=300))
     assert 40 < max(sizes) <= 60
 

@@ -155,7 +155,7 @@ def _config(run: Run, teacher: Source | None) -> dict[str, Any]:
         config["serves_any_model"] = True
     if teacher is not None:
         # The surrogate decides on the output space.
-        apart = ("output", "zero_replacement")
+        apart = ("space", "zero_replacement")
         kept = {key: entry for key, entry in teacher.record.items() if key not in apart}
         config["teacher"] = {"settings": kept, "checkpoint": _digest(teacher.path)}
     return config
@@ -220,7 +220,7 @@ def _of_choices(value: ValueFunction, run: Run) -> dict[str, float]:
 
 def _by_law(value: ValueFunction, run: Run) -> dict[str, Any]:
     """The error under each law of coalitions, where the training was on a mixture of several."""
-    law, x = value.training_law, sample_of(run.data.x_test)
+    law, x = value.spec.training_law, sample_of(run.data.x_test)
     if law is None or len(law.parts) == 1:
         return {}
     scores = errors_by_law(value, x, law, _PAIRS, progress=run.progress)

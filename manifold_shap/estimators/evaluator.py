@@ -102,7 +102,7 @@ class Evaluator:
         self.draws, self.sampled = value.draws, value.sampled
         self.device, self._warned = value.device, False
         own = BATCH_SIZE_CPU if self.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
-        self.batch_size = batch_size or value.batch_size or own
+        self.batch_size = batch_size or value.spec.work.batch_size or own
         self.bar = progress_bar(progress, name="values", unit="coalition")
         self.evaluations, self._dtype = 0, None
         rows = torch.arange(len(x))

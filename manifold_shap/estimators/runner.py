@@ -20,7 +20,6 @@ from manifold_shap.ordering import Ordering, Relations
 from manifold_shap.players import Players
 from manifold_shap.tables.rows import codebook_of, constant_players, encoded
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.seen import outside
 from manifold_shap.values.selected import Outputs
 from manifold_shap.values.wrapped import as_value_function
 
@@ -169,11 +168,17 @@ def _explanation(
             "version": __version__,
             **value.provenance,
             "evaluations": sum(game.evaluations for game in games),
-            **outside(value.seen, encoded(rows, value.schema)),
+            **_far_outside(value, rows),
             **_in_common(games, results),
             **order.provenance,
         },
     )
+
+
+def _far_outside(value: ValueFunction, rows: Tensor) -> dict[str, int]:
+    seen = value.spec.training_range
+    count = 0 if seen is None else seen.count_far_outside(encoded(rows, value.schema))
+    return {"rows_far_outside": count} if count else {}
 
 
 def _by_row(game: Evaluator, result: Result, players: int, fill: float) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -61,7 +62,7 @@ from manifold_shap.values import (
     reference_outputs,
     reference_space,
 )
-from manifold_shap.values.seen import Seen
+from manifold_shap.values.training_range import TrainingRange
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -168,7 +169,7 @@ class SurrogateTask(Task):
             target: T(f(x)).
         """
         self.base.copy_(target.mean(0))
-        if (known := Seen.of(seen)) is not None:
+        if (known := TrainingRange.of(seen)) is not None:
             self.extent.copy_(torch.stack(known))
         half = _PROBE_ROWS // 2
         spread = torch.arange(half) * len(x) // half
@@ -206,7 +207,7 @@ def fit_surrogate(
     model: Any,
     x_train: Any,
     *,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
     schema: "Schema | Codebook | None" = None,
@@ -228,7 +229,7 @@ def fit_surrogate(
             gets its rows as; labels are not needed. Of a map-style data set, a `DataLoader` of one
             or an array in a file (`numpy.load(path, mmap_mode="r")`) rows are gathered batch by
             batch, by the loader's workers; an item is a row, or a tuple that begins with one.
-        output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
+        space: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
             element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`.
@@ -308,7 +309,7 @@ def fit_surrogate(
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     held_out = x_validation if guide is None else x_train
-    rows, space = training_rows(x_train, held_out, seed, players, schema), as_space(output)
+    rows, space = training_rows(x_train, held_out, seed, players, schema), as_space(space)
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:
@@ -505,17 +506,17 @@ def surrogate_value(
     task: SurrogateTask, model: Model, schema: "Schema | Codebook | None"
 ) -> SurrogateValue:
     """The value function of a task that was trained for this model."""
-    value = (SurrogateValue if task.guide is None else GuidedValue)(
+    kind: Any = SurrogateValue if task.guide is None else partial(GuidedValue, guide=task.guide)
+    value: SurrogateValue = kind(
         task.surrogate,
         model,
         task.players,
         as_space(**task.settings["space"]),
         task.base,
-        schema=schema,
         checkpoint=task.checkpoint(),
+        schema=schema,
+        training_range=TrainingRange(*task.extent),
+        training_law=task.law,
     )
-    if isinstance(value, GuidedValue):
-        value.guide = task.guide
     value.center_at(task.center)
-    value.seen, value.training_law = Seen(*task.extent), task.law
     return value

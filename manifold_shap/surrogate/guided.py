@@ -116,11 +116,18 @@ class GuidedValue(SurrogateValue):
     Attributes:
         surrogate: gives w and g.
         guide: the mixture.
+
+    Args:
+        args, more: see `SurrogateValue`.
+        guide: see above.
     """
 
-    name, cost = "guided_surrogate", "model"  # One call of the model for each value.
-    guide: Mixture
     surrogate: Any
+
+    def __init__(self, *args: Any, guide: Mixture, **more: Any) -> None:
+        # One call of the model for each value.
+        super().__init__(*args, name="guided_surrogate", cost="model", **more)
+        self.guide = guide
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -20,11 +20,14 @@ from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs, reference_space
+from manifold_shap.values.spec import Work
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
 MAX_MODELS = 2**12
+# A call runs one model per coalition: the more rows each gets, the better.
+_BATCH_SIZE = 2**20
 
 
 class RetrainedValue(ModelValue):
@@ -38,7 +41,7 @@ class RetrainedValue(ModelValue):
 
         >>> from sklearn.linear_model import LinearRegression
         >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
-        >>> value = retrained_value(LinearRegression(), x, x.sum(1), output="identity")
+        >>> value = retrained_value(LinearRegression(), x, x.sum(1), space="identity")
         >>> value(x[:1], torch.tensor([[[True, False]]])).shape, list(value.models)
         (torch.Size([1, 1, 1]), [(0, 1), (0,)])
 
@@ -57,11 +60,6 @@ class RetrainedValue(ModelValue):
         schema: the codebook whose codes the rows are; models then see these encoded.
     """
 
-    name = "retrained"
-
-    # A call runs one model per coalition: the more rows each gets, the better.
-    batch_size = 2**20
-
     def __init__(
         self,
         fit: Callable[[Tensor, Any], Any],
@@ -74,11 +72,11 @@ class RetrainedValue(ModelValue):
         progress: bool | None = None,
         schema: "Schema | Codebook | None" = None,
     ) -> None:
-        super().__init__(model, players, space, expectation)
+        named: Any = {"name": "retrained", "schema": schema, "work": Work(batch_size=_BATCH_SIZE)}
+        super().__init__(model, players, space, expectation, **named)
         self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
-        self.schema, self._elements = schema, elements_of(players, schema)
-        self._fit = fit
-        self._x, self._y = self._seen(x), y
+        self._elements, self._fit = elements_of(players, schema), fit
+        self._x, self._y = self._encoded(x), y
         self._progress = progress
 
     def to(self, device: torch.device | str) -> "RetrainedValue":
@@ -89,10 +87,10 @@ class RetrainedValue(ModelValue):
         return self
 
     def prediction(self, x: Tensor) -> Tensor:
-        return super().prediction(self._seen(x))
+        return super().prediction(self._encoded(x))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        rows, mask = self._seen(x), coalitions.masks()
+        rows, mask = self._encoded(x), coalitions.masks()
         distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
         values = self.expectation.repeat(len(which), 1)
@@ -104,7 +102,7 @@ class RetrainedValue(ModelValue):
         check_numbers(values)
         return Estimate(values.unflatten(0, coalitions.shape))
 
-    def _seen(self, x: Tensor) -> Tensor:
+    def _encoded(self, x: Tensor) -> Tensor:
         """Rows as the models see them."""
         return encoded(x, self.schema).flatten(1)
 
@@ -136,7 +134,7 @@ def retrained_value(
     y_train: Any,
     *,
     players: Players | None = None,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
     progress: bool | None = None,
     schema: "Schema | Codebook | None" = None,
@@ -145,7 +143,7 @@ def retrained_value(
 
     It does not explain a single model f: v(grand coalition) is the output of the model of all
     features, and `mean_squared_error` scores against that one. For the true class, and with
-    `output="probability"`, the mean of v(S) over labelled rows is the accuracy A(g_S) of labels
+    `space="probability"`, the mean of v(S) over labelled rows is the accuracy A(g_S) of labels
     drawn from g_S; the mean of phi for the true class is then the sum of Eq. (10).
 
     Args:
@@ -156,7 +154,7 @@ def retrained_value(
         x_train: training rows `[rows, *event]`.
         y_train: their labels, `[rows]`; for regression numbers, `[rows]` or `[rows, outputs]`.
         players: see `Players`; by default every element of a row is a player.
-        output: output space: a name in `spaces.SPACES` (`identity` for a regressor), or an
+        space: output space: a name in `spaces.SPACES` (`identity` for a regressor), or an
             `OutputSpace`.
         max_models: the largest number of coalitions, 2^players: a model of each is fitted and kept
             in memory if all of them are evaluated, as by `exact_shapley`.
@@ -194,7 +192,7 @@ def retrained_value(
         )
     # A copy: of a tensor that was made in inference mode no loss has a gradient.
     y_train = y_train.clone() if isinstance(y_train, Tensor) else np.asarray(y_train)
-    space, columns = as_space(output), encoded(x, schema).flatten(1)
+    space, columns = as_space(space), encoded(x, schema).flatten(1)
     fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
     space = reference_space(model, space, columns)
@@ -224,7 +222,7 @@ def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
         raise ValueError(
             f"Expected `y_train` to hold the {classes} classes {model.classes} of the fitted "
             f"model, one label per row, but got shape {labels.shape} with {len(names)} distinct "
-            "entries; use output='identity' for regression."
+            "entries; use space='identity' for regression."
         )
     return torch.as_tensor(counts / len(labels), dtype=torch.float64)
 
@@ -236,7 +234,7 @@ def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
     if len(mean) != len(model.classes):
         raise ValueError(
             f"Expected `y_train` of {len(model.classes)} numbers per row, one per output of the "
-            f"fitted model, but got shape {tuple(targets.shape)}; use output='probability' to "
+            f"fitted model, but got shape {tuple(targets.shape)}; use space='probability' to "
             "explain a classifier."
         )
     return mean

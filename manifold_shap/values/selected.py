@@ -53,14 +53,15 @@ class SelectedValue(MappedValue):
             raise ValueError(
                 f"Expected all outputs in {value.space.name!r}, which are coordinates of one "
                 "composition and mean little without each other, but got "
-                f"outputs={list(outputs)}; leave `outputs` out, or use output='probability'."
+                f"outputs={list(outputs)}; leave `outputs` out, or use space='probability'."
             )
         numbers = [output_position("outputs", each, value.outputs) for each in outputs]
         if not numbers:
             raise ValueError("Expected at least one output in `outputs` but got none.")
         names = [value.outputs[k] for k in numbers]
         check_distinct(names, "outputs", "name each of them once")
-        super().__init__(value, outputs=names)
+        # Some outputs are not those of T of all classes any more.
+        super().__init__(value, outputs=tuple(names), classes=())
         self.chosen = torch.tensor(numbers, device=value.device)
 
     @property

@@ -1,6 +1,7 @@
 """Wraps a bare callable as a value function, once."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,8 +14,9 @@ from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.models.outputs import check_outputs, differs_between_calls
 from manifold_shap.nn import evaluated, precision
 from manifold_shap.players import Players
-from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import COSTS, Estimate, ValueFunction
+from manifold_shap.spaces import Identity, OutputSpace, as_space
+from manifold_shap.values.base import Estimate, ValueFunction
+from manifold_shap.values.spec import COSTS, GameSpec, Work
 
 
 class CallableValue(ValueFunction):
@@ -32,7 +34,7 @@ class CallableValue(ValueFunction):
         outputs: names of the outputs.
         device: where rows are.
         space: that values are in; None for plain numbers.
-        cost: of a value, see `ValueFunction`.
+        cost: of a value, see `Work`.
     """
 
     def __init__(
@@ -44,9 +46,9 @@ class CallableValue(ValueFunction):
         space: OutputSpace | None = None,
         cost: str = "model",
     ) -> None:
-        super().__init__(players, outputs, space)
-        self.function, self.cost = function, check_choice("cost", cost, COSTS)
-        self._device = device
+        work = Work(cost=check_choice("cost", cost, COSTS))
+        super().__init__(GameSpec(players, tuple(outputs), space or Identity(), work=work))
+        self.function, self._device = function, device
 
     @property
     def device(self) -> torch.device:
@@ -90,7 +92,7 @@ def as_value_function(
     x: Any,
     players: Players | None = None,
     outputs: Sequence[str] | None = None,
-    output: str | OutputSpace = "identity",
+    space: str | OutputSpace = "identity",
     cost: str = "model",
 ) -> ValueFunction:
     """A value function as it is; a callable `value(x, mask)` wrapped as one.
@@ -107,7 +109,7 @@ def as_value_function(
         players: of a callable; by default every element of a row on its own.
         outputs: names of a callable's outputs or, of other spaces than `identity`, of its classes;
             by default "0", "1", ...
-        output: the output space that a callable's values are in: `identity` for plain numbers;
+        space: the output space that a callable's values are in: `identity` for plain numbers;
             figures name probabilities and log-ratios as such.
         cost: of a callable's value: `closed form` (microseconds), `network` or `model`
             (milliseconds); `auto_shapley` chooses by it.
@@ -123,7 +125,7 @@ def as_value_function(
     rows = to_tensor(x)
     players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
-    space = as_space(output)
+    space = as_space(space)
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
     some = rows[[0, len(rows) // 2, -1]]
     # Everybody, nobody, and a coalition twice.
@@ -148,7 +150,7 @@ def as_value_function(
         rounding = 4 * torch.finfo(found.dtype).eps * found.abs().amax((0, 1))
         gap = (found[:, 2] - found[:, 3]).abs()
         # Draws that all coalitions of a call share differ between calls.
-        wrapped.sampled = bool((gap > 1e-3 * spread + rounding).any()) or differs_between_calls(
+        sampled = bool((gap > 1e-3 * spread + rounding).any()) or differs_between_calls(
             "the value function",
             # Of everybody, values are known.
             lambda few: ask(few, mask[1:3]),
@@ -168,6 +170,9 @@ def as_value_function(
             f"Expected `outputs` to name the {count} {what} of the value function but got "
             f"{classes}."
         )
-    wrapped.outputs = space.outputs(classes)
-    wrapped.classes = () if space.regression else classes
+    wrapped.update(
+        outputs=space.outputs(classes),
+        classes=() if space.regression else classes,
+        work=replace(wrapped.spec.work, sampled=sampled),
+    )
     return wrapped

@@ -166,7 +166,7 @@ class Words(ms.ValueFunction):
     """Rows of up to 12 words, and some padding."""
 
     def __init__(self) -> None:
-        super().__init__(ms.Players.tokens(12, padding=0), ["sum"])
+        super().__init__(ms.values.GameSpec(ms.Players.tokens(12, padding=0), ("sum",)))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
@@ -320,7 +320,7 @@ class Seen(ms.ValueFunction):
     """Notes in which threads it is asked, and with how many of torch's."""
 
     def __init__(self) -> None:
-        super().__init__(ms.Players.of_elements((4,)), ["sum"])
+        super().__init__(ms.values.GameSpec(ms.Players.of_elements((4,)), ("sum",)))
         self.threads = set[tuple[str, int]]()
         self.together = threading.Barrier(2)
 

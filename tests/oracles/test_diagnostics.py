@@ -4,6 +4,7 @@ The law has two clusters, in each of which all numbers are strongly correlated.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -28,7 +29,7 @@ class Bad(ms.ValueFunction):
     """Has the right ends, and between them whatever is given."""
 
     def __init__(self, truth: ms.oracles.TrueValue, between: Callable[..., Tensor]) -> None:
-        super().__init__(truth.players, truth.outputs, truth.space, truth.classes)
+        super().__init__(replace(truth.spec, work=ms.values.Work()))
         self.truth, self.between = truth, between
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:

@@ -219,7 +219,8 @@ class Composed(ms.ValueFunction):
         self.table = simplex.ilr(log_p)
         classes = ABCD[: log_p.shape[1]]
         players = ms.Players.of_elements((len(log_p).bit_length() - 1,))
-        super().__init__(players, ms.spaces.ILR().outputs(classes), ms.spaces.ILR(), classes)
+        space, names = ms.spaces.ILR(), tuple(classes)
+        super().__init__(ms.values.GameSpec(players, space.outputs(names), space, names))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
@@ -291,7 +292,7 @@ ON_SIMPLEX: list[Callable[[ms.Explanation], Any]] = [
 @pytest.mark.parametrize("call", ON_SIMPLEX)
 def test_probabilities_have_no_compositions(call: Callable[[ms.Explanation], Any]) -> None:
     explanation = ms.exact_shapley(lambda x, mask: mask.double(), torch.zeros(1, 3))
-    with pytest.raises(ValueError, match=r"with output='ilr' but this one is in 'identity'; make"):
+    with pytest.raises(ValueError, match=r"with space='ilr' but this one is in 'identity'; make"):
         call(explanation)
 
 

@@ -23,14 +23,12 @@ PROPER = MASKS[1:-1].expand(8, -1, -1)
 class TableValue(ModelValue):
     """v(S) = E[f | x_S] under the table, plus an offset; and how many values were evaluated for."""
 
-    name = "table"
-
     def __init__(self, offset: float = 0.0, players: ms.Players | None = None) -> None:
         space = ms.spaces.Probability()
         self.offset, self.evaluated = offset, 0
         players = players or ms.Players.of_elements((3,))
         model = model_for(classifier, ROWS, space)
-        super().__init__(model, players, space, classifier(TABLE).mean(0))
+        super().__init__(model, players, space, classifier(TABLE).mean(0), name="table")
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask, keys = coalitions.masks(), coalitions.each_key()
@@ -184,7 +182,7 @@ class Overflowing(TableValue):
             ValueError,
             "give the same `players` to both",
         ),
-        ({"output": "ilr"}, ValueError, "output='ilr', as the surrogate, but it has 'probability'"),
+        ({"space": "ilr"}, ValueError, "space='ilr', as the surrogate, but it has 'probability'"),
         ({"model": lambda x: classifier(1 - x)}, ValueError, "it predicts otherwise"),
         ({"teacher": Overflowing()}, ValueError, r"entries of `teacher\(x, mask\)` are NaN"),
     ],

@@ -79,8 +79,8 @@ class Explanation:
     >>> explanation
     Explanation(2 instances, 2 players, output '0' in 'identity', by 'exact')
        prediction  base  largest contributions
-    0  3           0     x1 = 2: +2, x0 = 1: +1
-    1  8           0     x1 = 5: +5, x0 = 3: +3
+    0  3           0     x1 = 2: +2.00, x0 = 1: +1.00
+    1  8           0     x1 = 5: +5.00, x0 = 3: +3.00
     >>> explanation[1].phi[..., 0]
     tensor([[3., 5.]])
     """

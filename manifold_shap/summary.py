@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch
 
+from manifold_shap import shown
 from manifold_shap.learning_error import total_error
 from manifold_shap.tables.features import as_text
 
@@ -41,15 +42,13 @@ def html(explanation: "Explanation", title: str) -> str:
 def _table(explanation: "Explanation") -> pd.DataFrame:
     """A line for each of the first rows, all of it text."""
     some = explanation[: min(_ROWS, len(explanation.phi))]
-    size = some.prediction
-    if some.partition is not None:
-        # Of log-ratio coordinates none is that of the predicted class.
-        size = (some.prediction - some.base).abs()
-    output = size.argmax(1).tolist()
+    output = shown.outputs_of_rows(some).tolist()
     lines = {
         "output": [some.outputs[k] for k in output],
-        "prediction": [as_text(some.prediction[row, k].item()) for row, k in enumerate(output)],
-        "base": [as_text(some.base[row, k].item()) for row, k in enumerate(output)],
+        "prediction": [
+            shown.amount(some, some.prediction[row, k].item()) for row, k in enumerate(output)
+        ],
+        "base": [shown.amount(some, some.base[row, k].item()) for row, k in enumerate(output)],
         "largest contributions": _contributions(some, output),
     }
     if len(explanation.outputs) == 1:
@@ -65,13 +64,14 @@ def _contributions(some: "Explanation", output: list[int]) -> list[str]:
         phi, error = some.phi[row, :, k], errors[row, :, k]
         largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
         parts = []
+        said = iter(shown.signed(phi[largest][torch.isfinite(phi[largest])].tolist()))
         for player in largest[torch.isfinite(phi[largest])][:_PLAYERS].tolist():
             known = "" if values is None else f" = {as_text(values.iat[row, player])}"
             margin = error[player].item()
             around = f" ± {margin:.2g}" if math.isfinite(margin) and margin > 0 else ""
             name = f"{some.players.names[player]}{known}"
             name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-            parts.append(f"{name}: {phi[player].item():+.3g}{around}")
+            parts.append(f"{name}: {next(said)}{around}")
         lines.append(", ".join(parts))
     return lines
 

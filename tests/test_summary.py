@@ -23,8 +23,8 @@ def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> N
     assert repr(explanation).splitlines() == [
         "Explanation(2 instances, 4 players, output '0' in 'identity', by 'exact')",
         "     prediction  base  largest contributions",
-        "Ann  -0.5        0     c = -4: -4, b = 2: +2, a = 1: +1",
-        "Bob  7.75        0     b = 5: +5, a = 3: +3, d = -0.25: -0.25",
+        "Ann  −0.5        0     c = -4: −4.00, b = 2: +2.00, a = 1: +1.00",
+        "Bob  7.75        0     b = 5: +5.00, a = 3: +3.00, d = -0.25: −0.25",
     ]
 
 
@@ -57,7 +57,7 @@ def test_html_is_escaped() -> None:
     players = ms.Players.of_elements((4,), ["<b>", "b", "c", "d"])
     value = ms.as_value_function(total, X, players, outputs=["<i>"])
     page = ms.exact_shapley(value, X)._repr_html_()
-    assert "&lt;b&gt; = 3: +3" in page
+    assert "&lt;b&gt; = 3: +3.00" in page
     assert "&lt;i&gt;" in page
     assert "<b>" not in page
     assert "<i>" not in page

@@ -107,8 +107,8 @@ def pixel_maps(
     pictures = images_of(first.x, images, chosen)
     of_row = of_row[chosen]
     maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
-    colours, ends = canvas.colour_scale(maps)
-    figure, cells = _cells(ax, *maps.shape[:2], event[-1] / event[-2])
+    scale = canvas.colour_scale(maps)
+    figure, cells = _cells(ax, maps.shape[0], maps.shape[1], event[-1] / event[-2])
     owners = selection.owners(first)
     for line, row in enumerate(chosen):
         picture, *panels = cells[line * (1 + maps.shape[1]) :][: 1 + maps.shape[1]]
@@ -124,7 +124,7 @@ def pixel_maps(
             title = f"{shown.shorten(first.outputs[k], 16)}: {said}"
             above = f"{shown.shorten(name, 22)}\n" if line == 0 and len(by_name) > 1 else ""
             _title(axes, above + title)
-            axes.imshow(values, cmap=colours.cmap, norm=colours.norm)
+            axes.imshow(values, **scale.look)
             if overlay:
                 # In pale grey: its colours would be taken for those of the map.
                 image = pictures[line]
@@ -135,7 +135,7 @@ def pixel_maps(
     per = " per pixel" if len(first.players) < math.prod(event[-2:]) else ""
     values = " ".join([*shown.kinds(first), f"Shapley value{per}"])
     label = f"{selection.capital(values)} ({first.unit})"
-    bar = canvas.colour_bar(cells, colours, label, location="bottom", shrink=0.8, extend=ends)
+    bar = scale.bar(cells, label, location="bottom", shrink=0.8)
     bar.locator = MaxNLocator(2, symmetric=True)
     count = len(set(chosen))
     part = f"{count} of {len(first.phi)} rows" if count < len(first.phi) else ""
@@ -322,12 +322,12 @@ def series(
     figure = canvas.place(ax, 9 + max(6, 3.5 * len(chosen)), 0.75 + 0.25 * count)
     shape: dict[str, Any] = {"sharex": True, "sharey": "row"}
     panels = canvas.panels(figure, count * len(chosen), count, **shape)
-    colours, pointed = canvas.colour_scale(*phi)
+    scale = canvas.colour_scale(*phi)
     curves = first.x[row].reshape(len(owners), -1).numpy()[:, : owners.shape[1]]
     for axes, (channel, column) in zip(
         panels, itertools.product(chosen, range(count)), strict=True
     ):
-        _draw_curve(axes, ends, at, curves[channel], values[channel, column], colours)
+        _draw_curve(axes, ends, at, curves[channel], values[channel, column], scale)
         parted = np.diff(owners[channel]) != 0
         for border in [] if parted.all() else ends[1:-1][parted]:
             axes.axvline(border, color=canvas.NEUTRAL, linewidth=0.6, alpha=0.7, zorder=1)
@@ -347,8 +347,8 @@ def series(
         else:
             axes.set_xlabel("time")
     per = " of a segment" if (owners[:, 1:] == owners[:, :-1]).any() else ""
-    look: dict[str, Any] = {"location": "bottom", "aspect": 40, "shrink": 0.6, "extend": pointed}
-    canvas.colour_bar(panels, colours, selection.axis(first, k, per), **look)
+    look: dict[str, Any] = {"location": "bottom", "aspect": 40, "shrink": 0.6}
+    scale.bar(panels, selection.axis(first, k, per), **look)
     part = f"{len(chosen)} of {len(names)} channels" if len(chosen) < len(names) else ""
     title = selection.title_of_row(first, row, k, output)
     canvas.headline(figure, by_name, [*title, part], show)
@@ -398,11 +398,11 @@ def _draw_curve(
     at: Float[np.ndarray, " all"],
     curve: Float[np.ndarray, " time"],
     values: Float[np.ndarray, " time"],
-    colours: Any,
+    scale: canvas.ColourScale,
 ) -> None:
     """A curve upon the colours of its time points, each as wide as half of the way to the next."""
-    look: dict[str, Any] = {"cmap": canvas.DIVERGING.with_extremes(bad="none"), "zorder": 0}
-    look |= {"norm": colours.norm, "transform": axes.get_xaxis_transform()}
+    look = {**scale.look, "cmap": canvas.DIVERGING.with_extremes(bad="none"), "zorder": 0}
+    look["transform"] = axes.get_xaxis_transform()
     axes.pcolormesh(ends, [0, 1], values[None], rasterized=len(curve) > 1000, **look)
     marker, ink = "o" if len(curve) == 1 else "", rcParams["text.color"]
     (line,) = axes.plot(at[: len(curve)], curve, color=ink, linewidth=1, marker=marker)

@@ -181,7 +181,7 @@ def bar(
     axes = canvas.panel(ax, 4 + count * (0.9 + 0.7 * (several - 1)), grid="x")
     numbers = shown.signed(np.nan_to_num(drawn.values).flatten().tolist())
     texts = iter(numbers if drawn.signed else [text.lstrip("+") for text in numbers])
-    thickness, handles = 0.8 / several, []
+    thickness, handles = 0.8 / several, list[Any]()
     for place, (values, errors) in enumerate(zip(drawn.values, drawn.errors, strict=True)):
         colours = [canvas.SERIES[place % len(canvas.SERIES)]] * count
         if several == 1 and drawn.signed:

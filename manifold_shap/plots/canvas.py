@@ -7,7 +7,7 @@ layout finds the places of all that is drawn.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -130,9 +130,8 @@ def panels(figure: FigureBase, count: int, columns: int, grid: str = "", **setti
 
 
 def _look(grid: str) -> Any:
-    lines = {"axes.grid": bool(grid), "axes.grid.axis": grid or "both"}
-    ink = {"xtick.labelcolor": rcParams["text.color"]}
-    return rc_context({**LOOK, **ink, **lines})
+    look: dict[Any, Any] = {**LOOK, "axes.grid": bool(grid), "axes.grid.axis": grid or "both"}
+    return rc_context({**look, "xtick.labelcolor": rcParams["text.color"]})
 
 
 def headline(
@@ -159,10 +158,9 @@ def headline(
         plt.show()
 
 
-def _wrapped(drawn: Axes | FigureBase, lines: Sequence[str], size: str) -> str:
+def _wrapped(drawn: Any, lines: Sequence[str], size: str) -> str:
     """Lines as long as it is wide."""
-    whole: Any = drawn.get_figure(root=True)
-    inches = drawn.bbox.width / whole.dpi
+    inches = drawn.bbox.width / drawn.get_figure(root=True).dpi
     letter = 0.5 * rcParams["font.size"] * (0.83 if size == "small" else 1) / 72
     return "\n".join(
         part for line in lines for part in wrap(plain(line), max(20, int(inches / letter)))
@@ -220,16 +218,35 @@ def name_columns(axes: Axes, labels: Sequence[str]) -> None:
     )
 
 
-def colour_scale(*values: Float[np.ndarray, "..."]) -> tuple[ScalarMappable, str]:
-    """Colours of values, blue below zero and red above, and which ends of their bar are pointed.
+class ColourScale(NamedTuple):
+    """Colours of values, blue below zero and red above.
 
-    The scale of figures and reports ends at the smallest size that 99.5 % of all do not exceed.
+    Attributes:
+        limit: where they end.
+        ends: which ends of their bar are pointed: "both" if values lie beyond them, or "neither".
     """
+
+    limit: float
+    ends: str
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """As matplotlib takes it."""
+        return {"cmap": DIVERGING, "norm": Normalize(-self.limit, self.limit)}
+
+    def bar(self, panels: Axes | Sequence[Axes], label: str, **settings: Any) -> Any:
+        """The scale beside axes, which share it."""
+        return colour_bar(
+            panels, ScalarMappable(**self.look), label, **{"extend": self.ends, **settings}
+        )
+
+
+def colour_scale(*values: Float[np.ndarray, "..."]) -> ColourScale:
+    """The scale of figures and reports, which 99.5 % of all sizes do not exceed."""
     sizes = np.abs(np.concatenate([each[np.isfinite(each)].ravel() for each in values]))
     largest = sizes.max(initial=0.0)
     limit = float(np.quantile(sizes, _SHARE, method="higher") if largest else 0) or largest or 1.0
-    ends = "both" if largest > limit else "neither"
-    return ScalarMappable(Normalize(-limit, limit), DIVERGING), ends
+    return ColourScale(limit, "both" if largest > limit else "neither")
 
 
 def colour_bar(panels: Axes | Sequence[Axes], colours: Any, label: str, **settings: Any) -> Any:

@@ -64,10 +64,9 @@ def heatmap(
     order = explanation.prediction[:, k].argsort(stable=True)
     values = selection.with_rest(phi, chosen)[order].T.numpy()
     axes = canvas.panel(ax, 8 + max(len(names), 4), grid="")
-    colours, ends = canvas.colour_scale(values)
-    look: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm}
-    image = axes.imshow(values, aspect="auto", interpolation="nearest", **look)
-    canvas.colour_bar(axes, image, selection.axis(explanation, k, "", "\n"), extend=ends)
+    scale = canvas.colour_scale(values)
+    axes.imshow(values, aspect="auto", interpolation="nearest", **scale.look)
+    scale.bar(axes, selection.axis(explanation, k, "", "\n"))
     canvas.name_lines(axes, names)
     if len(order) <= _NAMED:
         rows = [as_text(explanation.instances[row]) for row in order.tolist()]
@@ -145,8 +144,8 @@ def interaction_map(
         whose = selection.row_name(shapley, row)
     size = values.abs().nansum(1).where(values.diagonal().isfinite(), torch.nan)
     chosen = selection.largest(size, max_display)
-    there = int(size.isfinite().sum())
-    part = f"{len(chosen)} of {there} players" if there > len(chosen) else ""
+    count = int(size.isfinite().sum())
+    part = f"{len(chosen)} of {count} players" if count > len(chosen) else ""
     names = selection.names(shapley, chosen, 0, 24)
     uncertain = ((values.abs() < 2 * errors) & (errors > 0))[chosen][:, chosen].numpy()
     cells, lower = values[chosen][:, chosen].numpy(), np.tri(len(chosen), dtype=bool)
@@ -154,24 +153,20 @@ def interaction_map(
     pairs = cells[np.tri(len(chosen), k=-1, dtype=bool)]
     # Where all pairs are rounding errors, the scale is that of all terms.
     small = np.abs(pairs).max(initial=0.0) <= _ROUNDING * np.abs(cells).max()
-    colours, ends = canvas.colour_scale(cells if small else pairs)
-    limit = colours.norm.vmax or 1.0
-    ends = "both" if (np.abs(cells) > limit).any() else ends
-    image = axes.imshow(
-        np.ma.masked_where(~lower, cells), aspect="auto", norm=colours.norm,
-        cmap=canvas.DIVERGING.with_extremes(bad="none"),
-    )  # fmt: skip
-    bar = f"Interaction\n({shown.quantity(shapley, k)})"
-    canvas.colour_bar(axes, image, bar, extend=ends)
+    scale = canvas.colour_scale(cells if small else pairs)
+    beyond = bool((np.abs(cells) > scale.limit).any())
+    scale = canvas.ColourScale(scale.limit, "both" if beyond else "neither")
+    look = {**scale.look, "cmap": canvas.DIVERGING.with_extremes(bad="none")}
+    axes.imshow(np.ma.masked_where(~lower, cells), aspect="auto", **look)
+    scale.bar(axes, f"Interaction\n({shown.quantity(shapley, k)})")
     numbered = len(names) <= _NUMBERED
     numbers = shown.signed(cells[lower].tolist())
     for (line, column), number in zip(np.argwhere(lower), numbers, strict=True):
         unsure = uncertain[line, column]
         text = (f"({number})" if unsure else number) if numbered else "×" if unsure else ""
-        ink = "white" if abs(cells[line, column]) > _STRONG * limit else "black"
+        ink = "white" if abs(cells[line, column]) > _STRONG * scale.limit else "black"
         if text:
-            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
-            axes.text(column, line, text, color=ink, **look)
+            axes.text(column, line, text, color=ink, ha="center", va="center", fontsize="small")
     canvas.name_lines(axes, names)
     canvas.name_columns(axes, [shown.shorten(name, 16) for name in names])
     axes.spines[:].set_visible(False)

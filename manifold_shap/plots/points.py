@@ -80,20 +80,19 @@ def beeswarm(
     chosen = selection.largest(phi.abs().nanmean(0), max_display)
     names = selection.names(first, chosen, selection.hidden(phi, chosen))
     colours = np.full((len(phi), len(names)), np.nan)
-    data = first.features()
-    for line, player in enumerate(chosen.tolist() if data is not None else ()):
-        values = selection.ordered(data.iloc[:, player])
+    for line, column in enumerate(selection.columns(first, chosen)):
+        values = selection.ordered(column)
         colours[:, line] = _rank(values.numbers)
         if values.ends:
             names[line] = f"{names[line]}: {shown.shorten(' … '.join(values.ends), 15)}"
     if len(by_name) == 1:
-        axes = canvas.panel(ax, 3.5 + 1.3 * max(len(names), 5))
-        drawn, panels, place = axes, [axes], ax or axes.figure
-        axes.set_xlabel(canvas.plain(selection.axis(first, k)))
+        drawn: Any = canvas.panel(ax, 3.5 + 1.3 * max(len(names), 5))
+        panels, place = [drawn], ax or drawn.figure
+        drawn.set_xlabel(canvas.plain(selection.axis(first, k)))
     else:
         columns = min(len(by_name), 4)
-        lines = -(-len(by_name) // columns) * (3 + 1.3 * max(len(names), 5))
-        place = canvas.place(ax, lines, 0.3 + 0.35 * columns)
+        height = -(-len(by_name) // columns) * (3 + 1.3 * max(len(names), 5))
+        place = canvas.place(ax, height, 0.3 + 0.35 * columns)
         drawn = panels = canvas.panels(place, len(by_name), columns, "y", sharex=True, sharey=True)
         for axes, name in zip(panels, by_name, strict=True):
             axes.set_title(canvas.plain(shown.shorten(name)), loc="left", fontsize="medium")

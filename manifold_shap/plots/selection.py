@@ -114,9 +114,13 @@ def row_name(explanation: Explanation, row: int) -> str:
 
 def title(explanation: Explanation, output: int) -> str:
     """What is explained, and of how many rows."""
+    return f"{_quantity(explanation, output)}, {shown.count(len(explanation.phi), 'row')}"
+
+
+def _quantity(explanation: Explanation, output: int) -> str:
+    """What is explained, as it begins a line; the name of an output is left as it is."""
     what = shown.quantity(explanation, output)
-    named = what == explanation.outputs[output]
-    return f"{what if named else capital(what)}, {shown.count(len(explanation.phi), 'row')}"
+    return what if what == explanation.outputs[output] else capital(what)
 
 
 def title_of_row(explanation: Explanation, row: int, output: int, asked: Any) -> list[str]:
@@ -132,7 +136,7 @@ def title_of_row(explanation: Explanation, row: int, output: int, asked: Any) ->
     several = len(explanation.outputs) > 1 and not shown.has_two_classes(explanation)
     kind = "predicted class" if explanation.space.on_simplex else "output that this row moves most"
     why = f"the {kind} of {len(explanation.outputs)}" if several and asked is None else ""
-    what = capital(shown.quantity(explanation, output))
+    what = _quantity(explanation, output)
     where = ", ".join(filter(None, (f"base {base}", row_name(explanation, row))))
     return [f"{what}: {prediction}", where, why]
 
@@ -186,16 +190,21 @@ def names_with_values(
     explanation: Explanation, row: int, chosen: Int64[Tensor, " shown"], room: int = 40
 ) -> list[str]:
     """`name = value` of players of a row, at most so many letters each, and how many others."""
-    data = explanation[[row]].features()
     others = hidden(explanation.phi[row].T, chosen)
     found = names(explanation, chosen, others, room)
-    for place, player in enumerate(chosen.tolist() if data is not None else ()):
-        name, cell = explanation.players.names[player], feature_value(data.iat[0, player])
+    for place, column in enumerate(columns(explanation[[row]], chosen)):
+        name, cell = explanation.players.names[int(chosen[place])], feature_value(column.iloc[0])
         # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
         sign = ": " if " = " in cell else " = "
         cell = shown.shorten(cell, max(room // 2, room - len(name) - 3))
         found[place] = shown.shorten(name, room - len(sign + cell)) + sign + cell
     return found
+
+
+def columns(explanation: Explanation, players: Int64[Tensor, " shown"]) -> list[pd.Series]:
+    """What players were in each row; nothing where they are superpixels."""
+    data = explanation.features()
+    return [] if data is None else [data.iloc[:, player] for player in players.tolist()]
 
 
 def feature_value(cell: Any) -> str:

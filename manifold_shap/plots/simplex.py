@@ -366,9 +366,9 @@ class View:
             if not any(end):
                 continue
             axes.plot(*zip([0] * len(end), end, strict=True), color=canvas.NEUTRAL, linestyle="--")
-            said = shown.shorten(", ".join(names[k] for k in members), _CLASS)
+            of = shown.shorten(", ".join(names[k] for k in members), _CLASS)
             look: dict[str, Any] = {"ha": "left" if end[0] >= 0 else "right", "va": "center"}
-            axes.text(*(1.05 * c for c in end), canvas.plain(said), **look)
+            axes.text(*(1.05 * c for c in end), canvas.plain(of), **look)
         labels, handles = self.path.labels(24), []
         for number, (start, end) in enumerate(itertools.pairwise(points)):
             rest = number == len(self.path.chosen)
@@ -381,11 +381,11 @@ class View:
         ground = rcParams["axes.facecolor"]
         handles += axes.plot(*points[:1].T, markerfacecolor=ground, **look)
         handles += axes.plot(*points[-1:].T, **look)
-        names = [canvas.plain(each) for each in (*labels, "base", "prediction")]
+        said = [canvas.plain(each) for each in (*labels, "base", "prediction")]
         own = isinstance(axes, canvas.Drawn)
         beside = {"loc": "outside right center" if own else "best"}
         place = axes.figure if own else axes
-        place.legend(handles, names, frameon=False, fontsize="small", **beside)
+        place.legend(handles, said, frameon=False, fontsize="small", **beside)
 
     def _head(self, axes: Any, start: Any, end: Any, colour: str) -> None:
         """The head of an arrow, of which a space has none."""

@@ -81,8 +81,7 @@ def text(
     words = words_of_rows(first, tokens, chosen, separator)
     outputs = shown.outputs_of_rows(first, output).tolist()
     values = [e.phi[row, :, outputs[row]].numpy() for row in chosen for e in by_name.values()]
-    colours, _ = canvas.colour_scale(*values)
-    limit = float(colours.norm.vmax or 1.0)
+    limit = canvas.colour_scale(*values).limit
     parts = [_line(each, "font-weight:bold") for each in quality.cautions(by_name)]
     for row, of_row in zip(chosen, words, strict=True):
         k = outputs[row]

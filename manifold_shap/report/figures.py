@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
-from matplotlib import rcParamsDefault
 from matplotlib.collections import PathCollection
+
+from manifold_shap.plots import canvas
 
 # Stand for the colours of the page, light or dark.
 _INK, _GROUND = "#010203", "#fcfdfe"
@@ -32,7 +33,7 @@ def svg(draw: Callable[[], Any]) -> str:
     """What a plot draws, as a part of the page, in its colours."""
     file = io.StringIO()
     # Neither in the caller's look nor in a window.
-    with plt.rc_context({**_DEFAULTS, **_SETTINGS}), plt.ioff(), warnings.catch_warnings():
+    with plt.style.context(["default", _SETTINGS]), plt.ioff(), warnings.catch_warnings():
         # Of characters that matplotlib has no letters for: browsers have fonts.
         warnings.filterwarnings("ignore", "Glyph")
         figure = draw().figure
@@ -46,15 +47,9 @@ def svg(draw: Callable[[], Any]) -> str:
     return text.replace(_INK, "currentColor").replace(_GROUND, "var(--ground)")
 
 
-# Those of a backend are not in a context.
-_DEFAULTS = {k: v for k, v in rcParamsDefault.items() if not k.startswith(("backend", "toolbar"))}
-
-
-def picture(pixels: Float[np.ndarray, "height width *colours"], colours: Any = None) -> str:
-    """A picture, or a map in these colours, as a `data:` URL."""
+def picture(pixels: Float[np.ndarray, "height width *colours"], limit: float | None = None) -> str:
+    """A picture, or a map of values in colours up to this limit, as a `data:` URL."""
     file = io.BytesIO()
-    if colours is None:
-        plt.imsave(file, pixels, cmap="gray", vmin=0, vmax=1, format="png")
-    else:
-        plt.imsave(file, colours.to_rgba(pixels), format="png")
+    low, high, cmap = (0.0, 1.0, "gray") if limit is None else (-limit, limit, canvas.DIVERGING)
+    plt.imsave(file, pixels, vmin=low, vmax=high, cmap=cmap, format="png")
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"

@@ -77,7 +77,7 @@ def page(rows: Rows, title: str | None, global_values: Any) -> str:
         "limit": rows.limit,
         "scale": scale(rows.limit, f"Shapley value ({explanation.unit})"),
     }
-    template, texts = environment.get_template("row.html"), {}
+    template, texts = environment.get_template("row.html"), dict[int, str]()
     left = LARGEST - len(environment.get_template("report.html").render(context, rows=[]).encode())
     for place, row in enumerate(rows.chosen):
         text = template.render(context, row=rows.row(place))

@@ -80,10 +80,9 @@ class Rows:
         return dict(zip(self.chosen, words, strict=True))
 
     @cached_property
-    def _maps(self) -> tuple[torch.Tensor, Any]:
+    def _maps(self) -> np.ndarray:
         rows = list(self.chosen)
-        maps = arrays.maps_of(self.explanation, rows, self.outputs[rows]).numpy()
-        return maps, canvas.colour_scale(maps)[0]
+        return arrays.maps_of(self.explanation, rows, self.outputs[rows]).numpy()
 
     @cached_property
     def limit(self) -> float:
@@ -92,11 +91,11 @@ class Rows:
         if self.explanation.partition is not None:
             return float(self.explanation.norms()[rows].nan_to_num(0).max()) or 1.0
         if self.kind == "pictures":
-            return float(self._maps[1].norm.vmax or 1.0)
+            return canvas.colour_scale(self._maps).limit
         phi = self.explanation.phi[rows].gather(
             2, self.outputs[rows][:, None].expand(-1, self.explanation.phi.shape[1], -1)
         )
-        return float(canvas.colour_scale(phi.numpy())[0].norm.vmax or 1.0)
+        return canvas.colour_scale(phi.numpy()).limit
 
     def row(self, place: int) -> dict[str, Any]:
         """All that a page says of a row, by its place among those chosen."""
@@ -211,9 +210,8 @@ class Rows:
             return {"words": coloured_words(self._words[row], phi, self.limit)}
         if self.kind == "pictures":
             (picture,) = arrays.images_of(explanation.x, self.images, [row])
-            maps, colours = self._maps
             names = [shown.quantity(explanation, j) for j in self.outputs[row].tolist()]
-            urls = [figures.picture(each, colours) for each in maps[place]]
+            urls = [figures.picture(each, self.limit) for each in self._maps[place]]
             return {
                 "picture": figures.picture(picture),
                 "maps": list(zip(names, urls, strict=True)),
@@ -274,7 +272,7 @@ class Rows:
         rows = list(self.chosen)
         maps = arrays.maps_of(self.explanation, rows, torch.full((len(rows), 1), k)).abs()
         mean = maps.mean((0, 1)).numpy()
-        return figures.picture(mean, canvas.colour_scale(mean)[0])
+        return figures.picture(mean, canvas.colour_scale(mean).limit)
 
 
 def drawn_curves(explanation: Explanation, series: Any) -> tuple[Explanation, list[str] | None]:

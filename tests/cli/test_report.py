@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import manifold_shap as ms
-from manifold_shap.plots.style import number
+from manifold_shap.shown import number
 from tests.cli.commands import ORDERS, explain, read
 
 

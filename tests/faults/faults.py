@@ -533,6 +533,9 @@ FAULTS: dict[str, Fault] = {
         "plots", "manifold_shap.plots:bar", arguments(half_whiskers)
     ),
     "swarm-of-another-output": Fault("plots", "manifold_shap.plots:beeswarm", given(output=None)),
+    "row-of-a-label-is-the-first": Fault(
+        "plots", "manifold_shap.plots:waterfall", given(label=None)
+    ),
     # Reports.
     "report-without-the-last-row": Fault(
         "report", "manifold_shap:Explanation.report", arguments(report_cut)

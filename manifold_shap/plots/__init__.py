@@ -27,6 +27,8 @@ and a caution above if it is no better than values off the manifold, or half-tra
 from types import MethodType
 from typing import Any
 
+from torch import Tensor
+
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots.arrays import pixel_maps, series
 from manifold_shap.plots.bars import bar, waterfall
@@ -65,6 +67,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Plots:
     """What `explanation.plot` is: the functions of `manifold_shap.plots` that suit an explanation.
 
@@ -83,7 +89,7 @@ class Plots:
         balances, event = len(explanation.outputs), len(explanation.players.event)
         composed = explanation.partition is not None
         log_ratios = "log-ratios, as of space='ilr'"
-        table = explanation.schema is not None
+        table = not isinstance(explanation.x, Tensor)
         of_rows = dict.fromkeys((waterfall, bar, beeswarm, scatter, heatmap), "")
         needs: dict[Any, str] = of_rows | {
             text: "rows of tokens" if event > 1 or table else "",

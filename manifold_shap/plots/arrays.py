@@ -109,7 +109,7 @@ def pixel_maps(
     maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
     scale = canvas.colour_scale(maps)
     figure, cells = _cells(ax, maps.shape[0], maps.shape[1], event[-1] / event[-2])
-    owners = selection.owners(first)
+    owners = first.owner
     for line, row in enumerate(chosen):
         picture, *panels = cells[line * (1 + maps.shape[1]) :][: 1 + maps.shape[1]]
         name = selection.row_name(first, row).replace(" (", "\n").rstrip(")")
@@ -138,7 +138,7 @@ def pixel_maps(
     bar = scale.bar(cells, label, location="bottom", shrink=0.8)
     bar.locator = MaxNLocator(2, symmetric=True)
     count = len(set(chosen))
-    part = f"{count} of {len(first.phi)} rows" if count < len(first.phi) else ""
+    part = f"{count} of {len(first)} rows" if count < len(first) else ""
     canvas.headline(figure, by_name, [part], show)
     return cells
 
@@ -167,7 +167,7 @@ def maps_of(
     explanation: Explanation, rows: list[int], outputs: Tensor
 ) -> Float[Tensor, "rows outputs height width"]:
     """Of rows by position: the value of a player is spread evenly, channels are summed."""
-    owners = selection.owners(explanation)[rows]
+    owners = explanation.owner[rows]
     owned = (owners >= 0).flatten(1)
     player = owners.flatten(1).clamp(min=0)
     phi = explanation.phi[rows]
@@ -307,7 +307,7 @@ def series(
         )
     row = selection.row_of(first, row, label)
     k = int(shown.outputs_of_rows(first, output)[row])
-    owners = selection.owners(first)[row].reshape(-1, event[-1]).numpy()
+    owners = first.owner[row].reshape(-1, event[-1]).numpy()
     names, at = _channel_names(channels, len(owners)), _numbers(times, event[-1])
     owned = np.flatnonzero((owners >= 0).any(0))
     if len(owned) == 0:

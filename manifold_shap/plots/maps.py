@@ -128,13 +128,13 @@ def interaction_map(
         ValueError: `max_display` is not positive, or there is no such row or output.
     """
     shapley = selection.one(interactions.shapley)
-    if row is None and label is None and len(shapley.phi) > 1:
+    if row is None and label is None and len(shapley) > 1:
         k, why = shown.output_of_all(shapley, output)
         rows = interactions.values[..., k].double()
         there = rows.isfinite().sum(0)
         values = rows.nanmean(0)
         errors = ((rows - values).square().nansum(0) / (there - 1)).sqrt() / there.sqrt()
-        whose = f"mean of {shown.count(len(shapley.phi), 'row')}"
+        whose = f"mean of {shown.count(len(shapley), 'row')}"
     else:
         row = selection.row_of(shapley, row, label)
         k = int(shown.outputs_of_rows(shapley, output)[row])

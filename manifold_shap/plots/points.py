@@ -18,7 +18,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.canvas import Panels
-from manifold_shap.tables.features import as_text, player_columns
+from manifold_shap.tables.features import as_text
 from manifold_shap.values.selected import output_position
 
 _BINS = 100
@@ -80,8 +80,10 @@ def beeswarm(
     chosen = selection.largest(phi.abs().nanmean(0), max_display)
     names = selection.names(first, chosen, selection.hidden(phi, chosen))
     colours = np.full((len(phi), len(names)), np.nan)
-    for line, column in enumerate(selection.columns(first, chosen)):
-        values = selection.ordered(column)
+    for line, columns in enumerate(first.columns(chosen.tolist())):
+        if columns.shape[1] != 1:
+            continue
+        values = selection.ordered(columns.iloc[:, 0])
         colours[:, line] = _rank(values.numbers)
         if values.ends:
             names[line] = f"{names[line]}: {shown.shorten(' … '.join(values.ends), 15)}"
@@ -90,13 +92,13 @@ def beeswarm(
         panels, place = [drawn], ax or drawn.figure
         drawn.set_xlabel(canvas.plain(selection.axis(first, k)))
     else:
-        columns = min(len(by_name), 4)
-        height = -(-len(by_name) // columns) * (3 + 1.3 * max(len(names), 5))
-        place = canvas.place(ax, height, 0.3 + 0.35 * columns)
-        drawn = panels = canvas.panels(place, len(by_name), columns, "y", sharex=True, sharey=True)
+        across = min(len(by_name), 4)
+        height = -(-len(by_name) // across) * (3 + 1.3 * max(len(names), 5))
+        place = canvas.place(ax, height, 0.3 + 0.35 * across)
+        drawn = panels = canvas.panels(place, len(by_name), across, "y", sharex=True, sharey=True)
         for axes, name in zip(panels, by_name, strict=True):
             axes.set_title(canvas.plain(shown.shorten(name)), loc="left", fontsize="medium")
-        for axes in panels[-columns:]:
+        for axes in panels[-across:]:
             axes.tick_params(labelbottom=True)
             axes.set_xlabel(canvas.plain(selection.axis(first, k, "", "\n")))
     for axes, explanation in zip(panels, by_name.values(), strict=True):
@@ -234,10 +236,7 @@ def scatter(
 
 def _feature(explanation: Explanation, argument: str, asked: str | int) -> _Feature:
     names, found = explanation.players.names, {}
-    columns = player_columns(
-        explanation.x, explanation.players, range(len(names)), explanation.schema,
-        explanation.owners,
-    )  # fmt: skip
+    columns = explanation.columns(range(len(names)))
     for player, frame in enumerate(columns):
         for column in frame:
             name = names[player] if frame.shape[1] == 1 else column

@@ -16,7 +16,8 @@ from manifold_shap import shown
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import warn
 from manifold_shap.explanation import Explanation
-from manifold_shap.tables.features import as_text
+from manifold_shap.learning_error import other_rows
+from manifold_shap.tables.features import as_text, row_text
 
 
 def one(explanation: Any) -> Explanation:
@@ -50,22 +51,12 @@ def named(explanations: Any) -> dict[str, Explanation]:
 
 
 def _difference(first: Explanation, other: Explanation) -> str:
-    if first.players.names != other.players.names or not torch.equal(owners(first), owners(other)):
-        return "players" if first.x.shape == other.x.shape else "rows"
-    if not torch.allclose(first.x, other.x, atol=1e-6, equal_nan=True):
-        # A store numbers cells by those that occur in it.
-        data = first.features(), other.features()
-        if data[0] is None or data[1] is None or not data[0].equals(data[1]):
-            return "rows"
+    if len(first) != len(other) or other_rows(first, other):
+        return "rows"
+    if first.players.names != other.players.names or not torch.equal(first.owner, other.owner):
+        return "players"
     same = first.space == other.space and first.outputs == other.outputs
     return "" if same else "outputs"
-
-
-def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
-    """The player that owns each element of each row; -1 where none does."""
-    if explanation.owners is None:
-        return explanation.players.index.expand(explanation.x.shape)
-    return explanation.owners
 
 
 def row_of(explanation: Explanation, row: int | None = None, label: Any = None) -> int:
@@ -76,7 +67,7 @@ def row_of(explanation: Explanation, row: int | None = None, label: Any = None) 
     Raises:
         ValueError: no such row, several of this label, or a position and a label.
     """
-    labels, rows = explanation.instances, len(explanation.phi)
+    labels, rows = explanation.instances, len(explanation)
     if label is not None:
         where = [k for k, each in enumerate(labels) if each == label]
         if len(where) == 1 and row is None:
@@ -101,20 +92,20 @@ def rows_of(explanation: Explanation, rows: Any, labels: Any, most: int) -> list
     """Positions of rows, see `row_of`; by default the first."""
     if labels is not None:
         return [row_of(explanation, label=label) for label in labels]
-    rows = range(min(len(explanation.phi), most)) if rows is None else rows
+    rows = range(min(len(explanation), most)) if rows is None else rows
     return [row_of(explanation, row) for row in rows]
 
 
 def row_name(explanation: Explanation, row: int) -> str:
     """Its label and its position."""
-    rows = len(explanation.phi)
+    rows = len(explanation)
     name = f"row {as_text(explanation.instances[row])}"
     return f"{name} (position {row} of {rows})" if rows > 1 else name
 
 
 def title(explanation: Explanation, output: int) -> str:
     """What is explained, and of how many rows."""
-    return f"{_quantity(explanation, output)}, {shown.count(len(explanation.phi), 'row')}"
+    return f"{_quantity(explanation, output)}, {shown.count(len(explanation), 'row')}"
 
 
 def _quantity(explanation: Explanation, output: int) -> str:
@@ -190,21 +181,18 @@ def names_with_values(
     explanation: Explanation, row: int, chosen: Int64[Tensor, " shown"], room: int = 40
 ) -> list[str]:
     """`name = value` of players of a row, at most so many letters each, and how many others."""
-    others = hidden(explanation.phi[row].T, chosen)
-    found = names(explanation, chosen, others, room)
-    for place, column in enumerate(columns(explanation[[row]], chosen)):
-        name, cell = explanation.players.names[int(chosen[place])], feature_value(column.iloc[0])
-        # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
-        sign = ": " if " = " in cell else " = "
-        cell = shown.shorten(cell, max(room // 2, room - len(name) - 3))
-        found[place] = shown.shorten(name, room - len(sign + cell)) + sign + cell
+    found = names(explanation, chosen, hidden(explanation.phi[row].T, chosen), room)
+    for place, columns in enumerate(explanation[[row]].columns(chosen.tolist())):
+        name, said = explanation.players.names[int(chosen[place])], ""
+        left = max(room // 2, room - len(name) - 3)
+        if columns.shape[1] == 1:
+            said = f" = {shown.shorten(feature_value(columns.iloc[0, 0]), left)}"
+        elif columns.shape[1]:
+            # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
+            sign = ": " if isinstance(columns.columns[0], str) else " = "
+            said = sign + shown.shorten(row_text(columns, 0).replace(" -", " −"), left)
+        found[place] = shown.shorten(name, room - len(said)) + said
     return found
-
-
-def columns(explanation: Explanation, players: Int64[Tensor, " shown"]) -> list[pd.Series]:
-    """What players were in each row; nothing where they are superpixels."""
-    data = explanation.features()
-    return [] if data is None else [data.iloc[:, player] for player in players.tolist()]
 
 
 def feature_value(cell: Any) -> str:

@@ -166,13 +166,13 @@ def words_of_rows(
     separator: str | None = None,
 ) -> list[list[Word]]:
     """The words of some rows; see `text`."""
-    if isinstance(tokens, str) or len(tokens) != len(explanation.phi):
+    if isinstance(tokens, str) or len(tokens) != len(explanation):
         raise ValueError(
-            f"Expected `tokens` to hold a list for each of {len(explanation.phi)} rows but got "
+            f"Expected `tokens` to hold a list for each of {len(explanation)} rows but got "
             f"{len(tokens)}; for a single row give `[tokens]`, of a vocabulary "
             "`vocabulary.decode(explanation.x)`."
         )
-    owners, found = selection.owners(explanation), []
+    owners, found = explanation.owner, []
     for row in rows:
         players = _players_of_tokens(tokens[row], owners[row], row)
         read = _read(tokens[row], separator)

@@ -44,7 +44,7 @@ def write(
             "they differ; write the report of `interactions.shapley`."
         )
     place = location("path", path)
-    order = torch.randperm(len(explanation.phi), generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(len(explanation), generator=torch.Generator().manual_seed(0))
     rows = Rows(explanation, order[:_ROWS].tolist(), interactions=interactions, **looks)
     write_bytes(place, page(rows, title, global_values).encode("utf-8", "replace"))
 
@@ -125,7 +125,7 @@ def _of_outputs(rows: Rows) -> list[dict[str, Any]]:
 def _counts(explanation: Explanation) -> list[str]:
     players = shown.count(len(explanation.players), "feature")
     return [
-        shown.count(len(explanation.phi), "row"),
+        shown.count(len(explanation), "row"),
         f"at most {players} in a row" if explanation.players.by_row else players,
         shown.count(len(explanation.outputs), "output"),
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from manifold_shap import plots, shown, simplex
 from manifold_shap._checks import to_tensor
@@ -56,7 +57,7 @@ class Rows:
             return "pictures"
         if self.series is not None:
             return "series"
-        if self.explanation.schema is not None:
+        if not isinstance(self.explanation.x, Tensor):
             return "table"
         if len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1:
             return "pictures"
@@ -285,13 +286,13 @@ def drawn_curves(explanation: Explanation, series: Any) -> tuple[Explanation, li
         if names
         else (to_tensor(series, "series"))
     )
-    if curves.numel() != explanation.x.numel() or len(curves) != len(explanation.x):
+    if not isinstance(explanation.x, Tensor) or curves.numel() != explanation.x.numel():
         raise ValueError(
             f"Expected `series` as the rows, of shape {tuple(explanation.x.shape)}, or its "
             f"channels by name, but got shape {tuple(curves.shape)}."
         )
     x = curves.reshape(explanation.x.shape).to(explanation.x)
-    return replace(explanation, x=x, schema=None), names
+    return replace(explanation, x=x), names
 
 
 def _columns(values: torch.Tensor) -> list[str]:

@@ -99,7 +99,7 @@ def test_axes_whose_place_panels_cannot_take_are_refused() -> None:
 
 
 def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
-    names = (LONG + "1", LONG + "2", "$x$ and $y$", "_hidden", "two\nlines", "x")
+    names = (LONG + "1", LONG + "2", "$x$ and $y$", "_hidden", "two\nlines", "\ud800")
     explanation = explained(torch.rand(4, 6), ms.Players.of_elements((6,), names), (LONG, "b"))
     for drawn in (
         plots.waterfall(explanation, output=LONG),
@@ -113,7 +113,7 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
         assert_nothing_is_cut(drawn.figure)
     labels = tick_labels(plots.beeswarm(explanation))
     assert len(set(labels)) == 6
-    assert {r"\$x\$ and \$y\$", "two lines", "_hidden"} <= set(labels)
+    assert {r"\$x\$ and \$y\$", "two lines", "?"} <= set(labels)
 
 
 def test_ground_and_ink_are_those_of_matplotlib(people: ms.Explanation) -> None:

@@ -82,7 +82,7 @@ class Panels(Drawn, list[Axes]):
         return self[0].figure
 
 
-def figure(lines: float, width: float = 1.0) -> Figure:
+def figure(lines: float | int, width: float | int = 1.0) -> Figure:
     """A new figure of pyplot, so many lines of text high.
 
     Args:
@@ -93,7 +93,7 @@ def figure(lines: float, width: float = 1.0) -> Figure:
     return plt.figure(figsize=(width * rcParams["figure.figsize"][0], height), layout="constrained")
 
 
-def panel(ax: Axes | None, lines: float, grid: str = "y", width: float = 1.0) -> Axes:
+def panel(ax: Axes | None, lines: float | int, grid: str = "y", width: float | int = 1.0) -> Axes:
     """The given axes, or those of a new figure, with lines across one axis ("x" or "y") or none."""
     if ax is not None:
         return ax
@@ -101,7 +101,7 @@ def panel(ax: Axes | None, lines: float, grid: str = "y", width: float = 1.0) ->
         return figure(lines, width).add_subplot(axes_class=Panel)
 
 
-def place(ax: Axes | None, lines: float, width: float = 1.0) -> FigureBase:
+def place(ax: Axes | None, lines: float | int, width: float | int = 1.0) -> FigureBase:
     """A new figure for several panels, or a part of a figure in the place of given axes.
 
     Raises:

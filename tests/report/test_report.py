@@ -118,7 +118,9 @@ def series() -> ms.Explanation:
 
 def test_rows_have_the_values_of_the_second_of_two_classes_as_figures_have(written) -> None:
     explanation = helpers.table().with_labels([7, "b", "c", "d", "e", "f"])
+    before = plt.get_fignums()
     page = written(explanation)
+    assert plt.get_fignums() == before
     assert len(page.rows) == 6
     for k, row in enumerate(page.rows):
         phi = explanation.phi[k, :, 1]
@@ -133,7 +135,6 @@ def test_rows_have_the_values_of_the_second_of_two_classes_as_figures_have(writt
     assert "gain ($) = 7688" in page.rows[1]
     assert len(page.svgs) == 2
     assert "Probability of rich, 6 rows" in page.svgs[0]
-    assert plt.get_fignums() == []
 
 
 def test_of_more_classes_rows_have_the_predicted_one_first_and_others_beside_it(written) -> None:

@@ -23,7 +23,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
-from manifold_shap.surrogate.distillation import disagreement
+from manifold_shap.surrogate.targets import disagreement
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values import ValueFunction

@@ -39,6 +39,8 @@ from .models import as_model as as_model
 from .models.files import load_model as load_model
 from .ordering import Ordering as Ordering
 from .players import Players as Players
+from .saving import load as load
+from .saving import save as save
 from .segmentation import label_maps as label_maps
 from .segmentation import superpixels as superpixels
 from .streaming import explain_rows as explain_rows

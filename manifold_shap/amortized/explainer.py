@@ -18,6 +18,7 @@ from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
+from manifold_shap.training.task import trained_state
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.selected import Outputs, SelectedValue
@@ -58,6 +59,18 @@ class AmortizedExplainer(Exportable):
         self.relative_error = math.nan
         self.training_record: dict[str, Any] = {}
         self.checkpoint = checkpoint or {}
+
+    kind = "explainer"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What it was trained as, the surrogate, and its error.
+
+        Raises:
+            ValueError: it was put together by hand.
+        """
+        task, weights = trained_state(self.checkpoint)
+        plain = {"task": task, "value": self.value, "relative_error": self.relative_error}
+        return plain, dict(weights)
 
     @property
     def game(self) -> ValueFunction:

@@ -10,10 +10,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._messages import shown
+from manifold_shap._saved import saved
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.values.base import Estimate, ValueFunction
 
 
+@saved
 class StackedValue(ValueFunction):
     """v(S) = Σ w_k v_k(S), w_k > 0, Σ w_k = 1.
 
@@ -54,6 +56,18 @@ class StackedValue(ValueFunction):
         super().__init__(replace(values[0].spec, name="stacked", training_law=None, quality=None))
         self.parts, self.weights = tuple(values), tuple(weights)
         self._add_work()
+
+    kind = "stacked value"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        quality = self.spec.quality
+        return {"parts": self.parts, "weights": self.weights, "quality": quality}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "StackedValue":
+        value = cls(settings["parts"], settings["weights"])
+        value.update(quality=settings["quality"])
+        return value
 
     def _add_work(self) -> None:
         first, *others = (part.spec.work for part in self.parts)

@@ -186,47 +186,6 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
     assert 40 < max(sizes) <= 60
 
 
-@pytest.mark.parametrize(
-    ("x", "mask", "kind", "message"),
-    [
-        (
-            X,
-            ms.metrics.shapley_pairs(6, 4),
-            ValueError,
-            r"`mask` of shape \(7, m, 4\), .* got \(6, 1667, 4",
-        ),
-        (
-            X,
-            ms.metrics.shapley_pairs(7, 5),
-            ValueError,
-            r"4 players on its last axis but got shape \(7, 1",
-        ),
-    ],
-)
-def test_errors_at_the_door_name_the_whole_of_it(
-    make_value: Callable[..., ms.ValueFunction],
-    x: object,
-    mask: Tensor,
-    kind: type[Exception],
-    message: str,
-) -> None:
-    with pytest.raises(kind, match=message):
-        ms.metrics.mean_squared_error(make_value(), x, mask, batch_size=2)
-
-
-@pytest.mark.usefixtures("any_type")
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"rows": 0}, r"`rows` to be a whole number of at least 1 but got 0"),
-        ({"seed": "a"}, r"`seed` to be a whole number .* but got 'a' .*0 is as good"),
-    ],
-)
-def test_settings_of_the_pairs_are_checked(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        ms.metrics.shapley_pairs(**{"rows": 3, "players": 2, **settings})
-
-
 @pytest.mark.usefixtures("any_type")
 def test_a_callable_is_scored_like_the_value_function_that_it_is() -> None:
     def value(x: Tensor, mask: Tensor) -> Tensor:

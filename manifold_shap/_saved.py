@@ -69,7 +69,7 @@ def pack(thing: Any) -> tuple[list[Settings], Tensors]:
 
     def key_of(tensor: Tensor) -> str:
         own = tensor.detach().cpu().contiguous()
-        content = hashlib.sha256(own.flatten().view(torch.uint8).numpy()).digest()
+        content = hashlib.sha256(own.flatten().view(torch.uint8).numpy().tobytes()).digest()
         key = keys.setdefault((own.dtype, own.shape, content), str(len(tensors)))
         tensors[key] = own
         return key

@@ -99,6 +99,13 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
 def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
     """What `save` wrote.
 
+        >>> import tempfile, torch
+        >>> import manifold_shap as ms
+        >>> folder = tempfile.mkdtemp()
+        >>> ms.save(ms.imputers.BaselineImputer(torch.zeros(3)), folder)
+        >>> ms.load(folder).name
+        'baseline'
+
     Args:
         folder: where.
         model: the model that is explained, where the folder has no file of it.
@@ -111,6 +118,7 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
         ValueError: it is damaged, of something else or of another version; the model is missing, or
             another one.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load as from_bytes
 
     folder = Path(check_text("folder", folder)).expanduser()
@@ -142,7 +150,10 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
                 'pass the model, or save it with `model_file="model.skops"`.'
             )
         model = load_model(folder / file)
-    return unpack(things, from_bytes(content[_TENSORS]), Passed(model, network))
+    try:
+        return unpack(things, from_bytes(content[_TENSORS]), Passed(model, network))
+    except (LookupError, SafetensorError) as error:  # Of a file whose checksums were made to fit.
+        raise damaged from error
 
 
 def _earlier(folder: Path) -> list[str]:

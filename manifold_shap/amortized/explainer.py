@@ -206,7 +206,7 @@ def amortized_shapley(
     Args:
         value: the surrogate that the explainer was trained for.
         x: rows to explain, `[instances, *event]`.
-        explainer: from `fit_amortized` or `load_amortized`.
+        explainer: from `fit_amortized`, or loaded.
         evaluations, seed, progress: unused: no values are computed, nothing is drawn, and nothing
             takes long; all estimators take them.
         outputs: those to keep: names or positions, or how many of those with the largest mean

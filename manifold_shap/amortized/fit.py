@@ -161,7 +161,7 @@ def fit_amortized(
     surrogate for each row and epoch.
 
     Args:
-        value: from `fit_surrogate` or `load_surrogate`.
+        value: from `fit_surrogate`, or loaded.
         x_train: rows of the data distribution, `[rows, *event]`, or a data set of them, see
             `fit_surrogate`; labels are not needed.
         x_validation: rows to validate on; by default a tenth of `x_train`, held out.

@@ -116,7 +116,7 @@ class Imputer(nn.Module, ABC):
         made = super().__new__(cls)
         # What it was made of, to be saved; rows are those that it holds.
         bound = inspect.signature(cls.__init__).bind_partial(made, *given, **named)
-        made.__dict__["_arguments"] = {
+        made.__dict__["_made_of"] = {
             name: None if name in _OF_ROWS else each
             for name, each in [*bound.arguments.items()][1:]
         }
@@ -162,15 +162,16 @@ class Imputer(nn.Module, ABC):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The arguments that it was made of; rows of a table as codes."""
-        plain, rows = dict(self._arguments), self.reference
+        given: dict[str, Any] = self.__dict__["_made_of"]
+        rows = self.reference
         rows = rows.to(self.given or rows.dtype) if self.codebook is None else codes(rows)
         tensors = dict[str, Tensor]()
-        for name, each in self._arguments.items():
+        for name, each in given.items():
             if name in _OF_ROWS:
                 tensors[name] = rows[0] if name == "point" else rows
             elif isinstance(each, Tensor | np.ndarray):
                 tensors[name] = torch.as_tensor(each)
-        plain = {name: each for name, each in plain.items() if name not in tensors}
+        plain = {name: each for name, each in given.items() if name not in tensors}
         if "players" in inspect.signature(type(self).__init__).parameters:
             plain["players"] = self.players
         return {**plain, "codebook": self.codebook}, tensors
@@ -178,7 +179,7 @@ class Imputer(nn.Module, ABC):
     @classmethod
     def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any) -> "Imputer":
         codebook = settings.pop("codebook")
-        rows = {
+        rows: dict[str, Any] = {
             name: own.float() if codebook is not None and name in _OF_ROWS else own
             for name, own in tensors.items()
         }

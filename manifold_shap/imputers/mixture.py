@@ -340,7 +340,7 @@ class MixtureImputer(Imputer):
     ) -> "MixtureImputer":
         made = cls.__new__(cls, **{name: settings.get(name) for name in ("components", "seed")})
         Imputer.__init__(made, tensors["reference"], settings["players"])
-        made._arguments["reference"] = None
+        made.__dict__["_made_of"]["reference"] = None
         made.mixture = Mixture.of(settings["mixture"])
         law = {name.removeprefix("mixture."): own for name, own in tensors.items()}
         law.pop("reference")

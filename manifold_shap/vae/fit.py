@@ -263,7 +263,7 @@ def fit_imputer(
         vae.temper = float(temper)
     elif vae.is_weighted:
         vae.temper = choose_temper(imputer, rows.validation, model, space, seed)
-    imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
+    vae.checkpoint = imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
     imputer.training_record = record
     return imputer
 
@@ -318,7 +318,7 @@ def load_imputer(
     inputs = elements_of(task.players, schema)
     vae = VAEImputer(task.network, seen, inputs, **{**recorded, **settings})
     imputer = vae if codebook is None else TableImputer(codebook, vae, sample_of(rows))
-    imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
+    vae.checkpoint = imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
     return imputer
 
 

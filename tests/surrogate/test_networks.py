@@ -13,6 +13,7 @@ from manifold_shap.coalitions import Nested, Toggled, toggled
 from manifold_shap.nn import growing
 from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
+from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.kinds import warn_if_mask_is_ignored
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -234,7 +235,7 @@ def test_each_network_learns_a_value_function_and_is_loaded_again(
     mask = mask.roll(1, -1)
     assert (value(x[:20], mask)[:, 0] - 0.5).abs().mean() < 0.1
     value.save(tmp_path / "surrogate.ckpt")
-    again = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
+    again = load_surrogate(tmp_path / "surrogate.ckpt", model)
     assert torch.equal(again(x[:20], mask), value(x[:20], mask))
     explanation = ms.auto_shapley(again, x[:2])
     assert explanation.efficiency_gap < 1e-5
@@ -253,13 +254,13 @@ def test_a_module_of_ones_own_is_trained_and_passed_back_in(tmp_path: Any) -> No
     path = tmp_path / "own.ckpt"
     value.save(path)
     mask = torch.rand(4, 3, 64) < 0.5
-    again = ms.load_surrogate(path, model, network=Masked((1, 8, 8), 2))
+    again = load_surrogate(path, model, network=Masked((1, 8, 8), 2))
     assert torch.equal(again(x[:4], mask), value(x[:4], mask))
     with pytest.raises(
         TypeError,
         match="Expected `network` to be the torch module that was trained",
     ):
-        ms.load_surrogate(path, model)
+        load_surrogate(path, model)
 
 
 class Blind(Masked):

@@ -101,9 +101,12 @@ class TrainingOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Those that decide what is learned, by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)[:-3]}
+        names = [each.name for each in fields(TrainingOptions)]
+        return {name: getattr(self, name) for name in names if name not in _UNRECORDED}
 
 
+# Options that do not decide what is learned, and are not recorded with it.
+_UNRECORDED = ("directory", "trainer", "progress")
 # Rows by which those that do not lie in memory are recognised.
 _PROBES = 64
 

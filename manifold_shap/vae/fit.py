@@ -242,7 +242,7 @@ def fit_imputer(
         **rows.settings,
         **options.settings,
         **network_options(kind, len(index), latent, hidden, activation),
-        "families": choose_families(known, rows.columns, continuous, bins, least_scale, index),
+        "families": choose_families(known, index, continuous, bins, least_scale),
         "continuous": continuous,
         "bins": bins,
         "least_scale": least_scale,

@@ -12,6 +12,7 @@ from torch import Tensor
 from manifold_shap._messages import shown
 from manifold_shap._saved import saved
 from manifold_shap.coalitions import Coalitions
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.values.base import Estimate, ValueFunction
 
 
@@ -83,9 +84,9 @@ class StackedValue(ValueFunction):
         self._add_work()
         return self
 
-    def in_full_precision(self) -> "StackedValue":
+    def in_precision(self, precision: str) -> "StackedValue":
         other = copy.copy(self)
-        other.parts = tuple(part.in_full_precision() for part in self.parts)
+        other.parts = tuple(part.in_precision(precision) for part in self.parts)
         return other
 
     @property
@@ -93,6 +94,12 @@ class StackedValue(ValueFunction):
         parts = zip(self.parts, self.weights, strict=True)
         stacked = [{**part.provenance, "weight": weight} for part, weight in parts]
         return {**super().provenance, "draws": self.draws, "stacked": stacked}
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.parts[0].prediction_in(space, x)
+
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return self.parts[0].fitted(space)
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         return self.parts[0].owners(x)

@@ -72,15 +72,6 @@ def test_a_regression_is_learned_alike_in_any_unit() -> None:
     assert (of(1e25) - expected).abs().max() < 0.03 * expected.std()
 
 
-def test_a_training_that_stopped_early_is_finished(tmp_path: Path) -> None:
-    settings = {"max_epochs": 40, "patience": 1, "learning_rate": 0.05, "schedule": "constant"}
-    first = fit(**settings, directory=tmp_path)
-    assert first.training_record["epochs"] < 40
-    again = fit(**settings, directory=tmp_path)
-    assert torch.equal(weights(again), weights(first))
-    assert again.training_record["epochs"] == first.training_record["epochs"]
-
-
 def test_round_trip_through_a_file(tmp_path: Path) -> None:
     players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
     schema = ms.tables.Schema(

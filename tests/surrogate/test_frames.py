@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 
@@ -84,20 +83,6 @@ def test_a_missing_cell_is_a_value_that_the_column_reveals() -> None:
     assert found[~missing].max() < 0.2
 
 
-def test_groups_of_columns_join_together() -> None:
-    frame, some = pl.from_pandas(FRAME), pl.from_pandas(SOME)
-    groups = {"person": ["age", "member"]}
-    value = ms.fit_surrogate(
-        lambda frame: people_model(frame.to_pandas()), frame, players=groups, **FEW
-    )
-    found = ms.exact_shapley(value, some)
-    assert found.players.names == ("person", "income", "town")
-    assert found.efficiency_gap < 1e-5
-    changed = some.with_columns(pl.lit(40, dtype=pl.Int64).alias("age"))
-    town = torch.tensor([[[False, True, True]]]).expand(5, -1, -1)
-    assert torch.equal(value(some, town), value(changed, town))
-
-
 def test_cells_that_training_had_none_of_reach_the_model_as_they_are(
     surrogate_of_people: ms.SurrogateValue,
 ) -> None:
@@ -107,11 +92,3 @@ def test_cells_that_training_had_none_of_reach_the_model_as_they_are(
     odd = SOME.assign(town=["Paris", *SOME["town"][1:]])
     with pytest.warns(UserWarning, match="Paris"):
         assert ms.exact_shapley(surrogate_of_people, odd).efficiency_gap < 1e-5
-
-
-def test_an_amortised_explainer_takes_frames(surrogate_of_people: ms.SurrogateValue) -> None:
-    few = {"max_epochs": 1, "trainer": FEW["trainer"]}
-    explainer = ms.fit_amortized(surrogate_of_people, FRAME, hidden=[8], **few)
-    found = explainer.explain(SOME)
-    assert found.efficiency_gap < 1e-5
-    assert torch.equal(explainer(SOME), found.phi)

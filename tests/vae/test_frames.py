@@ -70,10 +70,3 @@ def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
     share = [imputer.codebook.frame(own[0])["size"].isna().mean() for own in rows]
     assert share[0] > 0.6
     assert share[1] < 0.4
-
-
-def test_groups_of_columns_join_together() -> None:
-    imputer = ms.fit_imputer(FRAME, temper=1.0, players={"person": ["age", "member"]}, **FEW)
-    assert imputer.players.names == ("person", "income", "town")
-    value = ms.imputed_value(people_model, imputer, draws=4)
-    assert ms.exact_shapley(value, SOME).efficiency_gap < 1e-5

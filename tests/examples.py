@@ -435,7 +435,9 @@ def vae_of_people() -> ms.imputers.TableImputer:
     table = ms.Table.fit(people())
     codes, elements = table.rows(people()), table.elements
     x = table.encode(codes)
-    network = MaskedVAE(choose_families(x, table.blocks), elements.index.tolist(), 2, (16,), 2)
+    network = MaskedVAE(
+        choose_families(x, elements.index.tolist()), elements.index.tolist(), 2, (16,), 2
+    )
     network.likelihood.describe(x)
     return ms.imputers.TableImputer(table, ms.VAEImputer(network, x, elements), codes)
 

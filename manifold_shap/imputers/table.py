@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows
+from manifold_shap._saved import KINDS, codes
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.imputers.base import (
     CompletedRows,
@@ -65,6 +66,28 @@ class TableImputer(Imputer):
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
 
+    kind = "TableImputer"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The table, the codes, and the inner imputer but for its rows, which encode these."""
+        settings, tensors = self.inner.state()
+        tensors.pop("reference")
+        inner = {"kind": self.inner.kind, "settings": settings}
+        return {"table": self.table, "inner": inner}, {
+            "codes": codes(self.reference),
+            **tensors,
+        }
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
+    ) -> "TableImputer":
+        table, inner = settings["table"], settings["inner"]
+        rows = tensors.pop("codes").float()
+        tensors["reference"] = table.encode(rows)
+        made = KINDS[inner["kind"]].restored(inner["settings"], tensors, passed)
+        return cls(table, made, rows)
+
     @property
     def provenance(self) -> dict[str, Any]:
         return self.inner.provenance
@@ -80,7 +103,7 @@ class TableImputer(Imputer):
             ValueError: it was not trained.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        save_checkpoint(path, {**self.checkpoint, "table": self.table.state()})
+        save_checkpoint(path, {**self.checkpoint, "table": self.table.state()[0]})
 
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by the inner imputer; see `Imputer.impute`."""

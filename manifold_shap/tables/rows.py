@@ -4,7 +4,8 @@ Rows of a `Table` are codes, one for each column, which networks and distances s
 of no table are what they are.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
+from manifold_shap._saved import saved
 from manifold_shap.players import Players
 
 if TYPE_CHECKING:
@@ -35,7 +37,9 @@ def elements_of(players: Players, table: "Table | None") -> Players:
     return players if table is None else table.owners(players)
 
 
-class EncodedRows(NamedTuple):
+@saved
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
     """Makes encoded rows of codes, for a model that was trained on these: see `as_model`.
 
     >>> import pandas as pd
@@ -56,6 +60,15 @@ class EncodedRows(NamedTuple):
     def frame(self, x: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows elements"]:
         """The rows that the codes stand for."""
         return self.table.encode(x)
+
+    kind = "encoded rows"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return {"table": self.table}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "EncodedRows":
+        return cls(settings["table"])
 
 
 def constant_players(players: Players, table: "Table | None") -> tuple[str, ...]:

@@ -9,7 +9,7 @@ categories valid, and a missing cell is a value like any other.
 
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known
 from manifold_shap._messages import shown, warn
+from manifold_shap._saved import saved
 from manifold_shap.players import Players
 from manifold_shap.tables.column import Column
 from manifold_shap.tables.distinct import Codes, label_of, numbered, to_pandas
@@ -33,13 +34,7 @@ from manifold_shap.tables.saving import adapter_from, adapter_state, column_from
 _LEAST_IDENTIFIED = 20
 
 
-class Block(NamedTuple):
-    """Elements of an encoded row that are one number or one category; see `Encoding`."""
-
-    kind: str
-    elements: list[int]
-
-
+@saved
 class Table:
     """The distinct cells of each column of a frame, numbered.
 
@@ -140,14 +135,6 @@ class Table:
     def width(self) -> int:
         """Elements of an encoded row."""
         return sum(encoding.width for encoding in self.encodings)
-
-    @property
-    def blocks(self) -> list[Block]:
-        """The elements of an encoded row that are encoded together, with their kind."""
-        widths = [encoding.width for encoding in self.encodings]
-        places = torch.arange(self.width).split(widths)
-        pairs = zip(self.encodings, places, strict=True)
-        return [Block(encoding.kind, own.tolist()) for encoding, own in pairs]
 
     def owners(self, players: Players) -> Players:
         """Players of the columns as owners of the elements of an encoded row."""
@@ -279,38 +266,42 @@ class Table:
                 "others apart: correct these cells, or leave them empty."
             )
 
-    def state(self) -> dict[str, Any]:
-        """Numbers, text, lists and dicts, for a JSON file, from which the same table comes.
+    kind = "table"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Numbers, text, lists and dicts, for a JSON file; and no tensors.
 
         Raises:
             ValueError: a dtype or cells that cannot be written.
         """
-        return {
+        settings = {
             "rows": adapter_state(self._adapter),
             "columns": [column_state(column) for column in self._columns.values()],
             "playing": [to_plain(column.name) for column in self._playing],
             "groups": {name: list(members) for name, members in self.groups.items()},
             "left_out": [to_plain(name) for name in self.left_out],
         }
+        return settings, {}
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> "Table":
-        """The table whose `state` this is.
+    def restored(
+        cls, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], passed: Any
+    ) -> "Table":
+        """The table whose `state` these are.
 
         >>> import json
         >>> frame = pd.DataFrame({"age": [30, 20, 40]})
         >>> written = json.dumps(Table.fit(frame).state())
-        >>> Table.restored(json.loads(written)).rows(frame).flatten()
+        >>> Table.restored(*json.loads(written), None).rows(frame).flatten()
         tensor([1., 0., 2.])
 
         Raises:
             ImportError: it is of a frame of polars, which is not installed.
         """
-        columns = [column_from(plain) for plain in state["columns"]]
-        playing, left_out = (map(from_plain, state[key]) for key in ("playing", "left_out"))
+        columns = [column_from(plain) for plain in settings["columns"]]
+        playing, left_out = (map(from_plain, settings[key]) for key in ("playing", "left_out"))
         by_name = {column.name: column for column in columns}
-        adapter = adapter_from(state["rows"])
-        return cls(adapter, by_name, playing, state["groups"], left_out)
+        return cls(adapter_from(settings["rows"]), by_name, playing, settings["groups"], left_out)
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.

@@ -120,7 +120,7 @@ def table_of(checkpoint: Mapping[str, Any], table: "Table | None", path: Any) ->
         )
     from manifold_shap.tables.table import Table
 
-    return Table.restored(checkpoint["table"])
+    return Table.restored(checkpoint["table"], {}, None)
 
 
 def without_padding(x: Float[Tensor, "rows *event"], players: Players) -> Tensor:

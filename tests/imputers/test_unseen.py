@@ -3,7 +3,6 @@
 import itertools
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -44,12 +43,11 @@ REFERENCE, X = (F.pad(TABLE.encode(rows), (1, 0)) for rows in (TABLE.rows(TRAINI
 PINK, INDEX = 0, [0, 0, 0, 0, 1, 2]
 X[:, PINK] = 1
 PLAYERS = ms.Players(TABLE.names, INDEX)
-BLOCKS: list[Any] = [("categorical", [0, 1, 2, 3]), ("continuous", [4]), ("binary", [5])]
 
 
 def vae(**settings: object) -> ms.VAEImputer:
     torch.manual_seed(0)
-    network = MaskedVAE(choose_families(REFERENCE, BLOCKS), INDEX, 2, (16, 16), 2)
+    network = MaskedVAE(choose_families(REFERENCE, INDEX), INDEX, 2, (16, 16), 2)
     network.likelihood.describe(REFERENCE)
     return ms.VAEImputer(network, REFERENCE, PLAYERS, **settings)  # type: ignore[arg-type]
 

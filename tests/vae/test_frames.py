@@ -10,6 +10,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
+from manifold_shap.vae.fit import load_imputer
 from tests.examples import people, people_model
 
 FEW: dict[str, Any] = {
@@ -22,14 +23,15 @@ FEW: dict[str, Any] = {
 FRAME, SOME = people(300), people(5, seed=1)
 
 
-def test_the_training_is_that_of_its_codes(
+def test_the_training_is_that_of_the_table_encoded_by_hand(
     imputer_of_people: ms.imputers.TableImputer,
 ) -> None:
     table = ms.Table.fit(FRAME)
-    codes = ms.fit_imputer(table.rows(FRAME), table=table, model=None, **FEW)
-    assert isinstance(imputer_of_people.inner, ms.VAEImputer)
-    assert isinstance(codes, ms.imputers.TableImputer)
-    assert torch.equal(imputer_of_people.inner.bank.table, codes.inner.bank.table)
+    x, inner = table.encode(table.rows(FRAME)), imputer_of_people.inner
+    by_hand = ms.fit_imputer(x, players=table.elements, temper=1.0, **FEW)
+    assert isinstance(inner, ms.VAEImputer)
+    assert isinstance(by_hand, ms.VAEImputer)
+    assert torch.equal(inner.bank.table, by_hand.bank.table)
     assert imputer_of_people.training_record["epochs"] == 2
 
 
@@ -38,15 +40,15 @@ def test_an_imputer_of_a_frame_is_saved_with_its_table(
 ) -> None:
     imputer, path = imputer_of_people, tmp_path / "vae.ckpt"
     imputer.save(path)
-    loaded = ms.load_imputer(path, imputer.table.frame(imputer.reference))
+    loaded = load_imputer(path, imputer.table.frame(imputer.reference))
     expected = ms.imputed_value(people_model, imputer, draws=8)
     found = ms.imputed_value(people_model, loaded, draws=8)
     assert torch.equal(ms.exact_shapley(found, SOME).phi, ms.exact_shapley(expected, SOME).phi)
-    shared = ms.load_imputer(path, FRAME, imputer.table, bank_size=100)
+    shared = load_imputer(path, FRAME, imputer.table, bank_size=100)
     assert shared.table is imputer.table
     assert shared.provenance["codes"] == 100
     with pytest.raises(ValueError, match="income"):
-        ms.load_imputer(path, FRAME.drop(columns="income"))
+        load_imputer(path, FRAME.drop(columns="income"))
 
 
 def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
@@ -64,10 +66,3 @@ def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
     share = [imputer.table.frame(own[0])["size"].isna().mean() for own in rows]
     assert share[0] > 0.6
     assert share[1] < 0.4
-
-
-def test_groups_of_columns_join_together() -> None:
-    imputer = ms.fit_imputer(FRAME, temper=1.0, players={"person": ["age", "member"]}, **FEW)
-    assert imputer.players.names == ("person", "income", "town")
-    value = ms.imputed_value(people_model, imputer, draws=4)
-    assert ms.exact_shapley(value, SOME).efficiency_gap < 1e-5

@@ -420,7 +420,7 @@ def test_rows_far_outside_of_the_frame_are_warned_of(explainer: ms.Explainer) ->
 
 
 def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
-    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"lack \\["):
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"lack \["):
         explainer(FRAME.head(2).drop(columns="size"))
     with pytest.raises(TypeError, match=r"pandas, .* but got DataFrame .polars"):
         explainer(pl.DataFrame({"size": [1.0]}))

@@ -3,6 +3,4 @@
 import lazy_loader
 
 # pandas is slow to import, and only frames need it.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"encoding": ["Encoding"]}
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

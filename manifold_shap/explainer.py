@@ -23,7 +23,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
-from manifold_shap.surrogate.distillation import disagreement
+from manifold_shap.surrogate.targets import disagreement
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values import ValueFunction
@@ -199,7 +199,7 @@ class Explainer:
         if others:
             found = with_learning_error(found, others)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
-        return replace(found, made_by=made_by).with_labels(row_labels(frame))
+        return replace(found, made_by=made_by, instances=row_labels(frame) or ())
 
     def frame(self, frame: "pd.DataFrame", **settings: Any) -> "pd.DataFrame":
         """Shapley values of the rows of a frame as a frame with the same index, see `wide_frame`.

@@ -30,8 +30,8 @@ from manifold_shap.models import Model
 from manifold_shap.models.files import SUFFIXES, load_model
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate import SurrogateValue
-from manifold_shap.surrogate.distillation import disagreement
 from manifold_shap.surrogate.fit import SurrogateTask, surrogate_value
+from manifold_shap.surrogate.targets import disagreement
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.vae import VAEImputer
 from manifold_shap.vae.fit import VAETask

@@ -24,6 +24,11 @@ __all__ = [
     "shapley_pairs",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Model rows in one call, where the value function needs no fewer.
 _MANY_ROWS = 8192
 # The stream of random numbers of true values.

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "manifold_shap"
 # From the ground up. A module may import what stands in its own line or above it; a folder's name
 # stands for all of its modules that have no line of their own.
 LAYERS = (
-    ("_messages", "_progress", "_arrays", "_checks", "_memory", "_stopping", "_stored", "_random"),
+    ("_messages", "_progress", "_arrays", "_checks", "_memory", "_stored", "_random"),
     ("_version", "io", "nn", "convolutions"),
     ("players",),
     ("coalitions",),
@@ -27,7 +27,7 @@ LAYERS = (
     ("models", "tables", "naive_bayes_models"),
     ("values", "imputers"),
     ("audits",),
-    ("io.zarr", "summary", "learning_error"),
+    ("io.zarr", "learning_error"),
     ("explanation",),
     ("frames",),
     ("interactions", "global_values", "metrics", "leakage", "naive_bayes"),
@@ -56,7 +56,7 @@ RESERVED = {
     "skimage": ("segmentation",),
     "torchvision": ("data",),
     "xarray": ("io", "explanation"),
-    "zarr": ("io", "streaming"),
+    "zarr": ("io",),
     "fsspec": ("io",),
     "onnxscript": ("exports.files",),
 }
@@ -81,11 +81,9 @@ DEFERRED = {
     ("explanation", "interop.shapiq_values"),
     ("explanation", "plots.accessor"),
     ("explanation", "report"),
-    ("explanation", "summary"),
     ("explanation", "tables.features"),
     ("interactions", "interop.shapiq_values"),
-    ("learning_error", "tables.features"),
-    ("oracles.shapley", "tables.features"),
+    ("io.zarr", "tables.cells"),
     ("tables.rows", "tables.codebook"),
     ("tables.schema", "tables.frames"),
     ("training.rows", "tables.codebook"),

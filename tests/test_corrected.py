@@ -117,11 +117,11 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     frame = known["law"].frame(x)
     labels = pd.Series([known["law"].classes[k] for k in y], index=frame.index)
     of_frames = ms.as_model(model, x[:9], ["yes", "no"])
-    found = ms.corrected_global_values(of_frames, x, labels, folds=2, hidden=[16], **FEW)
+    found = ms.corrected_global_values(of_frames, x, labels, folds=2, training=FEW)
     assert found.efficiency_gap < 1e-5
     assert found.rows == 600
     assert found.made_by["folds"] == 2
-    again = ms.corrected_global_values(of_frames, x, labels, folds=2, hidden=[16], **FEW)
+    again = ms.corrected_global_values(of_frames, x, labels, folds=2, training=FEW)
     assert torch.equal(found.phi, again.phi)
 
 
@@ -147,7 +147,7 @@ def test_bad_input(changes: dict[str, Any], said: str) -> None:
         return np.stack((p, 1 - p), -1)
 
     with pytest.raises((TypeError, ValueError), match=said):
-        ms.corrected_global_values(model, x, y, **{"folds": 2, **FEW, **given})
+        ms.corrected_global_values(model, x, y, **{"folds": 2, "training": FEW, **given})
 
 
 def test_errors_of_the_estimator_have_to_show_in_how_rows_scatter(known: dict[str, Any]) -> None:

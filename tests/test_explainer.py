@@ -246,7 +246,7 @@ def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     assert explanation.players.names == (*FRAME, "country")
     assert (explanation.phi[:, -1] == 0).all()
     assert (explanation.standard_error[:, -1] == 0).all()
-    assert explanation.features()["country"].tolist() == ["Norway"] * 2
+    assert explanation.data["country"].tolist() == ["Norway"] * 2
     assert explanation.efficiency_gap < 1e-6
 
 
@@ -265,7 +265,7 @@ def test_constant_columns_belong_to_their_groups() -> None:
     assert found.players.names == (*other.players.names, "date")
     assert torch.equal(found.phi[:, :-1], other.phi)
     assert (found.phi[:, -1] == 0).all()
-    cells = found.features().iloc[0]
+    cells = found.data.iloc[0]
     assert cells["place"] == f"town = {frame['town'].iloc[0]}, country = Norway"
     assert cells["date"] == "year = 2024, month = 1"
 

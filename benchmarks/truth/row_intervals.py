@@ -24,8 +24,8 @@ from benchmarks.laws.latent import LatentClasses
 from benchmarks.laws.network import TARGETS, BayesianNetwork
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support.table_models import MODELS, Tabulated, fitted
+from manifold_shap.learning_error import in_order
 from manifold_shap.oracles import ConditionalLaw, GaussianMixture
-from manifold_shap.tables.features import in_order
 
 TITLE = "Coverage of intervals of a row's values"
 QUICK = {"laws": ["asia", "gaussian"], "models": ["logistic"], "rows": 4, "train": 400, "draws": 16}

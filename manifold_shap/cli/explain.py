@@ -24,6 +24,7 @@ from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.codebook import Codebook
+from manifold_shap.tables.rows import in_frame
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ImputedValue, ValueFunction
 
@@ -189,7 +190,11 @@ def _finished(
     rows: Sequence[int] | None = None,
 ) -> Explanation:
     """The explanation in the basis that was asked for, with labels and what made it."""
-    explanation = explanation.with_labels(rows, schema)
+    explanation = explanation if rows is None else explanation.with_labels(rows)
+    if schema is not None and isinstance(explanation.x, Tensor) and isinstance(schema, Schema):
+        own = explanation.x, explanation.players, explanation.owners
+        x, players, owners = in_frame(*own, schema)
+        explanation = replace(explanation, x=x, players=players, owners=owners)
     explanation = explanation.in_basis(tree) if tree else explanation
     return replace(explanation, made_by={**explanation.made_by, **made_by})
 

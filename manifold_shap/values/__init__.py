@@ -30,3 +30,7 @@ __all__ = [
     "TrainingRange",
     "Work",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

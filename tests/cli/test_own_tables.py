@@ -58,7 +58,7 @@ def test_a_constant_column_has_a_share_of_exactly_0(shop: Path, tmp_path: Path, 
     assert found.players.names == ("town", "age", "income", "country")
     assert (found.phi[:, -1] == 0).all()
     assert (found.standard_error[:, -1] == 0).all()
-    assert found.features()["country"].tolist() == ["Norway"] * 3
+    assert found.data["country"].tolist() == ["Norway"] * 3
     assert found.efficiency_gap < 1e-5
 
 
@@ -74,7 +74,7 @@ def test_rows_are_those_of_the_file(shop: Path, tmp_path: Path) -> None:
     assert torch.equal(found.prediction[0], first.prediction[2])
     names = ["town", "age", "income"]
     expected = frame.loc[list(found.instances), names]
-    pd.testing.assert_frame_equal(found.features()[names], expected, check_dtype=False)
+    pd.testing.assert_frame_equal(found.data[names], expected, check_dtype=False)
     plots = {path.name for path in (tmp_path / "shop" / "marginal" / "plots").iterdir()}
     assert {"waterfall_159.png", "waterfall_0.png"} <= plots
     with pytest.raises(ValueError, match=r"that have a target, .* from 0 to 159 but got \[4\]"):

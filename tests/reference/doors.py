@@ -170,7 +170,9 @@ def alike(one: ms.Explanation, other: ms.Explanation) -> Tensor:
     names = (*names, "degrees_of_freedom", "model_error")
     parts = [(getattr(one, name), getattr(other, name)) for name in names]
     numbers = [
-        same(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else torch.tensor(a is b)
+        same(a, b)
+        if isinstance(a, Tensor) and isinstance(b, Tensor)
+        else torch.tensor(a is b or (isinstance(a, pd.DataFrame) and a.equals(b)))
         for a, b in parts
     ]
     words = [

@@ -285,7 +285,7 @@ def _corrected(inputs: Inputs) -> Results:
     """Global values with surrogates of halves, of the model's outputs and of labels."""
     mixed = inputs["mixed"]
     model, x, y = network(mixed["model"]), mixed["reference"], mixed["labels"]
-    few = {"folds": 2, "players": players_of(mixed), "hidden": [8], **STEPS}
+    few = {"folds": 2, "players": players_of(mixed), "training": {"hidden": [8], **STEPS}}
     yield f"corrected, {AFTER}", ms.corrected_global_values(model, x, y, **few)
     sampled = ms.corrected_global_values(model, x, y, estimator=ms.permutation_shapley, **few)
     yield f"corrected by permutations, {AFTER}", sampled

@@ -166,7 +166,7 @@ def explainers(inputs: Inputs) -> Results:
         loaded = ms.Explanation.load(place / "one.zarr")
         # The store numbers the cells of its own rows.
         yield "store of a frame", alike(found, replace(loaded, x=found.x))
-        one, other = found.features(), loaded.features()
+        one, other = found.data, loaded.data
         yield (
             "store of a frame, cells",
             torch.tensor(bool(one.astype(str).equals(other.astype(str)))),

@@ -129,7 +129,7 @@ def frames(inputs: Inputs) -> Results:
         )
         types = {str([str(own[column].dtype) for column in own.columns])}
         yield f"{name}, and their types", torch.tensor(model.types == types)
-        table = found.features()
+        table = found.data
         yield (
             f"{name}, cells back",
             torch.tensor([_back(table[each]) == _back(few[each]) for each in own.columns]),

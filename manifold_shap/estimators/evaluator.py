@@ -161,6 +161,7 @@ class Evaluator:
                 some: Coalitions = Listed(items[0, which].T[asked.place[where]].mT, keys[part])
             else:
                 some = replace(asked, items=items[part], keys=keys[part])
+            some = replace(some, lacking=len(self.value.players) - len(self.players))
             pieces: Iterable[Coalitions] = (some,)
             # An approximation gives all of a run at the cost of a few.
             if ask == self.value.values and runs * run > self.rows_per_batch(some_rows):

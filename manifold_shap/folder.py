@@ -29,7 +29,6 @@ from manifold_shap.io.files import digest, local_path, write_whole
 from manifold_shap.models import Model
 from manifold_shap.models.files import SUFFIXES, load_model
 from manifold_shap.spaces import as_space
-from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.surrogate.fit import SurrogateTask, surrogate_value
 from manifold_shap.surrogate.targets import disagreement
 from manifold_shap.tables.codebook import Codebook
@@ -80,7 +79,7 @@ def save(
 
     folder = local_path("folder", folder)
     _check_replaceable(folder)
-    described, tensors = _described(value)
+    described, tensors = value.state()
     tensors |= {"probe": probe, "probe_outputs": value.prediction(probe)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     plain = {
@@ -203,40 +202,6 @@ def _digest(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
     return digest(json.dumps(plain), *sorted(tensors), *(tensors[name] for name in sorted(tensors)))
 
 
-def _described(value: ValueFunction) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What a value function is, as plain data and tensors."""
-    if isinstance(value, SurrogateValue):
-        settings = {**value.checkpoint["hyper_parameters"], "schema": None}
-        state = {f"network.{name}": own for name, own in value.checkpoint["state_dict"].items()}
-        return {"kind": SurrogateTask.kind, "name": value.name, "settings": settings}, state
-    if isinstance(value, StackedValue):
-        parts = [_described(part) for part in value.parts]
-        tensors = {
-            f"{number}/{name}": tensor.clone()  # The parts may share some.
-            for number, (_, own) in enumerate(parts)
-            for name, tensor in own.items()
-        }
-        of_parts = [
-            {**plain, "weight": w} for (plain, _), w in zip(parts, value.weights, strict=True)
-        ]
-        return {"kind": "stacked", "parts": of_parts}, tensors
-    if not isinstance(value, ImputedValue):
-        raise TypeError(
-            "Expected a value function by a surrogate or an imputer but got "
-            f"{type(value).__name__}, which cannot be saved."
-        )
-    imputer = value.imputer
-    tensors = {"reference": imputer.reference, "base": value.expectation}
-    plain: dict[str, Any] = {"kind": "imputed", "name": value.name, "imputer": imputer.name}
-    plain |= {"draws": value.draws_requested, "seed": value.seed}
-    if isinstance(imputer, TableImputer) and isinstance(imputer.inner, VAEImputer):
-        plain["drawn"] = imputer.inner.settings
-        plain["settings"] = {**imputer.checkpoint["hyper_parameters"], "schema": None}
-        state = imputer.checkpoint["state_dict"]
-        tensors |= {f"network.{name}": own for name, own in state.items()}
-    return plain, tensors
-
-
 def _value(
     described: Mapping[str, Any],
     space: Mapping[str, Any],
@@ -244,7 +209,7 @@ def _value(
     model: Model,
     codebook: Codebook,
 ) -> ValueFunction:
-    """What `_described` described."""
+    """The value function of a `state`."""
     if described["kind"] == "stacked":
         parts = [
             _value(part, space, _below(tensors, f"{number}/"), model, codebook)

@@ -15,12 +15,12 @@ from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
-from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.values import ValueFunction
+from manifold_shap.values.base import OneNetwork
 from manifold_shap.values.exportable import Exportable
-from manifold_shap.values.selected import Outputs, SelectedValue
+from manifold_shap.values.selected import Outputs
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
@@ -100,7 +100,7 @@ class AmortizedExplainer(Exportable):
         """Shapley values of checked rows, given v(N)."""
         # The value function may have been moved.
         self.network.to(self.value.device)
-        surrogate = surrogate_of(self.value)
+        surrogate = self.value.surrogate
         change = (prediction - self.game.base(rows)).float()
         # Within one context weights are cast to half precision once.
         with self.value.products():
@@ -162,10 +162,10 @@ def _amortized(game: Evaluator, explainer: AmortizedExplainer, rows: int) -> Ask
     return Result(phi, made_by, torch.full_like(phi, torch.nan))
 
 
-def surrogate_of(value: Any) -> SurrogateNetwork:
-    """The network of a surrogate; TypeError for other value functions."""
-    network = getattr(value, "surrogate", None)
-    if isinstance(network, SurrogateNetwork):
+def network_of(value: Any) -> OneNetwork:
+    """The surrogate that a value function is; TypeError for other value functions."""
+    network: OneNetwork | None = value.one_network() if hasattr(value, "one_network") else None
+    if network is not None:
         return network
     raise TypeError(
         f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
@@ -212,15 +212,15 @@ def amortized_shapley(
     >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
     torch.Size([2, 3, 2])
     """
-    while isinstance(value, SelectedValue):  # The pass gives all outputs.
-        outputs, value = list(value.select(outputs, x).outputs), value.value
-    surrogate_of(value)
-    if explainer.value.surrogate is not value.surrogate:
+    network = network_of(value)
+    if network.chosen is not None:  # The pass gives all outputs.
+        outputs = list(value.select(outputs, x).outputs)
+    if explainer.value.surrogate is not network.value.surrogate:
         raise ValueError(
             "Expected the surrogate that the explainer was trained for but `value` is another one; "
             "train an explainer for it by `ms.fit_amortized`."
         )
     # `value` may have another precision than the explainer's.
-    found = AmortizedExplainer(value, explainer.network)
+    found = AmortizedExplainer(network.value, explainer.network)
     found.relative_error = explainer.relative_error
     return found.explain(x, _BATCH_SIZE if batch_size is None else batch_size, outputs)

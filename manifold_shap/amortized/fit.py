@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._stored import stored, with_extremes
-from manifold_shap.amortized.explainer import AmortizedExplainer, surrogate_of
+from manifold_shap.amortized.explainer import AmortizedExplainer, network_of
 from manifold_shap.amortized.network import AmortizedNetwork, OwnExplainer
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
@@ -189,7 +189,7 @@ def fit_amortized(
     torch.Size([2, 3, 2])
     """
     options = TrainingOptions.among(locals())
-    surrogate, players = surrogate_of(value), value.players
+    surrogate, players = network_of(value).value.surrogate, value.players
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
     game = value.select(outputs, with_extremes(chosen_rows.train))
@@ -240,7 +240,7 @@ def load_amortized(path: str | Path, value: Any, network: Any = None) -> Amortiz
     >>> load_amortized(path, value)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
-    surrogate = surrogate_of(value)
+    surrogate = network_of(value).value.surrogate
 
     def own(settings: Mapping[str, Any]) -> list[Any]:
         return [passed_again(settings["network"]["kind"], network)]

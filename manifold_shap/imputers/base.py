@@ -140,6 +140,10 @@ class Imputer(nn.Module, ABC):
         """Settings that an explanation records: plain numbers and strings."""
         return {}
 
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What a folder keeps of it, beside the table: plain data and tensors."""
+        return {"imputer": self.name}, {"reference": self.reference}
+
     @property
     def device(self) -> torch.device:
         """Where rows are completed."""

@@ -82,6 +82,15 @@ class TableImputer(Imputer):
         """
         save_checkpoint(path, self.checkpoint)
 
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        plain, tensors = super().state()
+        if self.checkpoint:  # Of the training of a VAE.
+            settings = {**self.checkpoint["hyper_parameters"], "schema": None}
+            plain |= {"drawn": self.checkpoint["imputer"], "settings": settings}
+            weights = self.checkpoint["state_dict"]
+            tensors |= {f"network.{name}": weight for name, weight in weights.items()}
+        return plain, tensors
+
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by the inner imputer; see `Imputer.impute`."""
         completed = self.inner.impute(self.codebook.encode(x), coalitions, draws)

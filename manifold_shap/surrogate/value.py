@@ -21,7 +21,7 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
-from manifold_shap.values.base import Estimate, Linearized
+from manifold_shap.values.base import Estimate, Linearized, OneNetwork
 from manifold_shap.values.model import ModelValue
 from manifold_shap.values.spec import Work
 
@@ -112,6 +112,8 @@ class SurrogateValue(ModelValue):
         """
         if precision == "auto":
             precision = "bf16-mixed" if _multiplies_in_bfloat16(self.device) else "32-true"
+        if precision == self.precision:
+            return self
         other = copy.copy(self)
         other.precision = check_choice("precision", precision, tuple(PRECISIONS), "or 'auto'")
         return other
@@ -134,8 +136,14 @@ class SurrogateValue(ModelValue):
             found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
         return self.placed(torch.cat(found))
 
-    def in_full_precision(self) -> "SurrogateValue":
-        return self if self.precision == "32-true" else self.in_precision("32-true")
+    def one_network(self, chosen: Tensor | None = None) -> OneNetwork | None:
+        return OneNetwork(self, chosen)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        settings = {**self.checkpoint["hyper_parameters"], "schema": None}
+        weights = self.checkpoint["state_dict"]
+        plain = {"kind": self.checkpoint["kind"], "name": self.name, "settings": settings}
+        return plain, {f"network.{name}": weight for name, weight in weights.items()}
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():

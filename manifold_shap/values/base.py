@@ -24,6 +24,7 @@ from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
+    from manifold_shap.surrogate.value import SurrogateValue
     from manifold_shap.tables.codebook import Codebook
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs
@@ -115,6 +116,13 @@ class Linearized(NamedTuple):
 
     cost: float
     values: Callable[[Tensor, Toggled], Estimate]
+
+
+class OneNetwork(NamedTuple):
+    """A network that gives all values, and numbers of the outputs that count; None for all."""
+
+    value: "SurrogateValue"
+    chosen: Tensor | None = None
 
 
 class ValueFunction(Exportable, ABC):
@@ -236,9 +244,47 @@ class ValueFunction(Exportable, ABC):
         """Move the value function, its model included."""
         return self
 
-    def in_full_precision(self) -> "ValueFunction":
-        """The same value function, computed without products in half precision."""
+    def in_precision(self, precision: str) -> "ValueFunction":
+        """The same value function, with a network's products in another precision.
+
+        To be overridden where there is a network, see `SurrogateValue.in_precision`.
+        """
         return self
+
+    def with_draws(self, draws: int) -> "ValueFunction":
+        """The same value function, with so many draws where values are drawn."""
+        return self
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """The prediction of probabilities in a space of log-ratios."""
+        return space(self.prediction(x).log())
+
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        """A space of log-ratios, fitted to the model's outputs where there are rows to ask it."""
+        return space
+
+    def draw_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"] | None:
+        """New rows, as the value function has them distributed; None where it does not say how."""
+        return None
+
+    def one_network(self, chosen: Int64[Tensor, " chosen"] | None = None) -> OneNetwork | None:
+        """The surrogate that gives all values, where that is one network with these players.
+
+        Args:
+            chosen: numbers of the outputs that are asked for; by default all.
+        """
+        return None
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What a folder keeps of it, beside the model and the table: plain data and tensors.
+
+        Raises:
+            TypeError: it cannot be saved.
+        """
+        raise TypeError(
+            "Expected a value function by a surrogate or an imputer but got "
+            f"{type(self).__name__}, which cannot be saved."
+        )
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.players import Players
 from manifold_shap.segmentation import check_labels
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.mapped import MappedValue
@@ -116,6 +117,12 @@ class GroupedValue(MappedValue):
             return super().base(x)
         none = torch.zeros(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
         return self.value.estimate(x, self._ungrouped(x, none)).values[:, 0]
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.value.prediction_in(space, x)
+
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return self.value.fitted(space)
 
     def within(self, x: Tensor, coalitions: Coalitions) -> Coalitions:
         # Coalitions that differ by a group are not related player by player.

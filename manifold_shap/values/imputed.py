@@ -174,7 +174,33 @@ class ImputedValue(ModelValue):
 
         return Estimate(values, variance if self.sampled else None, effective)
 
-    def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return reference_space(self.model, space, self.imputer.reference)
+
+    def with_draws(self, draws: int) -> "ImputedValue":
+        return self.replaced(draws=draws)
+
+    def replaced(self, **changes: Any) -> "ImputedValue":
+        """The same value function with another imputer, or more draws: arguments of the class."""
+        settings: dict[str, Any] = {
+            "imputer": self.imputer,
+            "model": self.model,
+            "space": self.space,
+            "expectation": self.expectation,
+            "draws": self.draws_requested,
+            "seed": self.seed,
+            "name": self.name,
+            "schema": self.schema,
+        }
+        return ImputedValue(**(settings | changes))
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        plain, tensors = self.imputer.state()
+        plain |= {"kind": "imputed", "name": self.name}
+        plain |= {"draws": self.draws_requested, "seed": self.seed}
+        return plain, {**tensors, "base": self.expectation}
+
+    def draw_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""
         x = self.imputer.reference[:1]
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)

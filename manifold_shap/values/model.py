@@ -83,6 +83,10 @@ class ModelValue(ValueFunction):
         self.model.warn_if_unsteady(x)
         return outputs
 
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Tensor:
+        # Not by the logarithm of probabilities, which a model of logits would round.
+        return space(self.model(x.to(self.device), scale=space.takes))
+
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         """v(empty coalition): the mean of T(f(X)) over the reference rows, for every row."""
         return self.expectation.expand(len(x), -1)

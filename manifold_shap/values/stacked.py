@@ -11,6 +11,7 @@ from torch import Tensor
 
 from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.values.base import Estimate, ValueFunction
 
 
@@ -69,16 +70,31 @@ class StackedValue(ValueFunction):
         self._add_work()
         return self
 
-    def in_full_precision(self) -> "StackedValue":
+    def in_precision(self, precision: str) -> "StackedValue":
         other = copy.copy(self)
-        other.parts = tuple(part.in_full_precision() for part in self.parts)
+        other.parts = tuple(part.in_precision(precision) for part in self.parts)
         return other
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        plain, tensors = list[dict[str, Any]](), dict[str, Tensor]()
+        for number, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
+            described, own = part.state()
+            plain.append({**described, "weight": weight})
+            # Parts may share tensors.
+            tensors |= {f"{number}/{name}": tensor.clone() for name, tensor in own.items()}
+        return {"kind": "stacked", "parts": plain}, tensors
 
     @property
     def provenance(self) -> dict[str, Any]:
         parts = zip(self.parts, self.weights, strict=True)
         stacked = [{**part.provenance, "weight": weight} for part, weight in parts]
         return {**super().provenance, "draws": self.draws, "stacked": stacked}
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.parts[0].prediction_in(space, x)
+
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return self.parts[0].fitted(space)
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         return self.parts[0].owners(x)

@@ -110,7 +110,7 @@ def test_rows_of_a_small_table_are_drawn_from_the_teacher() -> None:
 
 
 def test_drawn_rows_teach_by_their_own_prediction_too() -> None:
-    rows = marginal().drawn_rows(300, seed=3)
+    rows = marginal().draw_rows(300, seed=3)
     known = evaluate_teacher(marginal(), rows, 300, seed=1, drawn=True)
     torch.testing.assert_close(known.outputs, classifier(rows))
     (x, mask), target = known.sample((TABLE[:50],), torch.Generator().manual_seed(0))

@@ -15,7 +15,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
-from manifold_shap.coalitions import Coalitions, Listed, Toggled
+from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of
@@ -89,20 +89,25 @@ class Estimate:
         return Estimate(mapped, of_mapped if self.is_drawn else None, self.effective_draws)
 
 
-def joined(estimates: Sequence[Estimate], dim: int = 1) -> Estimate:
-    """One estimate of several, of other coalitions or, with dim=0, of other rows."""
-    if len(estimates) == 1:
+def put_together(
+    pieces: Sequence[Piece], estimates: Sequence[Estimate], shape: tuple[int, int]
+) -> Estimate:
+    """One estimate of several, of pieces of coalitions of this shape."""
+    if len(pieces) == 1:
         return estimates[0]
 
+    def whole(parts: Sequence[Tensor]) -> Tensor:
+        found = parts[0].new_empty((*shape, *parts[0].shape[2:]))
+        for piece, part in zip(pieces, parts, strict=True):
+            found[piece.rows, piece.which] = part
+        return found
+
+    drawn = any(each.is_drawn for each in estimates)
     effective = [each.effective_draws for each in estimates if each.effective_draws is not None]
-
-    def variance() -> Tensor:
-        return torch.cat([each.known_variance for each in estimates], dim)
-
     return Estimate(
-        torch.cat([each.values for each in estimates], dim),
-        variance if any(each.is_drawn for each in estimates) else None,
-        torch.cat(effective, dim) if len(effective) == len(estimates) else None,
+        whole([each.values for each in estimates]),
+        (lambda: whole([each.known_variance for each in estimates])) if drawn else None,
+        whole(effective) if len(effective) == len(estimates) else None,
     )
 
 
@@ -274,17 +279,6 @@ class ValueFunction(Exportable, ABC):
             chosen: numbers of the outputs that are asked for; by default all.
         """
         return None
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What a folder keeps of it, beside the model and the table: plain data and tensors.
-
-        Raises:
-            TypeError: it cannot be saved.
-        """
-        raise TypeError(
-            "Expected a value function by a surrogate or an imputer but got "
-            f"{type(self).__name__}, which cannot be saved."
-        )
 
     @property
     def provenance(self) -> dict[str, Any]:

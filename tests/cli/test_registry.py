@@ -135,7 +135,7 @@ def test_reference_points_are_members_of_the_table() -> None:
     data.table = ms.Table.fit(table)
     data.players = data.table.players
     data.x_train = data.table.rows(table)
-    for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 0.0)):
+    for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 20.0)):
         (row,) = data.table.decode(baseline(data, point).reference).to_dict("records")
         assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}
     with pytest.raises(ValueError, match=r"one of .* but got 'mode'"):

@@ -59,8 +59,10 @@ def test_tables_have_their_published_figures(
     assert labels(data).dtype == (torch.float32 if counts is None else torch.int64)
     assert data.x_train.shape[1:] == data.players.index.shape == (players,)
     assert (len(data.players.names), data.table.width) == (players, width)
-    chosen = [block.elements[0] for block in data.table.blocks if block.kind == "continuous"]
-    assert len(chosen) == continuous_columns
+    columns = enumerate(data.table.encodings)
+    own = [k for k, encoding in columns if encoding.kind == "continuous"]
+    chosen = torch.isin(data.table.elements.index, torch.tensor(own)).numpy()
+    assert chosen.sum() == continuous_columns
     x = data.table.encode(data.x_train).double().numpy()[:, chosen]
     np.testing.assert_allclose(x.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(x.std(0), 1, atol=1e-5)

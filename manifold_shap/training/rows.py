@@ -109,9 +109,15 @@ def table_of(checkpoint: Mapping[str, Any], table: "Table | None", path: Any) ->
     """The table whose codes a checkpoint's rows are: the one that was passed, or that in the file.
 
     Raises:
-        ValueError: neither is there.
+        ValueError: neither is there, or the one that was passed has other columns.
     """
-    if table is not None or checkpoint["hyper_parameters"]["elements"] is None:
+    settings = checkpoint["hyper_parameters"]
+    if table is not None and settings["event"] != [len(table.names)]:
+        raise ValueError(
+            f"Expected what was trained on rows of {len(table.names)} columns but what is in "
+            f"{path} was on rows of shape {settings['event']}; name another file."
+        )
+    if table is not None or settings["elements"] is None:
         return table
     if "table" not in checkpoint:
         raise ValueError(

@@ -160,7 +160,7 @@ def test_a_value_function_of_another_classifier_is_refused(digits: Path, tmp_pat
     with pytest.raises(ValueError, match="predicts otherwise"):
         explain_digits(tmp_path, f"checkpoint={checkpoint}")
     train(tmp_path, "data=iris", *FOREST, "value_function=marginal")
-    with pytest.raises(RuntimeError, match=r"X has 64 features"):
+    with pytest.raises(ValueError, match=r"rows of 4 columns .* shape \[1, 8, 8\]"):
         explain(tmp_path, "data=iris", f"checkpoint={checkpoint}")
 
 
@@ -198,7 +198,9 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     assert list(summary["compared"]) == names
     assert summary == read(place, "iris", "surrogate", "summary.json")
     assert explained(place, data="iris").made_by["value_function"] == "surrogate"
-    imputer = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer = ms.imputers.table_imputer(
+        ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
+    )
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=64)
     mask = ms.metrics.shapley_pairs(20, 4, least=100)
     generator = torch.Generator().manual_seed(0)
@@ -233,7 +235,9 @@ def test_the_four_kinds_of_orderings(
         asymmetric=asymmetric,
         confounding=confounding,
     )
-    imputer: Any = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer: Any = ms.imputers.table_imputer(
+        ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
+    )
     if confounding is not None:
         imputer = ms.imputers.CausalImputer(imputer, ORDERING, confounding)
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=4)

@@ -27,6 +27,7 @@ from manifold_shap.tables.distinct import Codes, label_of, numbered, to_pandas
 from manifold_shap.tables.encoding import MISSING, Encoding
 from manifold_shap.tables.frames import FrameAdapter, joined
 from manifold_shap.tables.groups import named_groups, players_of
+from manifold_shap.tables.nearest import largest
 from manifold_shap.tables.plain import from_plain, to_plain
 from manifold_shap.tables.saving import adapter_from, adapter_state, column_from, column_state
 
@@ -60,6 +61,8 @@ class Table:
         players: each column, or group of columns, as a player; an input row is a row of codes.
         elements: the players as owners of the elements of an encoded row.
         encodings: how the columns that play are encoded.
+        one_hot: positions of columns that are one category together: those of a player of which
+            one was 1 or True, and the others 0 or False, in every row of training.
         groups: names of the columns of the players that are several.
         left_out: columns that do not play although they vary; the model is given what the first row
             of training holds.
@@ -73,6 +76,7 @@ class Table:
         playing: Iterable[Any],
         groups: Mapping[str, Sequence[str]],
         left_out: Iterable[Any],
+        one_hot: Sequence[Sequence[int]] = (),
     ) -> None:
         self._adapter, self._columns, self._lock = adapter, dict(columns), Lock()
         self._playing = [columns[name] for name in playing]
@@ -81,7 +85,7 @@ class Table:
         self.names = tuple(encoding.name for encoding in self.encodings)
         check_distinct(self.names, "column names", "rename or drop the copies")
         self.players = players_of(self.names, groups)
-        self.elements = self.owners(self.players)
+        self.elements, self.one_hot = self.owners(self.players), one_hot
 
     @classmethod
     def fit(
@@ -97,7 +101,7 @@ class Table:
             frame: of pandas or polars, or an array, a tensor or a list of rows, whose columns are
                 then x0, x1, ...
             players: groups of columns that enter and leave coalitions together, by name; each other
-                column is a player of its own.
+                column is a player of its own. A group that is one-hot in every row is one category.
             left_out: columns that the model needs to be given but that do not play.
             categorical: columns that are categories although they hold numbers or two values.
 
@@ -125,7 +129,10 @@ class Table:
                 f"{shown(header)}; pass the rows that the model was trained on."
             )
         groups = named_groups(players, header, [name for name in header if name not in out])
-        return cls(adapter, columns, playing, groups, out)
+        table = cls(adapter, columns, playing, groups, out)
+        if groups:
+            table.one_hot = table._one_hot_groups(table.rows(frame))
+        return table
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -221,6 +228,12 @@ class Table:
         codes = elements.new_empty(*elements.shape[:-1], len(parts))
         for k, (column, part) in enumerate(zip(self._playing, parts, strict=True)):
             codes[..., k] = column.nearest(part, u[..., k])
+        for group in self.one_hot:
+            members: Any = [self._playing[k].nearest for k in group]
+            often = torch.stack([member.often[1] for member in members])
+            place, _ = largest(torch.cat([parts[k] for k in group], -1), u[..., group[0]], often)
+            for k, (column, member) in enumerate(zip(group, members, strict=True)):
+                codes[..., column] = member.first.to(place.device)[(place == k).long()]
         return codes
 
     def decode(self, x: Float[Tensor, "rows columns"]) -> pd.DataFrame:
@@ -280,6 +293,7 @@ class Table:
             "playing": [to_plain(column.name) for column in self._playing],
             "groups": {name: list(members) for name, members in self.groups.items()},
             "left_out": [to_plain(name) for name in self.left_out],
+            "one_hot": [list(group) for group in self.one_hot],
         }
         return settings, {}
 
@@ -301,7 +315,8 @@ class Table:
         columns = [column_from(plain) for plain in settings["columns"]]
         playing, left_out = (map(from_plain, settings[key]) for key in ("playing", "left_out"))
         by_name = {column.name: column for column in columns}
-        return cls(adapter_from(settings["rows"]), by_name, playing, settings["groups"], left_out)
+        groups, one_hot = settings["groups"], settings["one_hot"]
+        return cls(adapter_from(settings["rows"]), by_name, playing, groups, left_out, one_hot)
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.
@@ -315,6 +330,16 @@ class Table:
         playing = {column.name for column in self._playing}
         rest = (name for name in self.header if name not in playing.union(self.left_out))
         return [self._columns[name] for name in rest]
+
+    def _one_hot_groups(self, x: Float[Tensor, "rows columns"]) -> list[list[int]]:
+        encoded, found = self.encode(x), []
+        for player in range(len(self.players)):
+            group = (self.players.index == player).nonzero()[:, 0].tolist()
+            categories = {self.encodings[k].categories for k in group}
+            if len(group) > 1 and categories <= {("0", "1"), ("False", "True")}:
+                sums = encoded[:, self.elements.index == player].sum(1)
+                found += [group] if bool((sums == 1).all()) else []
+        return found
 
     def _warn_of_new(self, codes: Sequence[Codes]) -> None:
         met = []

@@ -360,6 +360,25 @@ def test_groups_of_columns_are_players() -> None:
         ms.Table.fit(frame, left_out=["age"])
 
 
+@pytest.mark.parametrize("dtype", [int, bool])
+def test_a_group_that_is_always_one_hot_is_one_category(dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.get_dummies(pd.Series(rng.choice([*"aabc"], 200)), dtype=dtype)
+    table = ms.Table.fit(frame.assign(x=rng.normal(size=200)), {"town": [*"abc"], "rest": ["x"]})
+    assert table.one_hot == [[0, 1, 2]]
+    # A copula draws 0 and 1 of every element: of equal ones, each as often as in training.
+    elements = torch.randint(0, 2, (20_000, 4)).float()
+    elements[:10_000, :3] = 0
+    for again in (table, through_json(table)):
+        drawn = again.frame(again.nearest(elements, torch.rand(20_000, 4)))[[*"abc"]]
+        assert (drawn.sum(axis=1) == 1).all()
+        np.testing.assert_allclose(drawn[:10_000].mean(), frame.mean(), atol=0.03)
+        chosen = torch.tensor(drawn[10_000:].to_numpy(int))
+        largest = elements[10_000:, :3]
+        assert ((chosen * largest).sum(1) == largest.amax(1)).all()
+    assert ms.Table.fit(frame.assign(c=0, x=1), {"town": [*"abc"]}).one_hot == []
+
+
 def test_cells_that_training_had_none_of_reach_the_model() -> None:
     frame = mixed_frame()
     table = ms.Table.fit(frame)

@@ -283,17 +283,6 @@ class ValueFunction(Exportable, ABC):
         """
         return None
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What a folder keeps of it, beside the model and the table: plain data and tensors.
-
-        Raises:
-            TypeError: it cannot be saved.
-        """
-        raise TypeError(
-            "Expected a value function by a surrogate or an imputer but got "
-            f"{type(self).__name__}, which cannot be saved."
-        )
-
     @property
     def provenance(self) -> dict[str, Any]:
         """What an explanation records of it: plain numbers and strings."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import warn
+from manifold_shap._saved import saved
 from manifold_shap.coalitions import Coalitions, Listed, is_proper
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
@@ -32,6 +33,9 @@ _MOST_ELEMENTS = 2**24
 # A call completes rows besides asking the model, so that fewer calls pay.
 _BATCH_SIZE = 65_536
 
+# Rows that are saved, to recognise the model by.
+_PROBE_ROWS = 32
+
 # New rows that are drawn at a time.
 _ROWS_DRAWN = 8192
 
@@ -46,6 +50,7 @@ LEAST_EFFECTIVE_CODES = 1.2
 _LEAST_JUDGED = 64
 
 
+@saved
 class ImputedValue(ModelValue):
     """v(S) = mean over draws of T(f(x')), x' ~ p(x' | x_S) of an imputer (Frye et al. Eqs. 2-3).
 
@@ -110,6 +115,37 @@ class ImputedValue(ModelValue):
     def provenance(self) -> dict[str, Any]:
         mine = {"draws": self.draws, "draws_seed": self.seed}
         return {**super().provenance, **mine, **self.imputer.provenance}
+
+    kind = "imputed value"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        rows = self.imputer.reference
+        probe = rows[torch.arange(min(_PROBE_ROWS, len(rows))) * len(rows) // _PROBE_ROWS]
+        plain = {
+            "imputer": self.imputer,
+            "model": self.model,
+            "space": self.space.settings,
+            "draws": self.draws_requested,
+            "seed": self.seed,
+            "name": self.name,
+            "schema": self.schema,
+            "quality": self.spec.quality,
+        }
+        outputs = self.prediction(probe)
+        return plain, {"expectation": self.expectation, "probe": probe, "outputs": outputs}
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any
+    ) -> "ImputedValue":
+        schema, quality = settings.pop("schema"), settings.pop("quality")
+        settings["space"] = as_space(**settings["space"])
+        if isinstance(schema, Schema):
+            settings["schema"] = schema
+        value = cls(**settings, expectation=tensors["expectation"])
+        value.check_model(tensors["probe"], tensors["outputs"])
+        value.update(quality=quality)
+        return value
 
     def to(self, device: torch.device | str) -> "ImputedValue":
         super().to(device)
@@ -186,12 +222,6 @@ class ImputedValue(ModelValue):
             "schema": self.schema,
         }
         return ImputedValue(**(settings | changes))
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        plain, tensors = self.imputer.state()
-        plain |= {"kind": "imputed", "name": self.name}
-        plain |= {"draws": self.draws_requested, "seed": self.seed}
-        return plain, {**tensors, "base": self.expectation}
 
     def draw_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""

@@ -335,7 +335,7 @@ def _taught(fits: Fits, **options: Any) -> ValueFunction:
         game.model,
         fits.x,
         schema=game.codebook,
-        output=game.space,
+        space=game.space,
         teacher=fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS),
         seed=game.seed,
         progress=game.progress,

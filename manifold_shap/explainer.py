@@ -76,7 +76,7 @@ class Explainer:
         frame: rows of the data distribution with the model's columns, without the target: a data
             frame of pandas or polars, an array, a tensor or a list of rows. Missing cells are
             values. Those that the model was trained on serve, others as well.
-        output: the output space T; by default `probability` for a classifier and `identity` for a
+        space: the output space T; by default `probability` for a classifier and `identity` for a
             regression.
         players: groups of columns that count as one, by name, such as `{"size": ["length",
             "width"]}`; each other column is a player of its own.
@@ -104,7 +104,7 @@ class Explainer:
         model: Any,
         frame: Any,
         *,
-        output: str | OutputSpace | None = None,
+        space: str | OutputSpace | None = None,
         players: Mapping[str, Sequence[Any]] | None = None,
         left_out: Collection[Any] = (),
         classes: Sequence[str] | None = None,
@@ -135,7 +135,7 @@ class Explainer:
         self.codebook.warn_of_columns(x)
         if constants := list(self.codebook.constants):
             warn(f"Columns that hold a single value have a share of exactly 0: {shown(constants)}.")
-        space = _space(output, self.model, unit)
+        space = _space(space, self.model, unit)
         if len(x) < _LEAST_ROWS:
             raise ValueError(
                 f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from and to choose on, "
@@ -347,14 +347,14 @@ def _shuffled(rows: int, seed: int) -> Tensor:
     return torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
 
 
-def _space(output: str | OutputSpace | None, model: Model, unit: str | None) -> OutputSpace:
+def _space(space: str | OutputSpace | None, model: Model, unit: str | None) -> OutputSpace:
     regression = model.returns == "values"
-    space = as_space(output or ("identity" if regression else "probability"))
+    space = as_space(space or ("identity" if regression else "probability"))
     if unit is None:
         return space
     if not isinstance(space, Identity):
         raise ValueError(
             f"Expected `unit` for the values of a regression but got {unit!r} with "
-            f"output={space.name!r}; leave it out."
+            f"space={space.name!r}; leave it out."
         )
     return Identity(unit)

@@ -428,8 +428,8 @@ class Explanation:
     def _on_simplex(self) -> Partition:
         if self.partition is None:
             raise ValueError(
-                "Expected an explanation with output='ilr' but this one is in "
-                f"{self.space.name!r}; make the value function with output='ilr'."
+                "Expected an explanation with space='ilr' but this one is in "
+                f"{self.space.name!r}; make the value function with space='ilr'."
             )
         return self.partition
 

@@ -156,7 +156,7 @@ def global_values(explanation: Explanation, y: Any, output: str | None = None) -
     if not (explanation.space.on_simplex or explanation.space.regression):
         raise ValueError(
             f"Expected the probabilities of classes, or a regression, but this explanation is in "
-            f"the space {explanation.space.name!r}; explain with output='probability'."
+            f"the space {explanation.space.name!r}; explain with space='probability'."
         )
     instances = tuple(explanation.instances)
     numbered = instances == tuple(range(len(instances)))

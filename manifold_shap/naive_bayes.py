@@ -41,14 +41,14 @@ def naive_bayes_shapley(
     model: Any,
     x: Any,
     x_reference: Any,
-    output: str | OutputSpace = "log_odds",
+    space: str | OutputSpace = "log_odds",
     *,
     weights: Any = None,
     players: Players | None = None,
 ) -> Explanation:
     """Exact Shapley values of naive Bayes: Lemaire et al. (2023), Eq. (10), for any log-ratios.
 
-    They equal `exact_shapley` of `imputed_value(model, MarginalImputer(x_reference), output)` with
+    They equal `exact_shapley` of `imputed_value(model, MarginalImputer(x_reference), space)` with
     as many draws as reference rows, in one pass over the rows instead of 2^n coalitions of each.
 
     Args:
@@ -58,7 +58,7 @@ def naive_bayes_shapley(
             as the model has features, or a data frame, whose columns are matched by name if the
             model has feature names. All computations are in float64.
         x_reference: background data, as `x`; v(∅) is the mean over it.
-        output: `"log_odds"` (two classes), `"ilr"` (any number of them), or such an `OutputSpace`.
+        space: `"log_odds"` (two classes), `"ilr"` (any number of them), or such an `OutputSpace`.
         weights: w_m of each feature, from 0 to 1; by default all 1, which is the model itself. The
             Shapley value of a feature of weight 0 is exactly 0.
         players: see `Players`; by default every feature is one. The Shapley value of a group of
@@ -70,7 +70,7 @@ def naive_bayes_shapley(
     Raises:
         TypeError: `model` is no such classifier, or rows are not numbers.
         ValueError: a model that is not fitted, with fewer than two classes, or with a class of
-            prior zero; another `output`, or `log_odds` for other than two classes; no rows, rows of
+            prior zero; another `space`, or `log_odds` for other than two classes; no rows, rows of
             another width, or with entries that are NaN, infinite or unknown to the model; a
             likelihood of zero; `weights` out of range, or `weights` or `players` of another shape.
 
@@ -81,7 +81,7 @@ def naive_bayes_shapley(
     >>> bool(explanation.efficiency_gap < 1e-5)
     True
     """
-    space = as_space(output)
+    space = as_space(space)
     game = _Additive.of(model, weights, space)
     return _explanation(game, space, x, game.mean(x_reference), players, "naive_bayes")
 
@@ -89,7 +89,7 @@ def naive_bayes_shapley(
 def weight_of_evidence(
     model: Any,
     x: Any,
-    output: str | OutputSpace = "log_odds",
+    space: str | OutputSpace = "log_odds",
     *,
     weights: Any = None,
     players: Players | None = None,
@@ -105,7 +105,7 @@ def weight_of_evidence(
 
     Raises:
         TypeError: `model` is no naive Bayes of scikit-learn, or rows are not numbers.
-        ValueError: as `naive_bayes_shapley`: a model, rows, `output`, `weights` or `players` that
+        ValueError: as `naive_bayes_shapley`: a model, rows, `space`, `weights` or `players` that
             do not fit, or a likelihood of zero.
 
     >>> from sklearn.naive_bayes import GaussianNB
@@ -114,7 +114,7 @@ def weight_of_evidence(
     >>> bool((weight_of_evidence(model, x).phi[:2] < 0).all())
     True
     """
-    space = as_space(output)
+    space = as_space(space)
     game = _Additive.of(model, weights, space)
     return _explanation(game, space, x, game.nothing(), players, "weight_of_evidence")
 
@@ -132,7 +132,7 @@ def multiclass_score(
     The sum over classes of |phi_m|, Eq. (10), with the log-odds of the class against the rest,
     where P(x_m | rest) is the mixture of the other classes in proportion to their priors. For two
     classes it is 2 |phi_m|. A magnitude in nats, it does not add up to a prediction: for values
-    that do, use `naive_bayes_shapley` with output="ilr", and `Explanation.norms` for their size.
+    that do, use `naive_bayes_shapley` with space="ilr", and `Explanation.norms` for their size.
 
     Arguments are those of `naive_bayes_shapley`, and so is the order of the players.
 
@@ -208,7 +208,7 @@ class _Additive:
 def _scale(space: OutputSpace, classes: int) -> Callable[[Tensor], Tensor]:
     if not space.takes_logarithms:
         raise ValueError(
-            "Expected `output` to be 'log_odds' or 'ilr', on which naive Bayes is a sum over its "
+            "Expected `space` to be 'log_odds' or 'ilr', on which naive Bayes is a sum over its "
             f"features, but got {space.name!r}; for others use `exact_shapley` or "
             "`permutation_shapley` of an `imputed_value`."
         )

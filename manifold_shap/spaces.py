@@ -108,7 +108,7 @@ class OutputSpace(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """Plain data: `as_space(**settings)` makes this space again."""
-        return {"output": self.name}
+        return {"space": self.name}
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Identity(OutputSpace):
     @property
     def settings(self) -> dict[str, Any]:
         own = {} if self.unit == _NO_UNIT else {"unit": self.unit}
-        return {"output": self.name, **own}
+        return {"space": self.name, **own}
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class LogRatios(OutputSpace):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {k: own for k, own in {"output": self.name, **asdict(self)}.items() if own}
+        return {k: own for k, own in {"space": self.name, **asdict(self)}.items() if own}
 
     def fitted(self, log_p: Float[Tensor, "rows classes"], rounded: bool) -> "LogRatios":
         """The space for a model that gives these to its reference rows; see `OutputSpace`.
@@ -243,8 +243,8 @@ class LogOdds(LogRatios):
     def outputs(self, classes: Sequence[str]) -> tuple[str, ...]:
         if len(classes) != 2:
             raise ValueError(
-                f"Expected two classes for output='log_odds' but got {len(classes)}; use "
-                "output='ilr', which is the log-ratio space of any number of classes."
+                f"Expected two classes for space='log_odds' but got {len(classes)}; use "
+                "space='ilr', which is the log-ratio space of any number of classes."
             )
         return (f"log-odds of {classes[1]}",)
 
@@ -270,7 +270,7 @@ class ILR(LogRatios):
 
     def partition(self, classes: Sequence[str]) -> Partition:
         if len(classes) < 2:
-            raise ValueError(f"Expected at least two classes for output='ilr', got {classes}.")
+            raise ValueError(f"Expected at least two classes for space='ilr', got {classes}.")
         return Partition.sequential(classes)
 
     def label(self, output: str) -> str:
@@ -278,7 +278,7 @@ class ILR(LogRatios):
 
 
 def as_space(
-    output: "str | OutputSpace", zero_replacement: float | None = None, unit: str | None = None
+    space: "str | OutputSpace", zero_replacement: float | None = None, unit: str | None = None
 ) -> OutputSpace:
     """The output space of this name, or the space itself.
 
@@ -286,7 +286,7 @@ def as_space(
         ILR(zero_replacement=1e-06)
 
     Args:
-        output: a name in `SPACES`, or an output space.
+        space: a name in `SPACES`, or an output space.
         zero_replacement: of a named space that takes logarithms; see `OutputSpace`.
         unit: of the named space `identity`: that of the values of a regression model.
 
@@ -296,20 +296,20 @@ def as_space(
         ValueError: no space has this name, `zero_replacement` is out of range, or there is a `unit`
             for a space of probabilities, which has its own.
     """
-    if isinstance(output, OutputSpace):
-        return output
-    if not isinstance(output, str):
+    if isinstance(space, OutputSpace):
+        return space
+    if not isinstance(space, str):
         raise TypeError(
-            f"Expected `output` to be one of {tuple(SPACES)}, or an output space such as "
-            f"`ms.spaces.ILR()`, but got {output!r}."
+            f"Expected `space` to be one of {tuple(SPACES)}, or an output space such as "
+            f"`ms.spaces.ILR()`, but got {space!r}."
         )
-    check_choice("output", output, SPACES)
-    named: Any = SPACES[output]
+    check_choice("space", space, SPACES)
+    named: Any = SPACES[space]
     if unit is not None:
         if not issubclass(named, Identity):
             raise ValueError(
-                f"Expected `unit` with output='identity' only but got {unit!r} with "
-                f"output={output!r}, whose unit is {named.unit!r}; leave it out."
+                f"Expected `unit` with space='identity' only but got {unit!r} with "
+                f"space={space!r}, whose unit is {named.unit!r}; leave it out."
             )
         return named(unit)
     if zero_replacement is None or not named().takes_logarithms:

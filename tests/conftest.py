@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import _import_hook, config
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # See SECURITY.md.
 if os.environ.get("CHECK_SHAPES"):
     _import_hook._JaxtypingLoader.exec_module = _execute  # type: ignore[method-assign]
     _import_hook.install_import_hook("manifold_shap", "beartype.beartype")
+
+# The same examples in every run.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.load_profile("fixed")
 
 # Tests are small: on a busy machine, waiting for a second thread costs more than it brings.
 torch.set_num_threads(1)

@@ -469,7 +469,7 @@ def guided(teacher: ms.ImputedValue, guide: ms.imputers.Imputer) -> ms.ValueFunc
     few |= {"trainer": {"accelerator": "cpu", "limit_train_batches": 1}}
     x = teacher.imputer.reference
     return ms.fit_surrogate(
-        teacher.model, x, output=teacher.space, teacher=teacher, guide=guide, **few
+        teacher.model, x, space=teacher.space, teacher=teacher, guide=guide, **few
     )
 
 

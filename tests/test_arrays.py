@@ -55,7 +55,7 @@ def test_frames_of_numbers_are_their_numbers(kind: str) -> None:
 def test_whatever_holds_the_numbers_the_values_are_the_same(door: str, kind: str) -> None:
     doors: dict[str, Callable[[Any], Any]] = {
         "imputed": lambda x: ms.imputed_value(model, ms.imputers.MarginalImputer(x), "identity"),
-        "retrained": lambda x: ms.retrained_value(_line, x, [1.0, 2.0, 3.0], output="identity"),
+        "retrained": lambda x: ms.retrained_value(_line, x, [1.0, 2.0, 3.0], space="identity"),
         "callable": lambda x: lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True),
     }
     x = FRAMES.get(kind, NUMBERS.tolist() if kind == "list" else NUMBERS.numpy())

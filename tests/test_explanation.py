@@ -112,7 +112,7 @@ def test_dataset_is_labelled() -> None:
     one = dataset.phi.sel(instances=1, players="日本", outputs="ja : 3").item()
     assert one == explanation.phi[1, 2, 0].item()
     assert dataset.covariance.dims == ("instances", "players", "outputs", "outputs_too")
-    assert json.loads(dataset.attrs["space"])["output"] == "ilr"
+    assert json.loads(dataset.attrs["space"])["space"] == "ilr"
 
 
 def test_a_wide_frame_has_a_column_for_each_player() -> None:

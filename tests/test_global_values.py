@@ -22,7 +22,7 @@ NAMES = ("setosa", "versicolor", "virginica")
 
 def marginal() -> ms.ValueFunction:
     model = ms.as_model(GaussianNB().fit(FEATURES, Y), X, classes=NAMES)
-    return ms.imputed_value(model, ms.imputers.MarginalImputer(X[::3]), output="probability")
+    return ms.imputed_value(model, ms.imputers.MarginalImputer(X[::3]), space="probability")
 
 
 def test_they_are_the_mean_over_orders_for_the_true_class() -> None:
@@ -141,8 +141,8 @@ def test_targets_of_other_rows_are_refused() -> None:
 def test_other_spaces_have_no_true_class(space: str, classes: int) -> None:
     some = np.isin(Y, range(classes))
     model = ms.as_model(GaussianNB(var_smoothing=0.1).fit(FEATURES[some], Y[some]), X)
-    value = ms.imputed_value(model, ms.imputers.MarginalImputer(X[some][::3]), output=space)
-    with pytest.raises(ValueError, match="explain with output='probability'"):
+    value = ms.imputed_value(model, ms.imputers.MarginalImputer(X[some][::3]), space=space)
+    with pytest.raises(ValueError, match="explain with space='probability'"):
         ms.global_values(ms.exact_shapley(value, X[:3]), [0, 0, 0])
 
 

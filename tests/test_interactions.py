@@ -58,7 +58,7 @@ def test_log_ratios_are_compositions() -> None:
 
 def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
     for ask in (found.compositions, found.norms, found.projections, lambda: found.classes):
-        with pytest.raises(ValueError, match=r"output='ilr' but this one is in 'identity'"):
+        with pytest.raises(ValueError, match=r"space='ilr' but this one is in 'identity'"):
             ask()
 
 

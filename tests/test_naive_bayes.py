@@ -329,7 +329,7 @@ def test_models_without_classes_to_tell_apart_are_refused(
 def test_spaces_in_which_nothing_adds_up_are_refused(output: str) -> None:
     model, x, _ = fitted("gaussian")
     with pytest.raises(ValueError, match=f"be 'log_odds' or 'ilr', .* but got '{output}'"):
-        explain(model, output=output)
+        explain(model, space=output)
     with pytest.raises(ValueError, match=f"be 'log_odds' or 'ilr', .* but got '{output}'"):
         ms.naive_bayes.weight_of_evidence(model, x, output)
 

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("ipykernel", reason="needs manifold_shap[notebooks]")
 nbclient = pytest.importorskip("nbclient", reason="needs manifold_shap[notebooks]")
 nbformat = pytest.importorskip("nbformat", reason="needs manifold_shap[notebooks]")
+traitlets = pytest.importorskip("traitlets.config", reason="needs manifold_shap[notebooks]")
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 EACH = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -38,9 +39,11 @@ def test_the_notebook_runs_and_shows_what_is_stored(
     # No start-up files of the user's, and no second thread to wait for on a busy machine.
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.chdir(tmp_path)
     notebook = nbformat.read(path, as_version=4)
-    place = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=120, resources=place).execute()
+    # Of two kernels that start at once, both may choose the same free port.
+    sockets = traitlets.Config({"KernelManager": {"transport": "ipc"}})
+    nbclient.NotebookClient(notebook, timeout=120, config=sockets).execute()
     executed = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert kinds(executed) == kinds(code_cells(path))
 

@@ -96,7 +96,7 @@ def explained_by_row(x: torch.Tensor) -> object:
         explained,
         explained_by_row,
         lambda x: ms.imputers.MarginalImputer(x, PADDED),
-        lambda x: ms.fit_surrogate(total, x, output="identity", players=PADDED, **FEW),
+        lambda x: ms.fit_surrogate(total, x, space="identity", players=PADDED, **FEW),
         lambda x: ms.fit_imputer(x, players=PADDED, **FEW),
         lambda x: ms.text.word_maps(x, [[0, 1, 2, 3]] * len(x)),
     ],
@@ -140,7 +140,7 @@ PICTURE, LINES = torch.rand(40, 12, 12, 3), torch.rand(40, 48, 3)
 
 
 def fitted(x: Tensor, **options: object) -> object:
-    more = {**FEW, "output": "identity", **options}
+    more = {**FEW, "space": "identity", **options}
     return ms.fit_surrogate(lambda x: x.flatten(1)[:, :1], x, **more)
 
 

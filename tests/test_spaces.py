@@ -49,7 +49,7 @@ def test_outputs_are_named(space: str, classes: tuple[str, ...], names: tuple[st
     if not found.takes_logarithms:
         assert torch.equal(found(p), p)
     if len(classes) != 2:
-        with pytest.raises(ValueError, match="Expected two classes for output='log_odds'"):
+        with pytest.raises(ValueError, match="Expected two classes for space='log_odds'"):
             as_space("log_odds").outputs(classes)
 
 
@@ -136,8 +136,8 @@ def test_the_unit_of_a_regression() -> None:
     for space in (plain, kilograms):
         assert as_space(**space.settings) == space
     # As checkpoints of earlier trainings have it.
-    assert plain.settings == {"output": "identity"}
-    with pytest.raises(ValueError, match=r"`unit` with output='identity' only but got 'kg'"):
+    assert plain.settings == {"space": "identity"}
+    with pytest.raises(ValueError, match=r"`unit` with space='identity' only but got 'kg'"):
         as_space("probability", unit="kg")
     with pytest.raises(TypeError, match="Expected `unit` to be text but got 3"):
         as_space("identity", unit=3)

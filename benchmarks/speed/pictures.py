@@ -47,7 +47,7 @@ def run(
         )
         beyond = ms.metrics.mean_squared_error(off, rows.x_test, mask).debiased
         for name, changes in sides.items():
-            fit = partial(ms.fit_surrogate, trained.model, rows.x_train, output=output, **changes)
+            fit = partial(ms.fit_surrogate, trained.model, rows.x_train, space=output, **changes)
             value, seconds = timed(
                 partial(
                     fit,

@@ -122,7 +122,7 @@ def drawn_games(rows: int, trees: int = 20, draws: int = 200) -> Games:
     value = ms.imputed_value(
         lambda x: torch.from_numpy(model.predict(x.numpy())).float()[:, None],
         imputer,
-        output="identity",
+        space="identity",
         draws=1,
     )
     chosen = rows_of[: min(rows, 10)]

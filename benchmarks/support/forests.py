@@ -106,13 +106,13 @@ class Detector:
         return ms.Model(self.score, ("outlier score",), "values")
 
     def imputed(self, imputer: ms.imputers.Imputer) -> ms.ImputedValue:
-        return ms.imputed_value(self.model, imputer, output="identity", draws=self.draws)
+        return ms.imputed_value(self.model, imputer, space="identity", draws=self.draws)
 
     def learned(self, epochs: int) -> dict[str, ms.ValueFunction]:
         """A surrogate and a VAE of these rows, each trained for so many epochs."""
         settings: dict[str, Any] = {"max_epochs": epochs, "seed": self.seed}
         settings["trainer"] = {"accelerator": "cpu"}
-        surrogate = ms.fit_surrogate(self.model, self.x, output="identity", **settings)
+        surrogate = ms.fit_surrogate(self.model, self.x, space="identity", **settings)
         vae = ms.fit_imputer(self.x, posterior="encoder", least_scale=0.01, **settings)
         return {"surrogate": surrogate, "VAE": self.imputed(vae)}
 

@@ -121,7 +121,7 @@ class Trained:
             "players": data.players,
             "schema": data.schema,
             "model": self.model,
-            "output": ms.spaces.Probability(),
+            "space": ms.spaces.Probability(),
         }
         return registry.Source(rest).call("_target_", offered | of_training)
 

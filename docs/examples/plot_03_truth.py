@@ -16,7 +16,7 @@ law = ms.oracles.GaussianMixture([1.0], torch.zeros(1, 3), covariance[None])
 x = law.sample(400, seed=0).x
 model = ms.as_model(lambda x: x[:, :1] + 0.5 * x[:, 2:], x, returns="values")
 
-true = ms.oracles.true_value(model, law, output="identity")
+true = ms.oracles.true_value(model, law, space="identity")
 on = ms.imputed_value(model, ms.imputers.GaussianImputer(x), "identity", draws=64)
 off = ms.imputed_value(
     model, ms.imputers.MarginalImputer(x), "identity", draws=len(x)

@@ -17,7 +17,7 @@ players = ms.Players.of_elements((4,), iris.feature_names)
 value = ms.imputed_value(
     ms.as_model(model, iris.data, classes=iris.target_names),
     ms.imputers.GaussianImputer(iris.data, players),
-    output="ilr",
+    space="ilr",
     draws=64,
 )
 explanation = ms.exact_shapley(value, iris.data[[60, 90, 120]])

@@ -22,6 +22,6 @@ ms.plots.bifurcation_tree(partition)
 # An explanation in log-ratios turns to this basis without being computed again; the first
 # balances tell apart what is easiest to tell apart.
 
-value = ms.fit_surrogate(adapted, x, output="ilr", hidden=[64, 64], max_epochs=4, seed=0)
+value = ms.fit_surrogate(adapted, x, space="ilr", hidden=[64, 64], max_epochs=4, seed=0)
 explanation = ms.auto_shapley(value, x[:2]).in_basis(partition)
 explanation

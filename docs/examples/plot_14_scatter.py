@@ -14,7 +14,7 @@ import manifold_shap as ms
 frame, target = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 model = GradientBoostingRegressor(random_state=0).fit(frame, target)
 explainer = ms.Explainer(
-    model, frame, output=ms.spaces.Identity(unit="progression"), candidates=["gaussian"]
+    model, frame, space=ms.spaces.Identity(unit="progression"), candidates=["gaussian"]
 )
 explanation = explainer(frame.head(150), evaluations=60)
 explanation.plot.scatter("bmi", color="s5")

@@ -51,7 +51,7 @@ def make_games(run: Run) -> tuple[Games, Games]:
         spaces = {name: value.space.name for name, value in values.items()}
         raise ValueError(
             f"Expected value functions in one output space to draw side by side but got {spaces}; "
-            "train them with the same `output`, or leave one out of `compare`."
+            "train them with the same `space`, or leave one out of `compare`."
         )
     values = in_precision(values, settings["precision"])
     games = {name: causal(value, settings) for name, value in values.items()}
@@ -121,9 +121,9 @@ def on_simplex(value: ValueFunction, settings: Settings) -> ValueFunction:
     asked = settings["basis"] is not None or settings["balances"] is not None
     if asked and value.space.partition(value.classes) is None:
         raise ValueError(
-            "Expected a value function with output='ilr' together with `basis` or `balances` but "
-            f"{value.name!r} has output={value.space.name!r}; train it with "
-            "value_function.output=ilr, or give log_ratio_of_mean=true."
+            "Expected a value function with space='ilr' together with `basis` or `balances` but "
+            f"{value.name!r} has space={value.space.name!r}; train it with "
+            "value_function.space=ilr, or give log_ratio_of_mean=true."
         )
     return value
 

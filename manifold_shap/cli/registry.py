@@ -16,7 +16,7 @@ from manifold_shap.spaces import OutputSpace, as_space
 
 Settings = Mapping[str, Any]
 # Settings of every value function, which are not arguments of its `_target_`.
-_SHARED = {"_target_", "_load_", "name", "title", "output", "zero_replacement", "draws"}
+_SHARED = {"_target_", "_load_", "name", "title", "space", "zero_replacement", "draws"}
 _SHARED |= {"teacher_draws"}
 # Of what is offered, those that a training forwards as options.
 _OF_TRAINING = ("seed", "directory", "trainer", "progress")
@@ -65,7 +65,7 @@ class Source(NamedTuple):
       `reference`, its training rows or, where they are on disk, some that stand for all;
       `codebook`, where its rows are codes;
     - `model`, `classifier`: the model to explain, and the directory that it was loaded from;
-    - `output`: the output space; `seed`, `progress`;
+    - `space`: the output space; `seed`, `progress`;
     - where something is trained, `directory`, `trainer` and `teacher`.
 
     What is trained names `_load_` besides, which reads the checkpoint: settings that it has a
@@ -109,7 +109,7 @@ class Source(NamedTuple):
         if not self.is_trained:
             return {"title"}
         free = {"title", *inspect.signature(resolve_name(self.settings["_load_"])).parameters}
-        return free | {"output", "zero_replacement", "draws"} if self.serves_any_model else free
+        return free | {"space", "zero_replacement", "draws"} if self.serves_any_model else free
 
     @property
     def record(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Source(NamedTuple):
     def space(self) -> OutputSpace:
         """The output space that the settings name."""
         zeros = self.settings["zero_replacement"]
-        return as_space(self.settings["output"], zero_replacement=zeros)
+        return as_space(self.settings["space"], zero_replacement=zeros)
 
     def teacher(self) -> dict[str, Any] | None:
         """The settings of the value function that this one learns from, if they name one.

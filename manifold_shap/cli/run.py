@@ -61,8 +61,8 @@ class Run:
             self.settings["classifier"] = known
         data = settings["data"]
         task = data.get("task") or resolve_name(data["_target_"]).task
-        self.usual_output = "identity" if task == "regression" else "probability"
-        own["output"] = own["output"] or self.usual_output
+        self.usual_space = "identity" if task == "regression" else "probability"
+        own["space"] = own["space"] or self.usual_space
         self.name = component("value_function.name", own["name"])
         self.home = Path(settings["runs_dir"], component("data.name", data["name"]))
         self.directory = Directory(directory or self.home / self.name)
@@ -137,7 +137,7 @@ class Run:
             "codebook": codebook_of(data.schema),
             "model": self.model,
             "classifier": self.classifier,
-            "output": space,
+            "space": space,
             "seed": self.seed,
             "progress": self.progress,
             **more,

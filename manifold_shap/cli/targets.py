@@ -113,7 +113,7 @@ def load_vae(
     path: Path,
     x_train: Tensor | StoredRows,
     model: Model,
-    output: OutputSpace,
+    space: OutputSpace,
     seed: int,
     x_validation: Tensor | StoredRows | None = None,
     codebook: Codebook | None = None,
@@ -128,7 +128,7 @@ def load_vae(
     Args:
         path, codebook: see `load_imputer`.
         x_train: the reference rows.
-        model, output, seed: see `choose_temper`.
+        model, space, seed: see `choose_temper`.
         x_validation: rows that decide on `temper` where that is None; None for the settings that
             are in the checkpoint.
         posterior, temper, importance, bank_size: see `load_imputer`.
@@ -141,13 +141,13 @@ def load_vae(
     imputer = load_imputer(path, x_train, codebook, **own)
     vae: Any = imputer.inner if isinstance(imputer, TableImputer) else imputer
     if vae.is_weighted:
-        vae.temper = choose_temper(imputer, x_validation, model, output, seed)
+        vae.temper = choose_temper(imputer, x_validation, model, space, seed)
     imputer.checkpoint["imputer"]["temper"] = vae.temper
     return imputer
 
 
 def retrained(
-    data: TensorDataModule, classifier: Path, output: OutputSpace, progress: bool = False
+    data: TensorDataModule, classifier: Path, space: OutputSpace, progress: bool = False
 ) -> ValueFunction:
     """One classifier for each coalition, of the kind of the one to explain.
 
@@ -174,7 +174,7 @@ def retrained(
         data.x_train,
         data.y_train.numpy(),
         players=data.players,
-        output=output,
+        space=space,
         progress=progress,
         schema=data.schema,
     )

@@ -155,7 +155,7 @@ def _config(run: Run, teacher: Source | None) -> dict[str, Any]:
         config["serves_any_model"] = True
     if teacher is not None:
         # The surrogate decides on the output space.
-        apart = ("output", "zero_replacement")
+        apart = ("space", "zero_replacement")
         kept = {key: entry for key, entry in teacher.record.items() if key not in apart}
         config["teacher"] = {"settings": kept, "checkpoint": _digest(teacher.path)}
     return config

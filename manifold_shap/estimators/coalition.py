@@ -64,7 +64,7 @@ def coalition_shapley(
         >>> import manifold_shap as ms
         >>> x = torch.randn(200, 60)
         >>> few = {"max_epochs": 1, "hidden": [256, 256], "trainer": {"limit_train_batches": 5}}
-        >>> value = ms.fit_surrogate(torch.nn.Linear(60, 2), x, output="identity", **few)
+        >>> value = ms.fit_surrogate(torch.nn.Linear(60, 2), x, space="identity", **few)
         >>> found = coalition_shapley(value, x[:2], coalitions=32)
         >>> found.made_by["evaluations"] < 2 * 32 * 60
         True

@@ -124,7 +124,7 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
     if known is not None and returns not in (None, known):
         raise ValueError(
             f"Expected returns={known!r} for {name} but got {returns!r}; a regressor is explained "
-            "with output='identity', a classifier with 'probability', 'log_odds' or 'ilr', and "
+            "with space='identity', a classifier with 'probability', 'log_odds' or 'ilr', and "
             "another function of its outputs once it is wrapped: `ms.as_model(function, x, "
             "returns=...)`."
         )
@@ -177,7 +177,7 @@ def _fault(p: Float[Tensor, "batch classes"]) -> str:
         f"{p.max():.4g} and row sums from {sums.min():.4g} to {sums.max():.4g}; end the "
         "model with a softmax, or return logits (returns='logits'). Of several labels at once, and "
         "of a regression, plain values are explained: returns='values' of `ms.as_model` or "
-        "`ms.Explainer`, with output='identity'."
+        "`ms.Explainer`, with space='identity'."
     )
 
 

@@ -172,7 +172,7 @@ class TrueValue(ModelValue):
 def true_value(
     model: Any,
     law: ConditionalLaw,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     *,
     draws: int = 256,
     most: int = MOST_SUMS,
@@ -191,7 +191,7 @@ def true_value(
     Args:
         model: see `as_model`, of the law's rows.
         law: see `ConditionalLaw`.
-        output: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
+        space: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
         draws: of a coalition, where values are not sums.
         most: numbers in the table of all sums, at most; with more, values are means over draws.
         rows: drawn for v(∅), where it is not exact.
@@ -202,7 +202,7 @@ def true_value(
         ValueError: the model gives no distribution, or a number below 1.
     """
     check_whole("most", most)
-    drawn = imputed_value(model, OracleImputer(law, _CHECKED_ROWS), output, draws, seed)
+    drawn = imputed_value(model, OracleImputer(law, _CHECKED_ROWS), space, draws, seed)
     return TrueValue(drawn, law, most, law.sample(rows, seed).x)
 
 

@@ -106,7 +106,7 @@ def check_same_game(
         )
     if type(teacher.space) is not type(space):
         raise ValueError(
-            f"Expected `teacher` to have output={space.name!r}, as the surrogate, but it has "
+            f"Expected `teacher` to have space={space.name!r}, as the surrogate, but it has "
             f"{teacher.space.name!r}; choose one for both."
         )
     if gap := disagreement(teacher.prediction(x.to(teacher.device)).to(target.device), target):

@@ -206,7 +206,7 @@ def fit_surrogate(
     model: Any,
     x_train: Any,
     *,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
     schema: "Schema | Codebook | None" = None,
@@ -228,7 +228,7 @@ def fit_surrogate(
             gets its rows as; labels are not needed. Of a map-style data set, a `DataLoader` of one
             or an array in a file (`numpy.load(path, mmap_mode="r")`) rows are gathered batch by
             batch, by the loader's workers; an item is a row, or a tuple that begins with one.
-        output: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
+        space: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the schema, or every
             element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`.
@@ -308,7 +308,7 @@ def fit_surrogate(
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     held_out = x_validation if guide is None else x_train
-    rows, space = training_rows(x_train, held_out, seed, players, schema), as_space(output)
+    rows, space = training_rows(x_train, held_out, seed, players, schema), as_space(space)
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:

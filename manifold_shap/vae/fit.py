@@ -159,7 +159,7 @@ def fit_imputer(
     importance: bool = False,
     bank_size: int | None = None,
     model: Any = None,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     **options: Unpack[VAEOptions],
 ) -> VAEImputer | TableImputer:
     """Learn p(x'|x_S) of the data by a masked-encoder VAE; no model and no labels are needed.
@@ -186,7 +186,7 @@ def fit_imputer(
         temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
         importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
         bank_size: most codes in the bank; see `VAEImputer`.
-        model, output: a model whose outputs, in this space, decide on `temper`; it is not kept, and
+        model, space: a model whose outputs, in this space, decide on `temper`; it is not kept, and
             any other model can be explained as well.
         options: of the network and the training, see `VAEOptions`; by default 20 epochs and no
             early stopping, since on small tables the bound begins to rise while imputation still
@@ -224,7 +224,7 @@ def fit_imputer(
     rows = training_rows(x_train, x_validation, seed, players, schema)
     seen, seen_validation = rows.encoded
     if model is not None:
-        model = model_for(model, rows.train[:64], as_space(output), rows.codebook)
+        model = model_for(model, rows.train[:64], as_space(space), rows.codebook)
     inputs = elements_of(rows.players, rows.schema)
     index = inputs.index.flatten().tolist()
     network = check_choice("network", chosen["network"], tuple(NETWORKS))
@@ -247,7 +247,7 @@ def fit_imputer(
     if temper is not None:
         vae.temper = float(temper)
     elif vae.is_weighted:
-        vae.temper = choose_temper(imputer, rows.validation, model, output, seed)
+        vae.temper = choose_temper(imputer, rows.validation, model, space, seed)
     imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
     imputer.training_record = record
     return imputer
@@ -315,7 +315,7 @@ def choose_temper(
     imputer: VAEImputer | TableImputer,
     x: Tensor | StoredRows,
     model: Any = None,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     seed: int = 0,
 ) -> float:
     """The largest power τ whose error on these rows is within one standard error of the least.
@@ -335,7 +335,7 @@ def choose_temper(
     vae = _vae_of(imputer)
     if model is None:
         return largest_good(_errors_of_means(vae, encoded(rows, imputer.codebook), mask, keys))
-    value = imputed_value(model, imputer, output, _DRAWS, seed)
+    value = imputed_value(model, imputer, space, _DRAWS, seed)
     errors = []
     for temper in TEMPERS:
         vae.temper = temper

@@ -240,7 +240,7 @@ class ImputedValue(ModelValue):
 def imputed_value(
     model: Any,
     imputer: Any,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     draws: int = 64,
     seed: int = 0,
     name: str | None = None,
@@ -267,7 +267,7 @@ def imputed_value(
             whole numbers is wrapped before, by `as_model(model, x)` with an array or a tensor `x`
             of these.
         imputer: e.g. `MarginalImputer(x_train)`; its reference rows give v(∅).
-        output: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
+        space: output space: a name in `spaces.SPACES`, or an `OutputSpace`.
         draws: completions per coalition, at least 1; where the imputer has fewer distinct ones,
             each of these once.
         seed: of the draws.
@@ -291,7 +291,7 @@ def imputed_value(
             f"imputer but got one of {schema.width}; an imputer of a frame has its own, so leave "
             "`schema` out."
         )
-    space = as_space(output)
+    space = as_space(space)
     rows = imputer.reference
     try:
         wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)

@@ -30,7 +30,7 @@ class LogRatioOfMean(MappedValue):
         value: the value function on probabilities.
 
     Args:
-        value: a value function of a model with output="probability"; group its players after.
+        value: a value function of a model with space="probability"; group its players after.
         zero_replacement: see `OutputSpace`.
 
     Raises:
@@ -40,8 +40,8 @@ class LogRatioOfMean(MappedValue):
     def __init__(self, value: ValueFunction, zero_replacement: float | None = None) -> None:
         if not isinstance(value, ModelValue) or not value.space.on_simplex:
             raise ValueError(
-                "Expected a value function of a model with output='probability' to take log-ratios "
-                f"of but got {value.name!r} with output={value.space.name!r}."
+                "Expected a value function of a model with space='probability' to take log-ratios "
+                f"of but got {value.name!r} with space={value.space.name!r}."
             )
         super().__init__(value)
         self.model, self.name = value.model, f"log-ratio of {value.name}"

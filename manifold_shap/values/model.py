@@ -161,14 +161,14 @@ def _check_task(model: Model, space: OutputSpace) -> None:
         return
     if space.regression:
         raise ValueError(
-            f"Expected a regression model for output={space.name!r} but this one returns "
+            f"Expected a regression model for space={space.name!r} but this one returns "
             f"{model.returns.replace('_', '-')} of {len(model.classes)} classes; use "
-            "output='probability', or wrap the function whose plain values are to be shared out: "
+            "space='probability', or wrap the function whose plain values are to be shared out: "
             "`ms.as_model(function, x, returns='values')`."
         )
     raise ValueError(
-        f"Expected a model of class probabilities for output={space.name!r} but this one gives "
+        f"Expected a model of class probabilities for space={space.name!r} but this one gives "
         "plain values (returns='values'), as a regression and a classifier of several labels do; "
-        "use output='identity' or, if they are logits or probabilities, say so: "
+        "use space='identity' or, if they are logits or probabilities, say so: "
         "`ms.as_model(model, x, returns='probabilities')`."
     )

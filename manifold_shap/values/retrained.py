@@ -38,7 +38,7 @@ class RetrainedValue(ModelValue):
 
         >>> from sklearn.linear_model import LinearRegression
         >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
-        >>> value = retrained_value(LinearRegression(), x, x.sum(1), output="identity")
+        >>> value = retrained_value(LinearRegression(), x, x.sum(1), space="identity")
         >>> value(x[:1], torch.tensor([[[True, False]]])).shape, list(value.models)
         (torch.Size([1, 1, 1]), [(0, 1), (0,)])
 
@@ -136,7 +136,7 @@ def retrained_value(
     y_train: Any,
     *,
     players: Players | None = None,
-    output: str | OutputSpace = "probability",
+    space: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
     progress: bool | None = None,
     schema: "Schema | Codebook | None" = None,
@@ -145,7 +145,7 @@ def retrained_value(
 
     It does not explain a single model f: v(grand coalition) is the output of the model of all
     features, and `mean_squared_error` scores against that one. For the true class, and with
-    `output="probability"`, the mean of v(S) over labelled rows is the accuracy A(g_S) of labels
+    `space="probability"`, the mean of v(S) over labelled rows is the accuracy A(g_S) of labels
     drawn from g_S; the mean of phi for the true class is then the sum of Eq. (10).
 
     Args:
@@ -156,7 +156,7 @@ def retrained_value(
         x_train: training rows `[rows, *event]`.
         y_train: their labels, `[rows]`; for regression numbers, `[rows]` or `[rows, outputs]`.
         players: see `Players`; by default every element of a row is a player.
-        output: output space: a name in `spaces.SPACES` (`identity` for a regressor), or an
+        space: output space: a name in `spaces.SPACES` (`identity` for a regressor), or an
             `OutputSpace`.
         max_models: the largest number of coalitions, 2^players: a model of each is fitted and kept
             in memory if all of them are evaluated, as by `exact_shapley`.
@@ -194,7 +194,7 @@ def retrained_value(
         )
     # A copy: of a tensor that was made in inference mode no loss has a gradient.
     y_train = y_train.clone() if isinstance(y_train, Tensor) else np.asarray(y_train)
-    space, columns = as_space(output), encoded(x, schema).flatten(1)
+    space, columns = as_space(space), encoded(x, schema).flatten(1)
     fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
     space = reference_space(model, space, columns)
@@ -224,7 +224,7 @@ def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
         raise ValueError(
             f"Expected `y_train` to hold the {classes} classes {model.classes} of the fitted "
             f"model, one label per row, but got shape {labels.shape} with {len(names)} distinct "
-            "entries; use output='identity' for regression."
+            "entries; use space='identity' for regression."
         )
     return torch.as_tensor(counts / len(labels), dtype=torch.float64)
 
@@ -236,7 +236,7 @@ def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
     if len(mean) != len(model.classes):
         raise ValueError(
             f"Expected `y_train` of {len(model.classes)} numbers per row, one per output of the "
-            f"fitted model, but got shape {tuple(targets.shape)}; use output='probability' to "
+            f"fitted model, but got shape {tuple(targets.shape)}; use space='probability' to "
             "explain a classifier."
         )
     return mean

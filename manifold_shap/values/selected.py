@@ -53,7 +53,7 @@ class SelectedValue(MappedValue):
             raise ValueError(
                 f"Expected all outputs in {value.space.name!r}, which are coordinates of one "
                 "composition and mean little without each other, but got "
-                f"outputs={list(outputs)}; leave `outputs` out, or use output='probability'."
+                f"outputs={list(outputs)}; leave `outputs` out, or use space='probability'."
             )
         numbers = [output_position("outputs", each, value.outputs) for each in outputs]
         if not numbers:

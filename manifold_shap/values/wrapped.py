@@ -90,7 +90,7 @@ def as_value_function(
     x: Any,
     players: Players | None = None,
     outputs: Sequence[str] | None = None,
-    output: str | OutputSpace = "identity",
+    space: str | OutputSpace = "identity",
     cost: str = "model",
 ) -> ValueFunction:
     """A value function as it is; a callable `value(x, mask)` wrapped as one.
@@ -107,7 +107,7 @@ def as_value_function(
         players: of a callable; by default every element of a row on its own.
         outputs: names of a callable's outputs or, of other spaces than `identity`, of its classes;
             by default "0", "1", ...
-        output: the output space that a callable's values are in: `identity` for plain numbers;
+        space: the output space that a callable's values are in: `identity` for plain numbers;
             figures name probabilities and log-ratios as such.
         cost: of a callable's value: `closed form` (microseconds), `network` or `model`
             (milliseconds); `auto_shapley` chooses by it.
@@ -123,7 +123,7 @@ def as_value_function(
     rows = to_tensor(x)
     players = players or Players.of_columns(x, rows.shape[1:])
     rows = check_rows(rows, players)
-    space = as_space(output)
+    space = as_space(space)
     wrapped = CallableValue(value, players, (), rows.device, space, cost)
     some = rows[[0, len(rows) // 2, -1]]
     # Everybody, nobody, and a coalition twice.

@@ -85,7 +85,7 @@ def test_warnings_are_one_line(
     irises: Path, copied: Copy, typed: Typed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["data=iris", f"runs_dir={copied(irises, 'classifier')}", "value_function=marginal"]
-    typed("explain", *words, "instances=1", "compare=[]", "value_function.output=ilr")
+    typed("explain", *words, "instances=1", "compare=[]", "value_function.space=ilr")
     said = capsys.readouterr().err
     (line,) = [line for line in said.splitlines() if "are exactly zero" in line]
     assert line.startswith("Warning: ")

@@ -17,7 +17,7 @@ MARGINAL = ["data=iris", "value_function=marginal"]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs directory with a classifier of irises, and the marginal game of its log-ratios."""
     place = tmp_path_factory.mktemp("runs")
-    train(place, *MARGINAL, "value_function.output=ilr", *BAYES)
+    train(place, *MARGINAL, "value_function.space=ilr", *BAYES)
     return place
 
 
@@ -72,7 +72,7 @@ def test_the_log_ratio_of_a_mean_has_its_own_name(tmp_path: Path) -> None:
     assert explanation.made_by["value_function"] == "log-ratio of marginal"
     gap = explanation.prediction - explanation.base - explanation.phi.sum(1)
     torch.testing.assert_close(gap, torch.zeros_like(gap), atol=1e-5, rtol=0)
-    with pytest.raises(ValueError, match="output='ilr' together with `basis`"):
+    with pytest.raises(ValueError, match="space='ilr' together with `basis`"):
         compositions(tmp_path, "basis=dendrogram")
 
 

@@ -132,14 +132,14 @@ def test_settings_that_cannot_be_are_refused_without_a_run(
         ("compare=[gausian]", "gausian"),
         ("device=warp", "warp"),
         ("estimator.permutations=3", "permutations"),
-        ("value_function.output=ilr", r"value_function\.output: 'probability' -> 'ilr'"),
+        ("value_function.space=ilr", r"value_function\.space: 'probability' -> 'ilr'"),
         ("data.test=0.3", r"data.test: 0.2 -> 0.3"),
         ("precision=half", "precision"),
         ("instances=[359]", r"from 0 to 358 but got \[359\]"),
         ("instances=360", "`instances` to be a whole number from 1 to 359 but got 360"),
         ("outputs=[cat]", "Expected `outputs` to be one of .* but got 'cat'"),
-        ("basis=tree", "output='ilr' together with `basis`"),
-        ("balances=[1,2]", "output='ilr' together with `basis` or `balances`"),
+        ("basis=tree", "space='ilr' together with `basis`"),
+        ("balances=[1,2]", "space='ilr' together with `basis` or `balances`"),
         ("estimator=amortized", "amortized.ckpt"),
     ],
 )
@@ -261,11 +261,11 @@ def test_what_was_recorded_without_training_is_explained(
     irises: Path, copied: Copy, iris_data: TensorDataModule
 ) -> None:
     place = copied(irises, "classifier")
-    own = ["value_function=gaussian", "value_function.draws=3", "value_function.output=ilr"]
+    own = ["value_function=gaussian", "value_function.draws=3", "value_function.space=ilr"]
     train(place, "data=iris", *FOREST, *own, "value_function.zero_replacement=0.05")
     summary = explain_iris(place, own[0], "compare=[]")
     again = explain_iris(place, own[0], "value_function.draws=5", "compare=[]")
-    recorded = {"draws": 3, "output": "ilr", "zero_replacement": 0.05, "name": "gaussian"}
+    recorded = {"draws": 3, "space": "ilr", "zero_replacement": 0.05, "name": "gaussian"}
     assert summary["value_function"].items() >= recorded.items()
     assert again["value_function"].items() >= {**recorded, "draws": 5}.items()
     found = explained(place, "gaussian", "iris")
@@ -285,7 +285,7 @@ def test_how_a_vae_imputes_can_change_without_training(irises: Path, copied: Cop
     explain_iris(place, *vae, encoder)
     assert explained(place, "vae", "iris").made_by["posterior"] == "encoder"
     assert explained(place, "vae", "iris").made_by["draws"] == 4
-    changes = ["value_function.draws=3", "value_function.temper=0.25", "value_function.output=ilr"]
+    changes = ["value_function.draws=3", "value_function.temper=0.25", "value_function.space=ilr"]
     assert train(place, "data=iris", *FOREST, *TINY_VAE, *changes)["draws"] == 3
     explain_iris(place, *vae)
     found = explained(place, "vae", "iris")

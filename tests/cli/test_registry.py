@@ -63,7 +63,7 @@ def test_drug_is_explained_for_a_forest_unless_told_otherwise() -> None:
 def test_settings_of_a_value_function_are_arguments_of_its_target(name: str) -> None:
     settings = registry.defaults("value_function", name)
     assert settings["name"] == name
-    others = {"name", "title", "output", "zero_replacement", "draws", "teacher_draws"}
+    others = {"name", "title", "space", "zero_replacement", "draws", "teacher_draws"}
     parameters = inspect.signature(resolve_name(settings["_target_"])).parameters
     if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         assert {word for word in settings if word[0] != "_"} - others <= set(parameters)
@@ -74,7 +74,7 @@ def test_settings_of_a_value_function_are_arguments_of_its_target(name: str) -> 
 
 def test_what_is_trained_says_what_can_change_without_a_training() -> None:
     surrogate, vae = (Source(registry.defaults("value_function", n)) for n in ("surrogate", "vae"))
-    changeable = {"output", "zero_replacement", "draws", "posterior", "temper", "importance"}
+    changeable = {"space", "zero_replacement", "draws", "posterior", "temper", "importance"}
     assert changeable | {"bank_size"} <= vae.free
     assert not {"latent", "hidden", "learning_rate", "name"} & vae.free
     assert not (changeable | {"hidden", "network", "patch"}) & surrogate.free

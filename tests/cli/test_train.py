@@ -208,7 +208,7 @@ def test_a_vae_of_other_rows_is_refused(irises: Path, copied: Copy) -> None:
 def test_a_surrogate_has_a_teacher(irises: Path, copied: Copy) -> None:
     place = copied(irises, "classifier")
     options = ["value_function.teacher=gaussian", "value_function.teacher_pairs=64"]
-    train_iris(place, *TINY, *options, "value_function.output=ilr")
+    train_iris(place, *TINY, *options, "value_function.space=ilr")
     directory = place / "iris" / "surrogate"
     checkpoint = load_checkpoint(directory / "surrogate.ckpt", "surrogate")
     assert checkpoint["hyper_parameters"]["teacher"]["value_function"] == "gaussian"

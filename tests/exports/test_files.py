@@ -31,7 +31,7 @@ def of_whole_numbers() -> examples.Made:
     x = torch.arange(40).reshape(10, 4) % 7
     module = nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.Linear(12, 1), nn.Flatten(0))
     few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
-    value = ms.fit_surrogate(module, x, output="identity", hidden=[8], **few)
+    value = ms.fit_surrogate(module, x, space="identity", hidden=[8], **few)
     return examples.Made(value, x.float())
 
 
@@ -188,7 +188,7 @@ def _bare() -> ms.ValueFunction:
 
 def _retrained() -> ms.ValueFunction:
     x = examples.normal(40, 4)
-    value = ms.retrained_value(LinearRegression(), x, x.sum(1), output="identity")
+    value = ms.retrained_value(LinearRegression(), x, x.sum(1), space="identity")
     return value.grouped({"both": ["x0", "x1"]})
 
 
@@ -221,7 +221,7 @@ class Undecided(nn.Module):
 def test_a_model_that_cannot_be_traced_may_be_an_input(tmp_path: Path) -> None:
     x, players = examples.normal(7, 4), ms.Players.of_elements((4,))
     few: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 3}}
-    few |= {"output": "identity", "hidden": [8], "players": players}
+    few |= {"space": "identity", "hidden": [8], "players": players}
     inside = ms.fit_surrogate(ms.as_model(Undecided(), x, returns="values"), x, **few)
     with pytest.raises(ValueError, match=r"(?s)can trace .* but it failed .* `lambda x: model"):
         inside.export(tmp_path / "v.onnx")

@@ -59,7 +59,7 @@ class Trained(NamedTuple):
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("trained")
     train = TABLE.iloc[:TRAINED]
-    value = ms.fit_surrogate(model, train, output="identity", hidden=[16], **FEW)
+    value = ms.fit_surrogate(model, train, space="identity", hidden=[16], **FEW)
     explainer = ms.fit_amortized(value, train, hidden=[16], **FEW)
     value.save(folder / "v.ckpt")
     explainer.save(folder / "phi.ckpt")

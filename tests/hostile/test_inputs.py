@@ -156,7 +156,7 @@ SETTINGS: Sequence[Row] = [
     ("progress as text", lambda: few(progress="no"), TypeError, "progress true or false 'no'"),
     ("unknown law", lambda: ms.kernel_shapley(value, X, law="lever"), ValueError, "leverage lever"),
     ("unknown output", lambda: outputs(outputs=["cat"]), ValueError, "outputs '0', '1' 'cat'"),
-    ("unknown output space", lambda: asked(model, output="logits"), ValueError, "ilr logits"),
+    ("unknown output space", lambda: asked(model, space="logits"), ValueError, "ilr logits"),
     ("misspelled option", lambda: fit(patiense=3), ValueError, "fit_surrogate patiense"),
     ("unknown network", lambda: fit(network="resnet50"), ValueError, "transformer resnet50"),
     (
@@ -193,7 +193,7 @@ MODELS: Sequence[Row] = [
     ),
     (
         "log-odds of three classes",
-        lambda: asked(lambda x: x.softmax(-1), output="log_odds"),
+        lambda: asked(lambda x: x.softmax(-1), space="log_odds"),
         ValueError,
         "two classes 3 ilr",
     ),

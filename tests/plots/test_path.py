@@ -23,7 +23,7 @@ OF_A_ROW = [compositions, cumulative, parallel_coordinates, ilr_plane, ilr_space
 @pytest.mark.parametrize("plot", OF_A_ROW)
 def test_what_cannot_be_drawn_is_refused(plot: Callable[..., object]) -> None:
     explanation = composed(classes=4)
-    with pytest.raises(ValueError, match="Expected an explanation with output='ilr' but"):
+    with pytest.raises(ValueError, match="Expected an explanation with space='ilr' but"):
         plot(replace(explanation, space=ms.spaces.Probability(), partition=None))
     with pytest.raises(ValueError, match=r"`row` to be a whole number from -2 to 1 but got 2"):
         plot(explanation, row=2)

@@ -211,7 +211,7 @@ def oracles(inputs: Inputs) -> Results:
     yield "mixture, completed", law.complete(x, mask, draws=3)
     yield "mixture, posterior", law.posterior(x, mask)
     model = ms.as_model(lambda x: (x[:, :3] + x[:, 2:]).tanh().softmax(-1), x)
-    truth = ms.oracles.true_value(model, law, output="ilr", draws=20, rows=300)
+    truth = ms.oracles.true_value(model, law, space="ilr", draws=20, rows=300)
     yield from estimated("mixture, truth", truth, x, mask)
     posterior = ms.oracles.PosteriorValue(law)
     yield from explained("mixture, posterior", ms.exact_shapley(posterior, x))

@@ -164,7 +164,7 @@ def retrained(inputs: Inputs) -> Results:
     iris = inputs["iris"]
     reference, y = iris["reference"], iris["labels"]
     for output in ("probability", "ilr"):
-        value = ms.retrained_value(GaussianNB(), reference, y.numpy(), output=output)
+        value = ms.retrained_value(GaussianNB(), reference, y.numpy(), space=output)
         mask = ms.metrics.shapley_pairs(len(iris["x"]), 4, least=20, seed=1)
         yield from estimated(f"iris, retrained, {output}", value, iris["x"], mask)
         yield from explained(

@@ -137,7 +137,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
     settings = {"players": players_of(mixed), "hidden": [32], "activation": "silu", **steps}
     model = network(mixed["model"])
-    return ms.fit_surrogate(model, mixed["reference"], output="ilr", **settings)
+    return ms.fit_surrogate(model, mixed["reference"], space="ilr", **settings)
 
 
 @builds("mixed surrogate of numbers")
@@ -145,7 +145,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     mixed = inputs["mixed"]
     settings = {"players": players_of(mixed), "hidden": [32], **steps}
     model = regression(mixed["model"], mixed["reference"])
-    return ms.fit_surrogate(model, mixed["reference"], output="identity", **settings)
+    return ms.fit_surrogate(model, mixed["reference"], space="identity", **settings)
 
 
 @builds("mixed surrogate with a teacher")
@@ -163,7 +163,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     discrete = inputs["discrete"]
     model = network(discrete["model"])
-    settings = {"output": "log_odds", "hidden": [16], **steps}
+    settings = {"space": "log_odds", "hidden": [16], **steps}
     return ms.fit_surrogate(model, discrete["reference"], **settings)
 
 
@@ -211,7 +211,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
 @builds("series, convolutions")
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     model, x, players = padded_series(inputs)
-    settings = {"players": players, "hidden": [4, 4], "output": "identity", **in_double(steps)}
+    settings = {"players": players, "hidden": [4, 4], "space": "identity", **in_double(steps)}
     return ms.fit_surrogate(model, x, network="conv", **settings)
 
 
@@ -219,14 +219,14 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     x, players = some_tokens(inputs)
     model = token_model(inputs)
-    settings = {"players": players, "hidden": [32], "output": "identity", **steps}
+    settings = {"players": players, "hidden": [32], "space": "identity", **steps}
     return ms.fit_surrogate(model.forward, x, network="transformer", **settings)
 
 
 @builds("tokens, the model")
 def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     x, players = some_tokens(inputs)
-    settings = {"players": players, "output": "identity", **steps}
+    settings = {"players": players, "space": "identity", **steps}
     return ms.fit_surrogate(token_model(inputs), x, network="model", **settings)
 
 
@@ -293,7 +293,7 @@ def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
         "teacher_pairs": 300,
         "guide": ms.imputers.MixtureImputer(x, players),
     }
-    return ms.fit_surrogate(model, x, output="identity", hidden=[16], **taught, **steps)
+    return ms.fit_surrogate(model, x, space="identity", hidden=[16], **taught, **steps)
 
 
 @builds("mixed amortised")

@@ -171,7 +171,7 @@ def fitted(inputs: Inputs) -> Results:
     settings = {"hidden": [8], **STEPS}
     value = ms.fit_surrogate(probabilities, kept, **settings)
     yield from explained(f"people, surrogate {AFTER}, exact", ms.exact_shapley(value, few))
-    value = ms.fit_surrogate(numbers, kept, players=groups, output="identity", **settings)
+    value = ms.fit_surrogate(numbers, kept, players=groups, space="identity", **settings)
     yield from explained(
         f"people, surrogate of groups {AFTER}, exact", ms.exact_shapley(value, few)
     )

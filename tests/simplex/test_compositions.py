@@ -291,7 +291,7 @@ ON_SIMPLEX: list[Callable[[ms.Explanation], Any]] = [
 @pytest.mark.parametrize("call", ON_SIMPLEX)
 def test_probabilities_have_no_compositions(call: Callable[[ms.Explanation], Any]) -> None:
     explanation = ms.exact_shapley(lambda x, mask: mask.double(), torch.zeros(1, 3))
-    with pytest.raises(ValueError, match=r"with output='ilr' but this one is in 'identity'; make"):
+    with pytest.raises(ValueError, match=r"with space='ilr' but this one is in 'identity'; make"):
         call(explanation)
 
 

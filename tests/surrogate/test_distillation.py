@@ -184,7 +184,7 @@ class Overflowing(TableValue):
             ValueError,
             "give the same `players` to both",
         ),
-        ({"output": "ilr"}, ValueError, "output='ilr', as the surrogate, but it has 'probability'"),
+        ({"space": "ilr"}, ValueError, "space='ilr', as the surrogate, but it has 'probability'"),
         ({"model": lambda x: classifier(1 - x)}, ValueError, "it predicts otherwise"),
         ({"teacher": Overflowing()}, ValueError, r"entries of `teacher\(x, mask\)` are NaN"),
     ],

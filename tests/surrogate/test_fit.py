@@ -39,7 +39,7 @@ def test_the_surrogate_learns_the_conditional_expectation(
     space: str, tolerance: float, model: Any
 ) -> None:
     before = TABLE.clone()
-    value = fit(model, output=space, **LONGER)
+    value = fit(model, space=space, **LONGER)
     learned, exact = value(ROWS, EVERY), exact_values(space, model)
     # Over the rows the exact values of one coalition differ by far more than the tolerance.
     assert (exact.amax(0) - exact.amin(0)).max() > 8 * tolerance
@@ -52,7 +52,7 @@ def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> Non
     settings = {
         "event": [3], "index": [0, 1, 2], "players": "abc", "outputs": "01",
         "network": {"kind": "mlp", "hidden": [8]}, "elements": None, "padding": None, "blocks": 0,
-        "space": {"output": "probability"}, "teacher": None, "guide": None, "seed": 0,
+        "space": {"space": "probability"}, "teacher": None, "guide": None, "seed": 0,
     }  # fmt: skip
     task, x, target = SurrogateTask(settings), ROWS[:5], torch.rand(5, 2)
     mask = task.law.sample_antithetic((5,), torch.Generator().manual_seed(9))
@@ -64,7 +64,7 @@ def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> Non
 def test_a_regression_is_learned_alike_in_any_unit() -> None:
     def of(unit: float) -> Tensor:
         model = ms.as_model(lambda x: unit * (1 + classifier(x)), TABLE, returns="values")
-        value = fit(model, output="identity", **LONGER)
+        value = fit(model, space="identity", **LONGER)
         assert 0 < value.training_record["validation"] < 1
         return value(ROWS, EVERY[:, 1:-1]) / unit
 
@@ -86,7 +86,7 @@ def test_round_trip_through_a_file(tmp_path: Path) -> None:
     schema = ms.tables.Schema(
         tuple(ms.tables.Column(name, "binary", ("nein", "ja")) for name in "abc")
     )
-    value = fit(players=players, schema=schema, output=ms.spaces.ILR(0.01))
+    value = fit(players=players, schema=schema, space=ms.spaces.ILR(0.01))
     value.save(tmp_path / "surrogate.ckpt")
     loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", classifier)
     mask = all_coalitions(2).expand(8, -1, -1)

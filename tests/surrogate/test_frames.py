@@ -75,7 +75,7 @@ def test_a_missing_cell_is_a_value_that_the_column_reveals() -> None:
         return frame["income"].isna().to_numpy(dtype=float)[:, None]
 
     more = {**FEW, "max_epochs": 5, "learning_rate": 0.01, "weight_averaging": None}
-    value = ms.fit_surrogate(lacks_income, FRAME, output="identity", **more)
+    value = ms.fit_surrogate(lacks_income, FRAME, space="identity", **more)
     income = torch.tensor([[[False, True, False, False]]])
     found = value(FRAME, income.expand(len(FRAME), -1, -1))[:, 0, 0]
     missing = torch.tensor(FRAME["income"].isna().tolist())

@@ -27,10 +27,10 @@ def classifier(x: Tensor) -> Tensor:
 X = examples.normal(50, 4)
 
 
-def fit(model: Any = classifier, output: str = "probability", **own: Any) -> ms.SurrogateValue:
+def fit(model: Any = classifier, space: str = "probability", **own: Any) -> ms.SurrogateValue:
     guide = ms.imputers.MixtureImputer(X, components=2)
-    teacher = ms.imputed_value(model, guide, output, draws=4)
-    taught = {"teacher": teacher, "guide": guide, "output": output}
+    teacher = ms.imputed_value(model, guide, space, draws=4)
+    taught = {"teacher": teacher, "guide": guide, "space": space}
     return ms.fit_surrogate(model, X, **{**taught, **FEW, **own})
 
 

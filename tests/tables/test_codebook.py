@@ -162,7 +162,7 @@ def check_frame(frame: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", PANDAS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_cells_of_pandas_come_back(kind: str, data: st.DataObject) -> None:
     frame = data.draw(pandas_frames(kind))
@@ -205,7 +205,7 @@ def test_texts_that_differ_behind_a_null_character_are_two(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", POLARS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_cells_of_polars_come_back(kind: str, data: st.DataObject) -> None:
     check_frame(data.draw(polars_frames(kind)))
@@ -282,7 +282,7 @@ def test_encoding_is_that_of_the_schema() -> None:
         assert torch.equal(codebook.encode(codebook.rows(frame)), codebook.schema.encode(frame))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_any_elements_become_the_nearest_values_of_training(seed: int) -> None:
     frame = mixed_frame()
@@ -400,7 +400,7 @@ def test_values_that_training_had_none_of_reach_the_model() -> None:
     assert torch.equal(kept.encode(x), codebook.encode(x))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(-30, 30), min_size=1, max_size=40), min_size=1, max_size=9))
 def test_codes_never_change(batches: list[list[int]]) -> None:
     codebook = Codebook.fit(pd.DataFrame({"a": [3, 1, 2]}))

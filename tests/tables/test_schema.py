@@ -156,7 +156,7 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(frames())
 def test_decode_inverts_encode(frame: pd.DataFrame) -> None:
     schema = Schema.fit(frame, categorical=["flag"])

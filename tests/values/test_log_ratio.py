@@ -46,7 +46,7 @@ def test_it_is_another_game_than_the_mean_of_log_ratios() -> None:
 @pytest.mark.parametrize("output", ["ilr", "identity"])
 def test_only_probabilities_have_log_ratios(output: str) -> None:
     value = ms.imputed_value(softmax, ms.imputers.MarginalImputer(rows()), output, draws=4)
-    with pytest.raises(ValueError, match=f"output='probability' .* output='{output}'"):
+    with pytest.raises(ValueError, match=f"space='probability' .* space='{output}'"):
         ms.values.LogRatioOfMean(value)
 
 

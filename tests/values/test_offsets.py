@@ -46,7 +46,7 @@ def vae() -> Any:
 
 
 def surrogate(offset: float, **own: Any) -> ms.SurrogateValue:
-    return ms.fit_surrogate(model(offset), X, output="identity", **{**FEW, "hidden": [8, 8], **own})
+    return ms.fit_surrogate(model(offset), X, space="identity", **{**FEW, "hidden": [8, 8], **own})
 
 
 def taught(offset: float) -> ms.ValueFunction:
@@ -55,7 +55,7 @@ def taught(offset: float) -> ms.ValueFunction:
 
 
 def retrained(offset: float) -> ms.ValueFunction:
-    return ms.retrained_value(KNeighborsRegressor(5), X, numbers(offset)(X), output="identity")
+    return ms.retrained_value(KNeighborsRegressor(5), X, numbers(offset)(X), space="identity")
 
 
 def guided(offset: float) -> ms.ValueFunction:
@@ -76,7 +76,7 @@ class Outputs(nn.Module):
 
 
 def copied(offset: float) -> ms.SurrogateValue:
-    more = {**FEW, "output": "identity", "network": "model", "hidden": None}
+    more = {**FEW, "space": "identity", "network": "model", "hidden": None}
     return ms.fit_surrogate(Outputs(4, offset), X, **more)
 
 

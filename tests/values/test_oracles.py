@@ -70,7 +70,7 @@ def test_vae_and_surrogate_on_a_mixture_of_two() -> None:
     vae = ms.imputed_value(
         readings, fit_imputer(train, latent=2, components=2, **few), "identity", draws=100
     )
-    surrogate = ms.fit_surrogate(readings, train, output="identity", **few)
+    surrogate = ms.fit_surrogate(readings, train, space="identity", **few)
     for learned in (vae, surrogate):
         assert (distance(learned, truth, x, 2000) < 0.06).all()
     marginal = ms.imputed_value(readings, ms.imputers.MarginalImputer(train), "identity", draws=100)

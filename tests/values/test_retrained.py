@@ -46,7 +46,7 @@ def test_values_are_those_of_models_fitted_by_hand(space: str) -> None:
     train, labels = X[:-10], LABELS[:-10]
     # Wide enough to give no exact zeros.
     estimator = GaussianNB(var_smoothing=0.3)
-    value = retrained_value(estimator, train, labels, output=space)
+    value = retrained_value(estimator, train, labels, space=space)
     values = value(rows(), masks())
 
     def taken(p: Tensor) -> Tensor:
@@ -110,8 +110,8 @@ def test_a_fit_may_use_gradients_and_return_a_module() -> None:
         return network
 
     features, target, mask = X[:, :3], X[:, 3], all_coalitions(3).expand(5, -1, -1)
-    learned = retrained_value(fit, features, target, output="identity")
-    expected = retrained_value(LinearRegression(), features, target, output="identity")
+    learned = retrained_value(fit, features, target, space="identity")
+    expected = retrained_value(LinearRegression(), features, target, space="identity")
     x = rows()[:, :3]
     torch.testing.assert_close(learned(x, mask), expected(x, mask), rtol=0, atol=1e-3)
     torch.testing.assert_close(learned(x, mask)[:, 0], target.mean().expand(5, 1))
@@ -140,9 +140,9 @@ def fewer_classes(x: Tensor, y: Any) -> Callable[[Tensor], Tensor]:
     ("settings", "message"),
     [
         ({"max_models": 15}, r"2\^4 = 16 coalitions .* `max_models` is 15"),
-        ({"output": "identity"}, "for GaussianNB but got 'values'"),
+        ({"space": "identity"}, "for GaussianNB but got 'values'"),
         (
-            {"fit": lambda x, y: lambda rows: rows[:, :3], "output": "identity"},
+            {"fit": lambda x, y: lambda rows: rows[:, :3], "space": "identity"},
             "`y_train` of 3 numbers per row, one per output",
         ),
         (

@@ -73,7 +73,7 @@ def test_rows_of_a_frame_are_far_by_their_cells(kind: str) -> None:
     codebook = ms.Codebook.fit(frame)
     asked = ms.as_model(lambda f: f[["size"]].to_numpy() * [[1, 2]], codebook, returns="values")
     if kind == "surrogate":
-        value = ms.fit_surrogate(asked, frame, output="identity", hidden=[4], **FEW)
+        value = ms.fit_surrogate(asked, frame, space="identity", hidden=[4], **FEW)
     else:
         imputer = {
             "gaussian": ms.imputers.GaussianImputer,

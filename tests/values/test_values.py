@@ -201,7 +201,7 @@ def test_a_regressor_is_explained_by_its_values() -> None:
     value = ms.imputed_value(regressor, ms.imputers.MarginalImputer(x), "identity")
     torch.testing.assert_close(value.prediction(x), x.sum(1, keepdim=True), rtol=0, atol=1e-5)
     model = model_for(regressor, x, ms.spaces.Identity())
-    with pytest.raises(ValueError, match=r"class probabilities for output='probability'.*identity"):
+    with pytest.raises(ValueError, match=r"class probabilities for space='probability'.*identity"):
         ms.imputed_value(model, ms.imputers.MarginalImputer(x), "probability")
 
 
@@ -333,7 +333,7 @@ def test_a_callable_says_which_output_space_its_values_are_in(
         return torch.cat((share, 1 - share), -1)[..., : len(outputs)]
 
     x = rows().sigmoid()
-    value = ms.as_value_function(game, x, outputs=names, output=output)
+    value = ms.as_value_function(game, x, outputs=names, space=output)
     assert value.outputs == outputs
     assert value.space.name == output
     assert ms.exact_shapley(value, x).space == value.space
@@ -344,6 +344,6 @@ def test_a_callable_of_another_space_is_named() -> None:
         return (x[:, None] * mask)[..., :2] + 7
 
     with pytest.raises(ValueError, match="distribution over the classes"):
-        ms.as_value_function(plain, rows(), output="probability")
+        ms.as_value_function(plain, rows(), space="probability")
     with pytest.raises(ValueError, match=r"`outputs` to name the 3 classes .* \('a', 'b'\)"):
-        ms.as_value_function(plain, rows(), outputs=["a", "b"], output="ilr")
+        ms.as_value_function(plain, rows(), outputs=["a", "b"], space="ilr")

@@ -1,50 +1,33 @@
 """A messy table drawn from a law that is known: see `latent`."""
 
-from typing import Unpack
-
 import torch
 
 from benchmarks.laws.latent import LatentClasses
 from manifold_shap import _random
-from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_choice
-from manifold_shap.data.base import Settings, Table, TensorDataModule
+from manifold_shap.data import DataSet
 
 
-class Mixture(TensorDataModule):
-    """A messy table: numbers, a date, text, missing cells; see `LatentClasses`.
+def mixture(
+    rows: int = 3000, law: int = 0, seed: int = 0, task: str = "classification"
+) -> tuple[DataSet, LatentClasses]:
+    """A messy table of numbers, a date, text and missing cells, and its law.
 
-        >>> Mixture(rows=100).read().features["grade"].dtype.ordered
+        >>> mixture(rows=100)[0].features["grade"].dtype.ordered
         True
 
     Args:
         rows: how many.
         law: seed of the law.
+        seed: of the rows.
         task: "classification": whether a row buys, with log-odds of `LatentClasses.score`;
             or "regression": what it spends, that score with normal noise of standard deviation 1/2.
-        **settings: see `TensorDataModule`; its `seed` draws the rows, too.
     """
-
-    name = "mixture"
-
-    def __init__(
-        self,
-        *,
-        rows: int = 3000,
-        law: int = 0,
-        task: str = "classification",
-        **settings: Unpack[Settings],
-    ) -> None:
-        super().__init__(**settings)
-        self.task = check_choice("task", task, ("classification", "regression"))
-        self.rows = check_whole("rows", rows)
-        self.law = LatentClasses(law)
-
-    def read(self) -> Table:
-        x = self.law.sample(self.rows, self.seed).x
-        frame, score = self.law.frame(x), self.law.score(x).float()
-        keys = _random.fold(torch.full((self.rows,), self.seed), torch.arange(self.rows))
-        noise = _random.uniform(keys, ())
-        if self.task == "regression":
-            return Table(frame, score + _random.to_normal(noise) / 2, target="spending")
-        return Table(frame, (noise < score.sigmoid()).long(), ("leaves", "buys"))
+    found = LatentClasses(law)
+    x = found.sample(rows, seed).x
+    frame, score = found.frame(x), found.score(x).float()
+    keys = _random.fold(torch.full((rows,), seed), torch.arange(rows))
+    noise = _random.uniform(keys, ())
+    if task == "regression":
+        spent = score + _random.to_normal(noise) / 2
+        return DataSet(frame, spent, target="spending", task=task), found
+    return DataSet(frame, noise < score.sigmoid(), ("leaves", "buys")), found

@@ -18,7 +18,7 @@ import manifold_shap as ms
 from benchmarks.report import Found, Table, records
 from benchmarks.timing import seconds
 from manifold_shap.coalitions import Listed, Nested
-from manifold_shap.data import Abalone, Census
+from manifold_shap.data import load
 from manifold_shap.nn import MLP
 from manifold_shap.vae.network import MaskedVAE
 
@@ -59,8 +59,7 @@ def table(name: str) -> tuple[Tensor, Tensor, ms.Players]:
         x = torch.as_tensor(load_breast_cancer().data, dtype=torch.float32)
         x = (x - x.mean(0)) / x.std(0)
         return x[ROWS:], x[:ROWS], ms.Players.of_elements((x.shape[1],))
-    data = {"abalone": Abalone, "census": Census}[name]()
-    data.setup()
+    data = load(name)
     train = data.x_train
     chosen = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:REFERENCE]
     return train[chosen], data.x_test[:ROWS], data.players

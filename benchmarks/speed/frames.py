@@ -11,7 +11,7 @@ import torch
 from lightgbm import LGBMClassifier
 
 import manifold_shap as ms
-from benchmarks.laws.table import Mixture
+from benchmarks.laws.table import mixture
 from benchmarks.report import Found, Table, records
 from benchmarks.speed.truth import native
 from benchmarks.timing import seconds
@@ -35,7 +35,7 @@ def run(
     vae: bool = True,  # whether to train a VAE (briefly) and measure its bank, too
 ) -> dict[str, Any]:
     """Seconds of both sides, by imputer."""
-    table = Mixture(rows=rows).read()
+    table, _ = mixture(rows=rows)
     features: Any = table.features
     frame = native(features)
     threads = torch.get_num_threads()

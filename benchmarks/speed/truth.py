@@ -20,7 +20,7 @@ from xgboost import XGBClassifier
 import manifold_shap as ms
 from benchmarks.laws.frames import model_of
 from benchmarks.laws.latent import VALUES
-from benchmarks.laws.table import Mixture
+from benchmarks.laws.table import mixture
 from benchmarks.report import Found, Table, records, spread
 from benchmarks.timing import timed
 from manifold_shap.oracles import true_value
@@ -50,8 +50,7 @@ def run(
 
 def measure(seed: int, rows: int, train: int, draws: int, repeats: int) -> dict[str, Any]:
     """Of one law: root mean squared errors of Shapley values, over rows and players."""
-    data = Mixture(rows=train + TEST, law=seed, seed=seed)
-    law, table = data.law, data.read()
+    table, law = mixture(rows=train + TEST, law=seed, seed=seed)
     frame: Any = table.features
     test, labels = frame[train:], table.labels.numpy()
     model = classifier(seed).fit(frame[:train], labels[:train])

@@ -7,7 +7,7 @@ import pandas as pd
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.data.tables import Abalone, Census
+from manifold_shap.data import SOURCES
 
 
 def rows_of(name: str, part: int, train: int, test: int, seed: int) -> tuple[Tensor, Any, Any]:
@@ -16,7 +16,7 @@ def rows_of(name: str, part: int, train: int, test: int, seed: int) -> tuple[Ten
     categorical: tuple[str, ...] = ()
     frame: Any
     if name in ("abalone", "census"):
-        table = (Abalone if name == "abalone" else Census)().read()
+        table = SOURCES["abalone" if name == "abalone" else "census"]()
         order = random.permutation(len(table.features))
         test = min(test, len(order) - train)
         order = np.roll(order, -part * test)[np.r_[test : test + train, :test]]

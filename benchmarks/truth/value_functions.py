@@ -27,12 +27,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 import manifold_shap as ms
 from benchmarks import plots
 from benchmarks.laws.frames import model_of
-from benchmarks.laws.table import Mixture
+from benchmarks.laws.table import mixture
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support import lemaire_data
 from benchmarks.truth.global_values import law_of
 from manifold_shap import candidates
-from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris
+from manifold_shap.data import SOURCES
 from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
 from manifold_shap.quality import OFF_MANIFOLD, STACKED
 
@@ -187,22 +187,18 @@ def data_of(name: str, rows: int, seed: int) -> Data:
         ValueError: there is none of this name.
     """
     sklearn = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
-    modules: dict[str, Any] = {
-        "iris": Iris, "diabetes": Diabetes, "abalone": Abalone, "bike": Bike,
-        "census": Census, "drug": Drug,
-    }  # fmt: skip
+    published = ("iris", "diabetes", "abalone", "bike", "census", "drug")
     if name in sklearn:
         bunch = sklearn[name](as_frame=True)
         return Data(bunch.data, bunch.target.to_numpy())
-    if name in modules or name == "crx":
-        table = lemaire_data.read(name) if name == "crx" else modules[name]().read()
+    if name in published or name == "crx":
+        table = lemaire_data.read(name) if name == "crx" else SOURCES[name]()
         features: Any = table.features
         return Data(features, table.labels.numpy(), name in ("diabetes", "bike"))
     if name == "latent_classes":
-        mixture = Mixture(rows=rows, law=seed, seed=seed)
-        table = mixture.read()
+        table, law = mixture(rows=rows, law=seed, seed=seed)
         frame: Any = table.features
-        return Data(frame, table.labels.numpy(), law=mixture.law)
+        return Data(frame, table.labels.numpy(), law=law)
     if name not in KNOWN:
         raise ValueError(f"Expected data among {', '.join((*PUBLIC, *KNOWN))} but got {name!r}.")
     law = law_of(name)

@@ -33,7 +33,7 @@ class DataSet:
             that need no encoding, in memory or elsewhere. Where training rows decide what inputs
             are, as by a vocabulary: a function that makes the whole data set from their numbers.
         labels: what to predict, one per row: a position in `classes` or, for a regression, a
-            number; none where that is not known.
+            number; none where that is not known. They become a tensor.
         classes: names of the classes; none for a regression.
         target: name of the number that a regression predicts.
         task: "classification" or "regression".
@@ -46,6 +46,7 @@ class DataSet:
         numbers: of the rows in the file that they come from, by which they are then called.
         vocabulary: the tokens of texts.
         files: that rows on a disk are read from, one for each.
+        rows: how many, where `features` is a function.
     """
 
     features: Any
@@ -62,6 +63,12 @@ class DataSet:
     numbers: Sequence[int] | None = None
     vocabulary: "Vocabulary | None" = None
     files: Sequence[str] = ()
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        kind = np.int64 if self.task == "classification" else np.float32
+        labels = torch.from_numpy(np.asarray(self.labels).astype(kind))
+        object.__setattr__(self, "labels", labels)
 
 
 class Data:
@@ -107,7 +114,7 @@ class Data:
         own_model: bool = False,
     ) -> None:
         self.name, self.batch_size, self.own_model = name, batch_size, own_model
-        rows = len(found.labels if callable(found.features) else found.features)
+        rows = found.rows or len(found.features)
         shares = {"validation": validation, "test": test}
         parts = split_rows(rows, shares, seed, found.test_rows)
         if callable(found.features):
@@ -120,12 +127,16 @@ class Data:
         self.x_train, self.x_validation, self.x_test = (
             PartRows(x, part) if isinstance(x, StoredRows) else x[part] for part in parts
         )
-        kind = np.int64 if self.task == "classification" else np.float32
-        y = torch.from_numpy(np.array(found.labels, kind))
+        y = found.labels
         # For a model of one's own nothing needs to be known of what it predicts.
+        if len(y) != rows and (len(y) or not own_model):
+            raise ValueError(
+                f"Expected {rows} labels in {name!r} but got {len(y)}: a model is to be trained to "
+                "predict them."
+            )
         self.y_train, self.y_validation, self.y_test = (y[part] if len(y) else y for part in parts)
         if not own_model:
-            self._check_labels(len(y), rows)
+            self._check_labels()
         self._numbers = None
         self._files = [found.files[k] for k in parts[0].tolist()] if found.files else []
         if found.numbers is not None:
@@ -204,13 +215,8 @@ class Data:
             players = players.grouped(*members_by_name(groups, players))
         return x, players, schema
 
-    def _check_labels(self, labels: int, rows: int) -> None:
-        """Raise ValueError unless rows have labels, and training rows those of every class."""
-        if labels != rows:
-            raise ValueError(
-                f"Expected {rows} labels in {self.name!r} but got {labels}: a model is to be "
-                "trained to predict them."
-            )
+    def _check_labels(self) -> None:
+        """Raise ValueError unless numbers are finite, and training rows are of every class."""
         if self.task == "regression":
             check_finite(self.y_train, "y_train", "drop or fill these rows")
             return

@@ -153,7 +153,7 @@ def digit_components(digits: Sequence[str | int] | None = None, components: int 
         names = [f"PC{k + 1}" for k in range(components)]
         return DataSet(pd.DataFrame(pca.transform(pixels), columns=names), y, chosen)
 
-    return DataSet(projected, y, chosen)
+    return DataSet(projected, y, chosen, rows=len(y))
 
 
 def gaussian_mixture(

@@ -75,4 +75,4 @@ def text(
             vocabulary=known,
         )
 
-    return DataSet(encoded, texts, classes)
+    return DataSet(encoded, labels, classes, rows=len(texts))

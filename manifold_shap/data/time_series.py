@@ -78,7 +78,7 @@ def series(
             test_rows=test_rows,
         )
 
-    return DataSet(padded, found, train.classes, test_rows=test_rows)
+    return DataSet(padded, numbers, train.classes, test_rows=test_rows, rows=len(found))
 
 
 def _padding(found: Sequence[Series], chosen: float | None) -> float:

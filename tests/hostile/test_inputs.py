@@ -363,8 +363,8 @@ COMMANDS: Sequence[Row] = [
         SystemExit,
         "model classifier",
     ),
-    ("half a record", lambda: tampered(recorded(data=3)), SystemExit, "record damaged"),
-    ("other rows", lambda: tampered(recorded(rows="0" * 64)), SystemExit, "rows train.py"),
+    ("half a record", lambda: tampered(recorded(data=3)), SystemExit, "config.yaml damaged"),
+    ("other rows", lambda: tampered(recorded(rows="0" * 64)), SystemExit, "rows differ"),
     ("no surrogate", lambda: tampered(no_surrogate), SystemExit, "train.py"),
 ]
 TABLE = {

@@ -19,7 +19,6 @@ FOLDER = Path("benchmarks/results/gpu")
 # With their settings on a GPU.
 EXPERIMENTS = {
     "speed/accelerator": [],
-    "speed/budget": ["device=cuda"],
     "speed/amortized": ["device=cuda"],
 }
 

@@ -31,11 +31,10 @@ PAPERS = {
     "Molnar, Interpretable Machine Learning": ("two_forests",),
 }  # fmt: skip
 EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
-SPEED: tuple[str, ...] = ("peers", "budget", "scaling", "rows", "training", "amortized", "imputers")
-SPEED += ("along", "vignettes", "truth", "frames", "one_call")
-SPEED += ("pictures", "shapes", "photographs", "reviews", "vowels", "devices")
-SPEED += ("leverage", "interactions", "engines", "accelerator", "everyday", "matched")
-SPEED += ("million", "growth", "exports", "scoring", "equal_time")
+SPEED = (
+    "peers", "leverage", "equal_time", "interactions", "amortized", "million", "accelerator",
+    "training", "growth", "everyday", "engines", "exports", "pictures", "reviews", "vowels",
+)  # fmt: skip
 TRUTH = ("draws", "global_values", "row_intervals", "value_functions", "shared_error")
 NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
 NAMES += [f"truth/{one}" for one in TRUTH]

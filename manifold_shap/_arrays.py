@@ -7,13 +7,16 @@ neither a tensor nor an array nor a list.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from manifold_shap._messages import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Label: TypeAlias = int | float | str | datetime
 
@@ -59,6 +62,33 @@ def row_labels(x: Any) -> tuple[Label, ...] | None:
     rows = nw.from_native(x, eager_only=True, allow_series=True, pass_through=True)
     index = nw.maybe_get_index(rows) if isinstance(rows, nw.DataFrame | nw.Series) else None
     return None if index is None else as_instances(index)
+
+
+def rows_at(x: Any, at: Sequence[int]) -> Any:
+    """Rows of a tensor or of a frame, by position.
+
+    >>> import pandas as pd
+    >>> rows_at(pd.DataFrame({"age": [30, 40]}), [1])["age"].tolist(), rows_at(torch.eye(2), [1])
+    ([40], tensor([[0., 1.]]))
+    """
+    if isinstance(x, Tensor):
+        return x[torch.as_tensor(at, dtype=torch.long)]
+    return _narwhal(x)[np.asarray(at, np.int64)].to_native()
+
+
+def pandas_columns(frame: Any) -> "pd.DataFrame":
+    """A frame as one of pandas with text as names and rows 0, 1, ...; cells as they are.
+
+    >>> import polars as pl
+    >>> pandas_columns(pl.DataFrame({"age": [30, None]}))["age"].tolist()
+    [30.0, nan]
+    """
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        own = _narwhal(frame)
+        return pd.DataFrame({name: pd.Series(own[name].to_list()) for name in own.columns})
+    return frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
 
 
 def as_instances(labels: Iterable[Any]) -> tuple[Label, ...]:

@@ -297,7 +297,7 @@ def _stacked(fits: Fits) -> ValueFunction:
     for k, (part, weight) in enumerate(zip(parts, fits.weights.values(), strict=True)):
         if isinstance(part, ImputedValue):
             own = part.imputer, part.model, part.space, part.expectation
-            draws = max(2, round(weight * part.requested))
+            draws = max(2, round(weight * part.draws_requested))
             parts[k] = ImputedValue(*own, draws, part.seed, part.name)
     return StackedValue(parts, [*fits.weights.values()])
 

@@ -26,7 +26,7 @@ Shapley values are linear in the game, so the mean over rows of those of w are t
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -41,7 +41,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues, class_positions, labels_of, means_of_rows
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, Probability
-from manifold_shap.surrogate.fit import SurrogateOptions, fit_label_surrogate, fit_surrogate
+from manifold_shap.surrogate.fit import fit_label_surrogate, fit_surrogate
 from manifold_shap.training.rows import TrainingRows, training_rows
 from manifold_shap.values import ValueFunction, model_for
 from manifold_shap.values.base import Estimate
@@ -82,10 +82,8 @@ class CorrectedValue(MappedValue):
         mean: Float[Tensor, " outputs"],
         share: Float[Tensor, " outputs"],
     ) -> None:
-        super().__init__(value)
-        self.space = Identity()
+        super().__init__(value, space=Identity(), work=value.spec.work + labels.spec.work)
         self.labels, self.mean, self.share = labels, mean, share
-        self.sampled = value.sampled or labels.sampled
 
     def values(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Estimate:
         m, h = (each.values(x, coalitions).values for each in (self.value, self.labels))
@@ -123,7 +121,8 @@ def corrected_global_values(
     learn: Learner | None = None,
     players: Players | Mapping[str, Any] | None = None,
     schema: "Schema | Codebook | None" = None,
-    **options: Unpack[SurrogateOptions],
+    training: Mapping[str, Any] | None = None,
+    seed: int = 0,
 ) -> GlobalValues:
     """Global Shapley values of a classifier, with standard errors that hold the learning error.
 
@@ -144,31 +143,34 @@ def corrected_global_values(
         learn: from rows and positions of their classes to value functions of the model and of the
             labels; by default two perceptrons, see `fit_surrogate`.
         players, schema: see `fit_surrogate`.
-        options: of the networks and their trainings, see `SurrogateOptions`; `directory` has a
-            folder for each fold.
+        training: arguments of `fit_surrogate`, for both networks: `{"hidden": [16]}`. A
+            `directory` has a folder for each fold.
+        seed: of the folds, the trainings and the estimator.
 
     Raises:
         TypeError, ValueError: see `fit_surrogate`; labels that are none, no classes of the model,
             or not as many as rows; a regression; more folds than rows; another estimator.
 
     >>> x = torch.randn(90, 2, generator=torch.Generator().manual_seed(0))
-    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
+    >>> trainer = {"accelerator": "cpu", "limit_train_batches": 5}
+    >>> few = {"max_epochs": 1, "hidden": [8], "trainer": trainer}
     >>> model = lambda x: torch.stack((x[:, 0], -x[:, 0]), dim=1)
-    >>> values = corrected_global_values(model, x, (x[:, 0] < 0).long(), folds=2, hidden=[8], **few)
+    >>> y = (x[:, 0] < 0).long()
+    >>> values = corrected_global_values(model, x, y, folds=2, training=few)
     >>> values.players, values.efficiency_gap < 1e-5
     (('x0', 'x1'), True)
     """
-    seed = options.get("seed", 0)
+    given = {"seed": seed, **(training or {})}
     rows = training_rows(x, x, seed, players, schema)
     wrapped = model_for(model, rows.train[:64], Probability(), rows.codebook)
     true = class_positions(labels_of(y, len(rows.train), row_labels(x)), wrapped.classes)
     folds = check_whole("folds", folds, 2, len(true))
 
     def usual(rows: TrainingRows, labels: Tensor, fold: int) -> tuple[ValueFunction, ValueFunction]:
-        whole = options.get("directory")
+        whole = given.get("directory")
 
         def own(name: str) -> dict[str, Any]:
-            return {**options, "directory": whole and Path(whole, f"fold_{fold}", name)}
+            return {**given, "directory": whole and Path(whole, f"fold_{fold}", name)}
 
         of_rows: Any = {"players": rows.players, "schema": rows.schema}
         value = fit_surrogate(wrapped, rows.train, **of_rows, **own("model"))

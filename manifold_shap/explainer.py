@@ -23,7 +23,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
-from manifold_shap.surrogate.distillation import disagreement
+from manifold_shap.surrogate.targets import disagreement
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values import ValueFunction
@@ -147,7 +147,7 @@ class Explainer:
         self.candidates, self.quality = choose(game, candidates, fit_seconds)
         # Any of them: what estimators ask for differs from one to another.
         self.value: Any = self.candidates[self.quality.chosen]
-        self.value.quality = self.quality.to_dict()
+        self.value.update(quality=self.quality.to_dict())
         self._halves: list[ValueFunction] = []
         if self.quality.skipped:
             warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")
@@ -199,7 +199,7 @@ class Explainer:
         if others:
             found = with_learning_error(found, others)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
-        return replace(found, made_by=made_by).with_labels(row_labels(frame))
+        return replace(found, made_by=made_by, instances=row_labels(frame) or ())
 
     def frame(self, frame: "pd.DataFrame", **settings: Any) -> "pd.DataFrame":
         """Shapley values of the rows of a frame as a frame with the same index, see `wide_frame`.
@@ -293,7 +293,7 @@ class Explainer:
         self._probe = tensors["probe"]
         self.model = as_model(model, self._probe, names, returns, model_batch_size, self.codebook)
         self.value = value_from(plain, tensors, self.model, self.codebook)
-        self.value.quality = self.quality.to_dict()
+        self.value.update(quality=self.quality.to_dict())
         self.candidates, self._halves = {self.quality.chosen: self.value}, []
         return self
 

@@ -1,7 +1,9 @@
 """Holds the result of every estimator: Shapley values over instances, players and outputs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +13,15 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import simplex
-from manifold_shap._arrays import Label, as_instances
+from manifold_shap._arrays import Label, as_instances, pandas_columns, rows_at
 from manifold_shap._messages import check_choice, named_outputs
 from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
-from manifold_shap.learning_error import half_width
+from manifold_shap.learning_error import half_width, total_error
 from manifold_shap.players import Players
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
-from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +32,18 @@ if TYPE_CHECKING:
     from manifold_shap.global_values import GlobalValues
     from manifold_shap.interactions import Interactions
     from manifold_shap.plots.accessor import Plots
-    from manifold_shap.tables.codebook import Codebook
+
+# Of what is printed: rows, players of each row, and letters of a player with its value.
+_ROWS, _PLAYERS, _LONGEST = 5, 3, 40
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Shapley values of a model's outputs for some rows, and how they were made.
+
+    It is an array of rows: `len(explanation)`, `explanation[0]`, `explanation[-10:]`,
+    `explanation[mask]` and `explanation[[3, 1]]` by position, `explanation.loc["Ann"]` by label,
+    and `for row in explanation`; all of these are explanations again, of one or more rows.
 
     `phi` sums over players to `prediction - base`, for every row and output.
 
@@ -52,15 +59,16 @@ class Explanation:
             estimated; see `with_learning_error`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
-        x: the rows explained, as the model sees them, `[instances, *event]`.
-        players: names, and the player that owns each element of a row.
+        x: the rows explained, as the model sees them: a tensor `[instances, *event]` or, of a
+            table, a frame with these rows. `data` says what each player was.
+        players: names, and the player that owns each element of a row, or each column of a frame;
+            -1 for columns that are not players.
         outputs: names of the outputs.
         space: the output space.
         instances: labels of the rows, see `as_instances`: whole numbers, text or dates; by default
             0, 1, ...
         made_by: version of this package, estimator, value function and their settings: plain
             numbers and strings.
-        schema: columns of the table that the rows come from, if they come from one.
         partition: of the classes, what each output compares; for log-ratio coordinates only.
         covariance: of the errors of each player's outputs, `[instances, players, outputs,
             outputs]`, where it was kept; `standard_error` is the root of its diagonal.
@@ -83,19 +91,20 @@ class Explanation:
     1  8           0     x1 = 5: +5, x0 = 3: +3
     >>> explanation[1].phi[..., 0]
     tensor([[3., 5.]])
+    >>> len(explanation[explanation.prediction[:, 0] > 5])
+    1
     """
 
     phi: Float[Tensor, "instances players outputs"]
     standard_error: Float[Tensor, "instances players outputs"]
     base: Float[Tensor, "instances outputs"]
     prediction: Float[Tensor, "instances outputs"]
-    x: Float[Tensor, "instances *event"]
+    x: Any
     players: Players
     outputs: tuple[str, ...]
     space: OutputSpace = Probability()  # noqa: RUF009
     instances: tuple[Label, ...] = ()
     made_by: Mapping[str, Any] = field(default_factory=dict)
-    schema: "Schema | Codebook | None" = None
     partition: Partition | None = None
     covariance: Float[Tensor, "instances players outputs outputs"] | None = None
     owners: Int64[Tensor, "instances *event"] | None = None
@@ -118,11 +127,11 @@ class Explanation:
             "degrees_of_freedom": (instances,),
             "owners": by_element,
         }
-        for name, tensor in self._by_row().items():
-            if tuple(tensor.shape) != expected[name]:
+        for name, rows in self._by_row().items():
+            if tuple(rows.shape) != expected[name]:
                 raise ValueError(
                     f"Expected `{name}` of shape {expected[name]} for {instances} instances, "
-                    f"{players} players and {outputs} outputs but got {tuple(tensor.shape)}."
+                    f"{players} players and {outputs} outputs but got {tuple(rows.shape)}."
                 )
         if self.players.by_row != (self.owners is not None):
             raise ValueError(
@@ -131,30 +140,126 @@ class Explanation:
             )
         check_partition(self.partition, self.space, self.outputs)
 
-    @property
-    def efficiency_gap(self) -> float:
-        """Largest |Σ phi - (prediction - base)|, relative to the largest |prediction - base|.
+    # -- an array of rows -------------------------------------------------------------------
 
-        The sum is over the players that a row has. It is 0 where there are no rows.
+    def __len__(self) -> int:
+        return len(self.phi)
+
+    def __iter__(self) -> Iterator["Explanation"]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> "Explanation":
+        """Some rows by position: a number, a slice, a mask, or a list of numbers.
+
+        Raises:
+            IndexError: no such rows, or a mask of another length.
         """
-        if len(self.phi) == 0:
-            return 0.0
-        change = (self.prediction - self.base).double()
-        total = self.phi.double().where(self.present[..., None], 0.0).sum(1)
-        gap = (total - change).abs().max()
-        return (gap / change.abs().max().clamp(min=torch.finfo(torch.float32).tiny)).item()
+        at = positions(rows, len(self))
+        labels = tuple(self.instances[k] for k in at)
+        chosen: Any = {name: rows_at(each, at) for name, each in self._by_row().items()}
+        return replace(self, **chosen, instances=labels)
+
+    @property
+    def loc(self) -> "_ByLabel":
+        """Rows by label: `explanation.loc["Ann"]`, `explanation.loc[["Ann", "Bob"]]`."""
+        return _ByLabel(self)
+
+    def _by_row(self) -> dict[str, Any]:
+        """All that has an entry for every instance, by name."""
+        tensors = {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
+        return {**tensors, "x": self.x}
+
+    def with_labels(self, instances: Iterable[Any]) -> "Explanation":
+        """The same explanation with these labels of rows."""
+        return replace(self, instances=as_instances(instances))
+
+    # -- what was explained -----------------------------------------------------------------
+
+    @property
+    def data(self) -> "pd.DataFrame | None":
+        """What each player was, in original units: a line for each row, a column for each player.
+
+        A group of columns has all of them as text: "Area = 3.1, Perimeter = 7"; a player that a row
+        lacks has NaN. None where players own several elements of rows that are no table, as
+        superpixels do.
+        """
+        import pandas as pd
+
+        from manifold_shap.tables.features import row_text
+
+        columns = self.columns(range(len(self.players)))
+        if not all(each.shape[1] for each in columns):
+            return None
+        single = [
+            each.iloc[:, 0]
+            if each.shape[1] == 1
+            else pd.Series([row_text(each, k) for k in range(len(each))], dtype=object)
+            for each in columns
+        ]
+        found = dict(zip(self.players.names, single, strict=True))
+        return pd.DataFrame(found).set_axis(list(self.instances))
+
+    def columns(self, players: Iterable[int]) -> list["pd.DataFrame"]:
+        """For each of some players, by position, the columns that it owns, a line for each row.
+
+        Those of a table have their names and original units. Elements of tensors are numbered, with
+        NaN in rows that have fewer; several of rows that are no table are left out.
+        """
+        import pandas as pd
+
+        index, x = self.players.index, self.x
+        if not isinstance(x, Tensor):
+            frame = pandas_columns(x)
+            own = self.owner[0] if len(self) else index
+            return [frame.iloc[:, (own == k).numpy().nonzero()[0]] for k in players]
+        own, x = self.owner.flatten(1), x.flatten(1)
+        found = []
+        for k in players:
+            owned = own == k
+            count = int(owned.sum(1).amax()) if len(self) else 1
+            if index.ndim > 1 and count > 1:
+                found.append(pd.DataFrame(index=range(len(self))))
+                continue
+            elements = x.new_full(
+                (len(self), count), torch.nan, dtype=torch.promote_types(x.dtype, torch.float32)
+            )
+            elements[owned.nonzero()[:, 0], (owned.cumsum(1) - 1)[owned]] = x[owned].to(elements)
+            found.append(pd.DataFrame(elements.numpy()))
+        return found
+
+    @property
+    def owner(self) -> Int64[Tensor, "instances *event"]:
+        """The player that owns each element of each row; -1 where none does."""
+        if self.owners is None:
+            return self.players.index.expand(len(self), *self.players.event)
+        return self.owners
 
     @property
     def counts(self) -> Int64[Tensor, " instances"]:
         """How many players each row has."""
         if self.owners is None:
-            return torch.full((len(self.phi),), len(self.players))
+            return torch.full((len(self),), len(self.players))
         return self.owners.flatten(1).amax(1) + 1
 
     @property
     def present(self) -> Bool[Tensor, "instances players"]:
         """The players that each row has."""
         return torch.arange(len(self.players)) < self.counts[:, None]
+
+    # -- how far it can be trusted ----------------------------------------------------------
+
+    @property
+    def efficiency_gap(self) -> float:
+        """Largest |Σ phi - (prediction - base)|, relative to the largest |prediction - base|.
+
+        The sum is over the players that a row has. It is 0 where there are no rows.
+        """
+        if len(self) == 0:
+            return 0.0
+        change = (self.prediction - self.base).double()
+        total = self.phi.double().where(self.present[..., None], 0.0).sum(1)
+        gap = (total - change).abs().max()
+        return (gap / change.abs().max().clamp(min=torch.finfo(torch.float32).tiny)).item()
 
     @property
     def quality(self) -> Mapping[str, Any] | None:
@@ -193,37 +298,7 @@ class Explanation:
         half = half_width(self, level)
         return self.phi - half, self.phi + half
 
-    def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Explanation":
-        """Some of the instances."""
-        where: Any = [index] if isinstance(index, (int, np.integer)) else index
-        labels = tuple(self.instances[k] for k in np.arange(len(self.phi))[where])
-        chosen: Any = {name: tensor[where] for name, tensor in self._by_row().items()}
-        return replace(self, **chosen, instances=labels)
-
-    def _by_row(self) -> dict[str, Tensor]:
-        """All that has an entry for every instance, by name."""
-        return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
-
-    def with_labels(
-        self,
-        instances: Iterable[Any] | None = None,
-        schema: "Schema | Codebook | None" = None,
-    ) -> "Explanation":
-        """The same explanation with row labels, or with columns where it knows none."""
-        labels = self.instances if instances is None else as_instances(instances)
-        return replace(self, instances=labels, schema=self.schema or schema)
-
-    def features(self) -> "pd.DataFrame | None":
-        """What each player was, in original units `[instances, players]`.
-
-        A group of columns has all of them as text: "Area = 3.1, Perimeter = 7". None where rows are
-        no table and a player owns several elements, as a superpixel does. Of no rows there is no
-        line.
-        """
-        from manifold_shap.tables.features import player_values
-
-        frame = player_values(self.x, self.players, self.schema, self.owners)
-        return None if frame is None else frame.set_axis(list(self.instances))
+    # -- for other packages -----------------------------------------------------------------
 
     def to_xarray(self) -> "xr.Dataset":
         """A labelled `xarray.Dataset`, made without loss; it shares no memory with this."""
@@ -293,7 +368,7 @@ class Explanation:
 
         Args:
             data: what each player was, `[instances, players]`, such as words; by default
-                `features()`, with text for what is no number, or nothing where that is None.
+                `data`, with text for what is no number, or nothing where that is None.
             elements: whether every element of `x` has its share of its player's value, as
                 `shap.plots.image` wants pictures, of which channels then come last.
 
@@ -315,6 +390,8 @@ class Explanation:
         from manifold_shap.interop import shapiq_values
 
         return shapiq_values.of_explanation(self, row, output)
+
+    # -- of log-ratios ----------------------------------------------------------------------
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -489,23 +566,102 @@ class Explanation:
             global_values=global_values, interactions=interactions,
         )  # fmt: skip
 
-    def __repr__(self) -> str:
-        from manifold_shap import summary
+    # -- in few lines -----------------------------------------------------------------------
 
-        return summary.text(self, self._title)
+    def __repr__(self) -> str:
+        table, notes = self._printed()
+        columns = [["", *table.index], *([name, *table[name]] for name in table)]
+        padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+        lines = (
+            ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)] if len(self) else []
+        )
+        return "\n".join([self._title, *lines, *notes])
 
     def _repr_html_(self) -> str:
-        from manifold_shap import summary
-
-        return summary.html(self, self._title)
+        table, notes = self._printed()
+        words = "".join(f"<p>{escape(line)}</p>" for line in notes)
+        rows = table.to_html() if len(self) else ""
+        return f"<div><p>{escape(self._title)}</p>{rows}{words}</div>"
 
     @property
     def _title(self) -> str:
         made = self.made_by.get("estimator", "unknown estimator")
         return (
-            f"Explanation({len(self.phi)} instances, {len(self.players)} players, "
+            f"Explanation({len(self)} instances, {len(self.players)} players, "
             f"{named_outputs(self.outputs)} in {self.space.name!r}, by {made!r})"
         )
+
+    def _printed(self) -> "tuple[pd.DataFrame, list[str]]":
+        """The first rows as text, and notes below them."""
+        import pandas as pd
+
+        from manifold_shap.tables.features import as_text
+
+        some = self[:_ROWS]
+        # Of log-ratio coordinates none is that of the predicted class.
+        size = some.prediction if some.partition is None else (some.prediction - some.base).abs()
+        at = list(enumerate(size.argmax(1).tolist()))
+        lines = {
+            "output": [self.outputs[k] for _, k in at],
+            "prediction": [as_text(some.prediction[place].item()) for place in at],
+            "base": [as_text(some.base[place].item()) for place in at],
+            "largest contributions": some._contributions(at),
+        }
+        if len(self.outputs) == 1:
+            del lines["output"]
+        left, notes = len(self) - _ROWS, [] if len(self) else ["no rows"]
+        if left > 0:
+            notes.append(f"and {left} more row{'s' if left > 1 else ''}")
+        if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
+            notes.append("standard errors are unknown")
+        return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes
+
+    def _contributions(self, places: Sequence[tuple[int, int]]) -> list[str]:
+        """The largest of an output of each row: "age = 70: +0.31 ± 0.02, height = 1.8: -0.1"."""
+        from manifold_shap.tables.features import as_text
+
+        data, errors, found = self.data, total_error(self), []
+        for row, k in places:
+            phi, parts = self.phi[row, :, k], []
+            largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
+            for player in largest[torch.isfinite(phi[largest])][:_PLAYERS].tolist():
+                cell = "" if data is None else f" = {as_text(data.iat[row, player])}"
+                name = f"{self.players.names[player]}{cell}"
+                name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+                margin = errors[row, player, k].item()
+                around = f" ± {margin:.2g}" if math.isfinite(margin) and margin > 0 else ""
+                parts.append(f"{name}: {phi[player].item():+.3g}{around}")
+            found.append(", ".join(parts))
+        return found
+
+
+class _ByLabel:
+    """Rows of an explanation by their labels; see `Explanation.loc`."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+    def __getitem__(self, label: Any) -> Explanation:
+        """One or several, as `.loc` of pandas; KeyError where there is no such label."""
+        import pandas as pd
+
+        labels = list(self.explanation.instances)
+        return self.explanation[pd.Series(range(len(labels)), labels).loc[label]]
+
+
+def positions(rows: Any, count: int) -> list[int]:
+    """Rows among so many: a number, a slice, a mask, or numbers, in any form that numpy takes.
+
+    >>> positions(-1, 3), positions([True, False, True], 3), positions(torch.tensor([2, 0]), 3)
+    ([2], [0, 2], [2, 0])
+
+    Raises:
+        IndexError: no such rows, or a mask of another length.
+    """
+    if not isinstance(rows, slice):
+        rows = np.atleast_1d(rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows))
+        rows = rows if rows.size else rows.astype(np.int64)
+    return np.arange(count)[rows].tolist()
 
 
 def _exact_or_nan(

@@ -30,8 +30,8 @@ from manifold_shap.models import Model
 from manifold_shap.models.files import SUFFIXES, load_model
 from manifold_shap.spaces import as_space
 from manifold_shap.surrogate import SurrogateValue
-from manifold_shap.surrogate.distillation import disagreement
 from manifold_shap.surrogate.fit import SurrogateTask, surrogate_value
+from manifold_shap.surrogate.targets import disagreement
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.vae import VAEImputer
 from manifold_shap.vae.fit import VAETask
@@ -228,7 +228,7 @@ def _described(value: ValueFunction) -> tuple[dict[str, Any], dict[str, Tensor]]
     imputer = value.imputer
     tensors = {"reference": imputer.reference, "base": value.expectation}
     plain: dict[str, Any] = {"kind": "imputed", "name": value.name, "imputer": imputer.name}
-    plain |= {"draws": value.requested, "seed": value.seed}
+    plain |= {"draws": value.draws_requested, "seed": value.seed}
     if isinstance(imputer, TableImputer) and isinstance(imputer.inner, VAEImputer):
         plain["drawn"] = imputer.inner.settings
         plain["settings"] = {**imputer.checkpoint["hyper_parameters"], "schema": None}
@@ -259,7 +259,7 @@ def _value(
     task = SurrogateTask(described["settings"])
     task.load_state_dict(_below(tensors, "network."))
     value = surrogate_value(task, model, codebook)
-    value.name = described["name"]
+    value.update(name=described["name"])
     return value
 
 

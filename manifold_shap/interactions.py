@@ -1,6 +1,6 @@
 """Holds interactions of pairs of players, beside Shapley values of the same coalitions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label
 from manifold_shap._messages import check_choice, named_outputs
-from manifold_shap.explanation import Explanation
+from manifold_shap.explanation import Explanation, positions
 from manifold_shap.players import Players
 from manifold_shap.simplex import compositions, geometry
 from manifold_shap.spaces import OutputSpace
@@ -121,15 +121,14 @@ class Interactions:
         """On the class-compositions: in favour of, or against, which class."""
         return compositions.projections(self.values, self.shapley.basis)
 
-    def __getitem__(self, index: int | np.integer | slice | Sequence[int]) -> "Interactions":
-        """Some of the instances."""
-        where: Any = [index] if isinstance(index, (int, np.integer)) else index
-        return replace(
-            self,
-            values=self.values[where],
-            standard_error=self.standard_error[where],
-            shapley=self.shapley[where],
-        )
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> "Interactions":
+        """Some rows by position, as of an `Explanation`."""
+        at = positions(rows, len(self))
+        values, error = self.values[at], self.standard_error[at]
+        return replace(self, values=values, standard_error=error, shapley=self.shapley[at])
 
     def to_frame(self) -> "pd.DataFrame":
         """A line per instance, pair of players and output: `value` and `standard_error`.

@@ -30,6 +30,11 @@ __all__ = [
     "laws_for",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Cells of a partition, in players, above which an axis is cut less often.
 _MOST_CELLS = 4
 

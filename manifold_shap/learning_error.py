@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -16,6 +17,8 @@ from torch import Tensor
 from manifold_shap._checks import check_number
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from manifold_shap.explanation import Explanation
 
 
@@ -131,8 +134,6 @@ def _freedom(explanation: "Explanation") -> float:
 
 def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> list["Explanation"]:
     """Those of halves, with the players in the order of the explanation."""
-    from manifold_shap.tables.features import in_order, other_rows
-
     if len(halves) < 2:
         raise ValueError(
             f"Expected explanations by two or more value functions in `halves` but got "
@@ -169,3 +170,60 @@ def _sampled(explanation: "Explanation") -> bool:
     """Whether its values have errors of sampling, known or not, that come from a known seed."""
     exact = explanation.standard_error[explanation.present] == 0
     return "seed" in explanation.made_by and not bool(exact.all())
+
+
+def other_rows(one: "Explanation", two: "Explanation") -> bool:
+    """Whether two explanations of the same players are of different rows.
+
+    Rows of tables are compared by their cells, so that those of other libraries may be the same.
+    False where one alone is of a table, since that cannot be told.
+
+        >>> from manifold_shap import exact_shapley
+        >>> def value(x, mask):
+        ...     return (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> ones, twos = (exact_shapley(value, torch.full((3, 2), k)) for k in (1.0, 2.0))
+        >>> other_rows(ones, ones), other_rows(ones, twos)
+        (False, True)
+    """
+    if isinstance(one.x, Tensor) and isinstance(two.x, Tensor):
+        return one.x.shape != two.x.shape or bool((one.x != two.x).any())
+    if isinstance(one.x, Tensor) or isinstance(two.x, Tensor):
+        return False
+    if len(one) != len(two):
+        return True
+    names = list(one.players.names)
+    cells: Any = [each.data for each in (one, two)]
+    return not all(_same_cells(*(each[name] for each in cells)) for name in names)
+
+
+def _same_cells(one: "pd.Series", two: "pd.Series") -> bool:
+    if one.dtype.kind in "biuf" and two.dtype.kind in "biuf":
+        return np.allclose(one, two, rtol=1e-5, atol=1e-30, equal_nan=True)
+    return one.astype(str).tolist() == two.astype(str).tolist()
+
+
+def in_order(explanation: "Explanation", names: tuple[str, ...]) -> "Explanation":
+    """The same explanation with its players in the order of `names`, which are theirs.
+
+    Constant columns come behind the others: learned from other rows, which has no such column, a
+    value function has the same players in another order.
+
+        >>> from manifold_shap import as_value_function, exact_shapley
+        >>> x, players = torch.tensor([[1.0, 2.0]]), Players.of_elements((2,), ["a", "b"])
+        >>> def value(x, mask):
+        ...     return (x[:, None] * mask).sum(-1, keepdim=True)
+        >>> turned = in_order(exact_shapley(as_value_function(value, x, players), x), ("b", "a"))
+        >>> turned.players.names, turned.phi.flatten().tolist()
+        (('b', 'a'), [2.0, 1.0])
+    """
+    players = explanation.players
+    if players.names == names:
+        return explanation
+    order = torch.tensor([players.names.index(name) for name in names])
+    place = order.argsort()[players.index.clamp(min=0)].where(players.index >= 0, players.index)
+    replaced = players.owning(place)
+    replaced.names = names
+    by_player = ("phi", "standard_error", "model_error", "covariance")
+    found = {name: getattr(explanation, name) for name in by_player}
+    taken: Any = {name: each[:, order] for name, each in found.items() if each is not None}
+    return replace(explanation, players=replaced, **taken)

@@ -24,6 +24,11 @@ __all__ = [
     "shapley_pairs",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Model rows in one call, where the value function needs no fewer.
 _MANY_ROWS = 8192
 # The stream of random numbers of true values.
@@ -230,7 +235,7 @@ def _score(
     """
     if batch_size is not None:
         batch_size = check_whole("batch_size", batch_size)
-    batch_size = batch_size or value.batch_size or _MANY_ROWS
+    batch_size = batch_size or value.spec.work.batch_size or _MANY_ROWS
     mask = check_coalitions(mask, len(x), value.players)
     width = max(1, min(mask.shape[1], batch_size // draws))
     step = max(1, batch_size // (width * draws))

@@ -30,6 +30,11 @@ __all__ = [
     "weight_of_evidence",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Log-likelihoods held at a time: 2 MiB, which fit in a processor's cache.
 _MOST_ELEMENTS = 2**18
 

@@ -1,14 +1,15 @@
 """Defines network layers: an MLP, and a first layer whose input may be partly absent."""
 
+import copy
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 from itertools import chain, pairwise
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -18,6 +19,10 @@ from torch import Tensor, nn
 
 from manifold_shap._checks import check_known
 from manifold_shap._messages import check_choice
+
+# A network by its name, as a torch module, or as a function of the shapes of one row, in and out,
+# that makes one.
+Network: TypeAlias = str | nn.Module | Callable[[tuple[int, ...], tuple[int, ...]], nn.Module]
 
 # In place where gradients allow it: the output of the layer before is not read again.
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -86,15 +91,15 @@ def precision(module: nn.Module, otherwise: torch.dtype) -> torch.dtype:
 
 
 def options_given(
-    network: type[nn.Module], name: str, options: Mapping[str, Any]
+    network: Callable[..., Any], name: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The options that are not None, all of which a class of networks takes.
+    """The options that are not None, all of which what makes a network takes.
 
     >>> options_given(nn.Linear, "linear", {"bias": True, "patch": None})
     {'bias': True}
 
     Args:
-        network: a class.
+        network: a class, or a function.
         name: of the network, for errors.
         options: those that some network takes.
 
@@ -102,9 +107,77 @@ def options_given(
         ValueError: an option that this one does not take.
     """
     given = {option: value for option, value in options.items() if value is not None}
-    taken = set(inspect.signature(network.__init__).parameters)
+    taken = set(inspect.signature(network).parameters)
     check_known(given, sorted(taken & set(options)), f"options of the network {name!r}")
     return given
+
+
+def kind_of(network: Any, names: Collection[str]) -> str:
+    """The kind of network that is asked for: a name, or "own" for one of the user's.
+
+    Args:
+        network: see `Network`.
+        names: of the kinds that there are.
+
+    Raises:
+        ValueError: neither.
+    """
+    if isinstance(network, nn.Module) or callable(network):
+        return "own"
+    return check_choice("network", network, names, "or pass a torch module, or what makes one")
+
+
+def own_network(network: Any, inputs: Sequence[int], outputs: Sequence[int]) -> nn.Module:
+    """A network of the user's: a copy of a module, or what a function makes for these shapes.
+
+    >>> own_network(lambda inputs, outputs: nn.Linear(*inputs, *outputs), (3,), (2,))
+    Linear(in_features=3, out_features=2, bias=True)
+
+    Args:
+        network: see `Network`.
+        inputs, outputs: the shapes of one row, in and out.
+
+    Raises:
+        TypeError: the function makes something else.
+    """
+    is_made = isinstance(network, nn.Module)
+    made = network if is_made else network(tuple(inputs), tuple(outputs))
+    if not isinstance(made, nn.Module):
+        raise TypeError(
+            "Expected `network` to be a torch module, or a function of the shapes of a row in and "
+            f"out that makes one, but it made {type(made).__name__} of {tuple(inputs)} and "
+            f"{tuple(outputs)}."
+        )
+    return copy.deepcopy(made).cpu().float()
+
+
+def passed_again(kind: str, network: Any) -> Any:
+    """The user's network from which one of this kind is loaded; None where it is not the user's.
+
+    Raises:
+        TypeError: it is the user's, and is missing.
+    """
+    if kind == "own" and network is None:
+        raise TypeError(
+            "Expected `network` to be the torch module that was trained, or the function that made "
+            "it, but got None; pass it, whatever its weights."
+        )
+    return network if kind == "own" else None
+
+
+def of_shape(found: Any, shape: Sequence[int]) -> Tensor:
+    """What a network of the user's has returned.
+
+    Raises:
+        ValueError: it is no tensor of this shape.
+    """
+    got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+    if got != tuple(shape):
+        raise ValueError(
+            f"Expected `network` to return a tensor of shape {tuple(shape)}, the first axis that "
+            f"of rows, but got {got}."
+        )
+    return found
 
 
 def make_activation(name: str) -> nn.Module:

@@ -1,5 +1,6 @@
 """Defines the players of a game: their names, and the player of each element of an input row."""
 
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -120,6 +121,16 @@ class Players:
         players.index = torch.full(tuple(event), -1, device="cpu")
         players.by_row, players._single = count > 0, False
         return players
+
+    def owning(self, index: Int64[Tensor, "*event"]) -> "Players":
+        """The same players as owners of the elements of other rows; -1 where nobody owns one.
+
+        >>> Players.of_elements((2,)).owning(torch.tensor([1, -1, 0])).event
+        (3,)
+        """
+        other = copy.copy(self)
+        other.index, other._single = index, False
+        return other
 
     @classmethod
     def of_columns(cls, x: Any, event: Sequence[int]) -> "Players":

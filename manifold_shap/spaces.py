@@ -24,6 +24,11 @@ __all__ = [
     "as_space",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # What models with exact zeros give to these, all together, where nobody says it.
 _ZEROS = 1e-3
 # Zeros of a model of logits, beyond what its rows reach.

@@ -3,34 +3,27 @@
 The store is laid out before the first block: arrays of all rows, a chunk for each block, and the
 settings of the call in the attribute `call`. What block k gives is written into its region, and
 then how it was made into `done[k]`, as JSON. The seed of a block is made of the call's seed and its
-number, so that blocks are the same bytes whoever explains them, in any order. Metadata are
-consolidated when all is done: a store without is not finished.
+number, so that blocks are the same bytes whoever explains them, in any order. The attribute
+`made_by` comes last: a store without is not finished.
 """
 
 import json
 import pickle
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manifold_shap import _random, _stopping
+from manifold_shap import _random
 from manifold_shap._arrays import as_instances, is_frame, row_labels
 from manifold_shap._checks import check_rows, check_seed, check_whole
 from manifold_shap._messages import check_flag
@@ -42,20 +35,14 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.io import zarr as storage
 from manifold_shap.io.files import Location, digest, location, remove
 from manifold_shap.players import Players
-from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.rows import codebook_of
-from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.mapped import MappedValue
-from manifold_shap.values.wrapped import CallableValue, as_value_function
+from manifold_shap.values.wrapped import as_value_function
 
-# Blocks on their way to an executor at a time, and threads: more of them wait for Python's lock.
-_MOST_SENT, _MOST_THREADS = 64, 8
+# Blocks on their way to an executor at a time.
+_MOST_SENT = 64
 # What another number of threads moves a value by, at most, relative to the largest one.
 _REL_TOLERANCE = 1e-3
 # Of how blocks were made, what adds up.
 _SUMS = ("evaluations", "rows_far_outside")
-# What blocks may have or not.
-_OPTIONAL = ("covariance", "degrees_of_freedom", "model_error")
 # What a call gives for the first row, by which it is known again.
 _NUMBERS = ("phi", "base", "prediction")
 
@@ -95,13 +82,11 @@ def explain_rows(
             ...
         audit: how many rows, drawn at random, are estimated again without bias at the end: the
             `audit` of the explanation that is loaded, see `ms.audit`.
-        executor: explains blocks at the same time: a `ThreadPoolExecutor`, a
+        executor: explains several blocks at the same time: a `ThreadPoolExecutor`, a
             `ProcessPoolExecutor`, or any other one with their interface (loky's, mpi4py's, a Dask
-            client's by `get_executor`). Other processes are sent the value function and rows, those
-            of 64 blocks ahead at most, compute on its device, and send back what this process
-            writes. By default as many threads of this process as torch has
-            (`torch.set_num_threads`), up to 8, explain a block each; one explains all where the
-            value function is a callable or on an accelerator.
+            client's by `get_executor`). Other processes are sent the value function and the rows of
+            64 blocks ahead at most, compute on its device, and send back what this process writes.
+            By default blocks are explained here, one after another.
         progress: show a bar with rate and time left on work of more than two seconds; by default
             where a person looks, and elsewhere a line a minute.
 
@@ -133,48 +118,62 @@ def explain_rows(
     >>> place.cleanup()
     """
     place = location("path", path)
-    again = check_flag("resume", resume), check_flag("overwrite", overwrite)
+    check_flag("resume", resume), check_flag("overwrite", overwrite)
     check_whole("audit", audit, 0, fix="0 for none")
+    settings = {"block": check_whole("block", block), "seed": check_seed(seed), "audit": audit}
     # Once: a callable is tried out, and all blocks are to take it for the same.
     value, x, own = _as_rows(value, x)
-    rows = _Rows(x, block, own if labels is None else labels)
-    at_once = _blocks_at_once(value, len(rows.numbers))
-    task = _Task(value, estimator, check_seed(seed), torch.get_num_threads() // at_once)
+    count, labels = np.shape(x)[0], own if labels is None else labels
+    names = range(count) if labels is None else as_instances(labels)
+    if len(names) != count:
+        raise ValueError(
+            f"Expected {count} labels in `labels`, one per row, but got {len(names)}; leave it out "
+            "to have 0, 1, ..."
+        )
     here = executor is None or isinstance(executor, ThreadPoolExecutor)
-    job = partial(partial, task) if here else task.sent()
-    store = _Store.begun(place, task, rows, audit, *again)
-    left = [number for number in rows.numbers if number not in store.done]
-    explained = rows.count(left)
-    jobs = ((number, job(number, rows[number])) for number in left)
+    task: Any = (value, estimator) if here else pickle.dumps((value, estimator))
+    parts = [slice(k, min(k + block, count)) for k in range(0, count, block)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
+        first = _explained((value, estimator), seed, 0, x[:1])[0].with_labels(names[:1])
+    call = _call(first, **settings, **{"x or labels": _checksum(x, names, parts)})
+    group = _laid_out(place, first, call, parts, resume, overwrite)
+    store = _Store(group, first, names, parts)
+    left = [k for k in range(len(parts)) if k not in store.done]
+    rows = sum(store.count(k) for k in left)
+    jobs = ((k, partial(_explained, task, seed, k, _alone(x[parts[k]]))) for k in left)
     try:
         with (
-            _pool(executor, at_once) as (pool, most),
-            closing(_results(jobs, pool, most)) as results,
-            progress_bar(
-                progress,
-                len(rows),
-                "rows",
-                "row",
-                initial=len(rows) - explained,
-            ) as bar,
+            closing(_results(jobs, executor)) as results,
+            progress_bar(progress, count, "rows", "row", initial=count - rows) as bar,
         ):
-            for number, found in results:
-                store.write(number, found)
-                bar.update(rows.count([number]))
-        store.finish(task, audit, progress)
+            for k, (found, made_by) in results:
+                store.write(k, found, made_by)
+                bar.update(store.count(k))
+        if "made_by" not in group.attrs:
+            made_by = _joined([store.done[k] for k in sorted(store.done)]) | settings
+            made_by.pop("audit")
+            if audit:
+                chosen = chosen_rows(count, min(audit, count), seed)
+                some = Explanation.from_xarray(
+                    storage.read(place, chosen).assign_attrs(made_by=json.dumps(made_by))
+                )
+                again = torch.cat([torch.as_tensor(x[k : k + 1]) for k in chosen])
+                made_by["audit"] = audit_of(some, value, again, None, seed, progress).to_dict()
+            group.attrs["made_by"] = json.dumps(made_by)
     except (Exception, KeyboardInterrupt) as error:
         kept = (
-            f"{rows.count(store.done)} of {len(rows)} rows are kept in {place}; the same call with "
-            "resume=True continues from there."
+            f"{sum(map(store.count, store.done))} of {count} rows are kept in {place}; the same "
+            "call with resume=True continues from there."
         )
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(kept) from error
         error.add_note(kept)
         raise
-    return explained
+    return rows
 
 
-def _as_rows(value: Any, x: Any) -> tuple[ValueFunction, Any, Any]:
+def _as_rows(value: Any, x: Any) -> tuple[Any, Any, Any]:
     """The value function, rows as it takes them, and their labels where they have any."""
     if is_frame(x) or isinstance(x, list | tuple):
         value = as_value_function(value, x)
@@ -188,164 +187,49 @@ def _as_rows(value: Any, x: Any) -> tuple[ValueFunction, Any, Any]:
     return as_value_function(value, x[:1]), x, None
 
 
-class _Rows:
-    """Rows to explain, in blocks of equally many, but for the last, and their labels."""
-
-    def __init__(self, x: Any, size: int, labels: Any) -> None:
-        self.x, self.size = x, check_whole("block", size, fix="1024 rows suit most tables")
-        count = np.shape(x)[0]
-        self.labels = range(count) if labels is None else as_instances(labels)
-        if len(self.labels) != count:
-            raise ValueError(
-                f"Expected {count} labels in `labels`, one per row, but got {len(self.labels)}; "
-                "leave it out to have 0, 1, ..."
-            )
-        self.numbers = range(-(-count // self.size))
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, number: int) -> Any:
-        """The rows of a block."""
-        return self.x[self.where(number)]
-
-    def where(self, number: int) -> slice:
-        """Which rows are a block."""
-        return slice(number * self.size, min((number + 1) * self.size, len(self)))
-
-    def count(self, numbers: Iterable[int]) -> int:
-        """How many rows these blocks have."""
-        return sum(len(self.labels[self.where(number)]) for number in numbers)
-
-    def fingerprint(self, distinct: Sequence[set[float]]) -> str:
-        """A checksum of rows and labels, after a check of every row.
-
-        Args:
-            distinct: of rows that are codes, sets for each column to add those that occur to.
-        """
-        players = Players.of_elements(np.shape(self.x)[1:])
-
-        def checked() -> Iterator[np.ndarray]:
-            for where in map(self.where, self.numbers):
-                rows = check_rows(self.x[where], players, first_row=where.start).cpu()
-                if distinct:
-                    for codes, known in zip(rows.unbind(1), distinct, strict=False):
-                        known.update(codes.unique().tolist())
-                yield rows.numpy()
-
-        # A block at a time: the text of all labels is longer than many a table.
-        labels = ("".join(f"{each}\n" for each in self.labels[self.where(k)]) for k in self.numbers)
-        return digest(checked(), (text.encode() for text in labels))
+def _checksum(x: Any, labels: Sequence[Any], parts: Sequence[slice]) -> str:
+    """Of rows and labels, after a check of every row; a block at a time is read."""
+    players = Players.of_elements(np.shape(x)[1:])
+    rows = (check_rows(x[part], players, first_row=part.start).cpu().numpy() for part in parts)
+    texts = ("".join(f"{each}\n" for each in labels[part]).encode() for part in parts)
+    return digest(rows, texts)
 
 
-@contextmanager
-def _limited(threads: int) -> Iterator[None]:
-    """Let this thread compute with so many threads of torch: their number moves the last digits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _alone(x: Any) -> Any:
+    """Rows that share no memory with others, all of which pickle would send."""
+    return x.clone() if isinstance(x, Tensor) else x
 
 
-@dataclass(frozen=True)
-class _Task:
-    """What explains each block, in this process or in another one."""
+def _explained(task: Any, seed: int, k: int, x: Any) -> tuple[Any, dict[str, Any]]:
+    """The explanation of a block, and how it was made; in another process by a pickled task.
 
-    value: ValueFunction
-    estimator: Callable[..., Explanation]
-    seed: int
-    threads: int
-
-    def __call__(self, number: int, x: Any) -> Explanation:
-        """The explanation of the rows of a block."""
-        seed = int(_random.fold(torch.tensor(self.seed), number)) & (2**63 - 1)
-        settings = accepted(self.estimator, {"seed": seed, "progress": False})
-        with _limited(self.threads):
-            return check_explained(self.estimator(self.value, x, **settings))
-
-    def sent(self) -> Callable[[int, Any], Callable[[], bytes]]:
-        """What makes calls of it for other processes, from a block; it is pickled once."""
-        pickled = pickle.dumps(self)
-
-        def call(number: int, x: Any) -> Callable[[], bytes]:
-            # Pickle would send the whole tensor of which a block is a view.
-            rows = pickle.dumps(x.clone() if isinstance(x, Tensor) else x)
-            return partial(_elsewhere, pickled, number, rows)
-
-        return call
-
-
-def _elsewhere(task: bytes, number: int, rows: bytes) -> bytes:
-    """Explain a block in a process that was sent the task."""
-    found = _unpickled(task)(number, pickle.loads(rows))
-    # All blocks have the columns of the first row, and executors would share a tensor's memory.
-    return pickle.dumps(replace(found, schema=None))
-
-
-@lru_cache(maxsize=1)
-def _unpickled(task: bytes) -> _Task:
-    """The task, which all blocks that a process explains share."""
-    found: _Task = pickle.loads(task)
-    return found
-
-
-def _blocks_at_once(value: ValueFunction, blocks: int) -> int:
-    """How many blocks threads of this process explain at a time: one for each thread of torch.
-
-    On one block at a time, cores idle wherever Python is at work instead of torch. A function of
-    the caller's is not called from several threads at once, nor is an accelerator.
+    From there come arrays: executors would share the memory of tensors.
     """
-    inner = value
-    while isinstance(inner, MappedValue):
-        inner = inner.value
-    if isinstance(inner, CallableValue) or inner.device.type != "cpu":
-        return 1
-    return max(1, min(torch.get_num_threads(), _MOST_THREADS, blocks))
-
-
-@contextmanager
-def _pool(executor: Executor | None, at_once: int) -> Iterator[tuple[Executor | None, int]]:
-    """The executor, or threads of this process, and the most blocks that it is to be sent.
-
-    After an error, or Ctrl-C, the threads stop at the next step of their work.
-    """
-    if executor is not None or at_once == 1:
-        yield executor, _MOST_SENT
-        return
-    stop = Event()
-    pool = ThreadPoolExecutor(at_once, initializer=_stopping.heed, initargs=(stop,))
-    try:
-        yield pool, 2 * at_once
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-        # Threads to come take the number that was set last, in whatever thread that was.
-        torch.set_num_threads(torch.get_num_threads())
+    elsewhere = isinstance(task, bytes)
+    value, estimator = pickle.loads(task) if elsewhere else task
+    own = int(_random.fold(torch.tensor(seed), k)) & (2**63 - 1)
+    settings = accepted(estimator, {"seed": own, "progress": False})
+    found = check_explained(estimator(value, x, **settings))
+    return pickle.dumps(found) if elsewhere else found, dict(found.made_by)
 
 
 def _results(
-    jobs: Iterator[tuple[int, Callable[[], Any]]], executor: Executor | None, most: int
-) -> Generator[tuple[int, Explanation], None, None]:
-    """Numbers of blocks and their explanations, in the order in which they end."""
+    jobs: Iterator[tuple[int, Callable[[], Any]]], executor: Executor | None
+) -> Generator[tuple[int, Any], None, None]:
+    """Numbers of blocks and what was made of them, in the order in which they end."""
     if executor is None:
-        yield from ((number, job()) for number, job in jobs)
+        yield from ((k, job()) for k, job in jobs)
         return
     waiting = dict[Future[Any], int]()
     try:
         while True:
-            for number, job in islice(jobs, most - len(waiting)):
-                waiting[executor.submit(job)] = number
+            for k, job in islice(jobs, _MOST_SENT - len(waiting)):
+                waiting[executor.submit(job)] = k
             if not waiting:
                 return
-            done = wait(waiting, return_when=FIRST_COMPLETED).done
             # A call that failed comes last: what ended beside it is kept.
-            for future in sorted(done, key=_failed):
-                number, found = waiting.pop(future), future.result()
-                yield number, pickle.loads(found) if isinstance(found, bytes) else found
+            for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=_failed):
+                yield waiting.pop(future), future.result()
     finally:
         for future in waiting:
             future.cancel()
@@ -355,6 +239,58 @@ def _failed(future: Future[Any]) -> bool:
     return future.cancelled() or future.exception() is not None
 
 
+def _laid_out(
+    place: Location,
+    first: Explanation,
+    call: Mapping[str, Any],
+    parts: Sequence[slice],
+    resume: bool,
+    overwrite: bool,
+) -> Any:
+    """The store that is to be resumed, or a new one with room for all rows.
+
+    Raises:
+        FileExistsError: a store that is neither to be resumed nor overwritten, or something else.
+        ValueError: a store of another call.
+        OSError: no space or no permission.
+    """
+    there = storage.earlier(place)
+    if not (there is None or resume or overwrite):
+        raise FileExistsError(
+            f"Expected {place} to be free but an explanation stands there; overwrite=True "
+            "replaces it, and resume=True explains the blocks that it lacks."
+        )
+    # `done` is the last to be laid out.
+    if there is not None and resume and ("call" not in there.attrs or "done" in there):
+        known = json.loads(there.attrs.get("call", "{}"))
+        changed = [k for k in {**known, **call} if not _same(k, known.get(k), call.get(k))]
+        if not changed:
+            return storage.opened(place, "r+")
+        if not overwrite:
+            raise ValueError(
+                f"Expected the rows and settings of the explanation in {place} but these differ: "
+                f"{', '.join(changed)}. Give the same ones again, or replace it with "
+                "overwrite=True."
+            )
+    if there is not None:
+        remove(place)
+    template = _complete(first).to_xarray()
+    del template.attrs["made_by"]
+    template.attrs["call"] = json.dumps(call)
+    rows, size = parts[-1].stop, parts[0].stop
+    how: Any = {"mode": "w-", "zarr_format": 2, "consolidated": False}
+    template.to_zarr(place, encoding=storage.encoding_of(template, size), **how)
+    group = storage.opened(place, "r+")
+    for name, each in template.variables.items():
+        if "instances" in each.dims:
+            group[str(name)].resize((rows, *each.shape[1:]))
+    of_done: Any = {"dtype": str, "fill_value": "", "attributes": {"_ARRAY_DIMENSIONS": ["blocks"]}}
+    group.create_array(
+        "done", shape=(len(parts),), chunks=(1,), compressors=storage.compressor(), **of_done
+    )
+    return group
+
+
 class _Store:
     """The store of a call, to write blocks into.
 
@@ -362,195 +298,65 @@ class _Store:
         done: how each block was made that is there, by number.
 
     Args:
-        place: where it stands.
-        rows: those of all blocks.
+        group: of zarr.
         first: the explanation of the first row, in what all blocks have in common with it.
-        kept: of rows of codes, those of each column that occur, in order.
+        labels: of all rows.
+        parts: the rows of each block.
     """
 
     def __init__(
-        self, place: Location, rows: _Rows, first: Explanation, kept: Sequence[np.ndarray]
+        self, group: Any, first: Explanation, labels: Sequence[Any], parts: Sequence[slice]
     ) -> None:
-        self.place, self.rows, self.kept = place, rows, kept
-        self.first = first
-        self.group = storage.opened(place, "r+")
-        self.arrays = storage.arrays_of(self.group)
-        self.done: dict[int, Any] = {
-            number: json.loads(entry)
-            for number, entry in enumerate(self.arrays["done"][:].tolist())
-            if entry
-        }
+        self.first, self.labels, self.parts = first, labels, parts
+        self.arrays = storage.arrays_of(group)
+        entries = enumerate(self.arrays["done"][:].tolist())
+        self.done = {k: json.loads(entry) for k, entry in entries if entry}
 
-    @classmethod
-    def begun(
-        cls, place: Location, task: _Task, rows: _Rows, audit: int, resume: bool, overwrite: bool
-    ) -> "_Store":
-        """Open the store that is to be resumed, or lay out a new one.
+    def count(self, k: int) -> int:
+        """How many rows a block has."""
+        return self.parts[k].stop - self.parts[k].start
 
-        Raises:
-            FileExistsError: a store that is neither to be resumed nor overwritten, or something
-                else.
-            ValueError: a store of another call, or rows that are not finite.
-            OSError: no space or no permission.
-        """
-        there = storage.earlier(place)
-        if not (there is None or resume or overwrite):
-            raise FileExistsError(
-                f"Expected {place} to be free but an explanation stands there; overwrite=True "
-                "replaces it, and resume=True explains the blocks that it lacks."
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
-            first = task(0, rows.x[:1]).with_labels(rows.labels[:1])
-        codebook = codebook_of(first.schema)
-        occurring: list[set[float]] = [] if codebook is None else [set() for _ in first.x[0]]
-        fingerprint = rows.fingerprint(occurring)
-        # Columns of one value stand behind the others, as 0.
-        kept = [np.array(sorted(codes or {0.0})) for codes in occurring]
-        columns = codebook and _small(codebook, kept).to_dict()
-        settings = {"block": rows.size, "seed": task.seed, "audit": audit}
-        call = _call(first, **settings, **{"x or labels": digest(fingerprint, columns)})
-        # `done` is the last to be laid out.
-        cut_off = there is not None and "call" in there.attrs and "done" not in there
-        if there is not None and resume and not cut_off:
-            known = json.loads(there.attrs.get("call", "{}"))
-            both = {**known, **call}
-            changed = [k for k in both if not _same(k, known.get(k), call.get(k))]
-            if not changed:
-                return cls(place, rows, first, kept)
-            if not overwrite:
-                raise ValueError(
-                    f"Expected the rows and settings of the explanation in {place} but these "
-                    f"differ: {', '.join(changed)}. Give the same ones again, or replace it with "
-                    "overwrite=True."
-                )
-        if there is not None:
-            remove(place)
-        plain = {"call": call} if columns is None else {"call": call, "schema": columns}
-        _lay_out(place, rows, first, {name: json.dumps(each) for name, each in plain.items()})
-        return cls(place, rows, first, kept)
-
-    def write(self, number: int, found: Explanation) -> None:
+    def write(self, k: int, found: Any, made_by: dict[str, Any]) -> None:
         """Write a block into its region, and then that it is done.
 
         Raises:
             ValueError: other players or outputs than those of the first row.
             OSError: no space or no permission.
         """
+        found = pickle.loads(found) if isinstance(found, bytes) else found
         if _common(found) != _common(self.first):
             raise ValueError(
                 "Expected every block to have the players, outputs and output space of the first "
-                f"row but block {number} has others; an estimator gives the same ones for all "
-                "rows, so choose outputs by `value.select(...)` before."
+                f"row but block {k} has others; an estimator gives the same ones for all rows, so "
+                "choose outputs by `value.select(...)` before."
             )
-        where = self.rows.where(number)
-        for name, tensor in self._by_row(found).items():
-            self.arrays[name][where] = tensor.numpy()
-        labels = storage.label_array(tuple(self.rows.labels[where]))
+        part = self.parts[k]
+        for name, (axes, array) in storage.variables(_complete(found)).items():
+            if "instances" in axes:
+                self.arrays[name][part] = array
+        labels = storage.label_array(tuple(self.labels[part]))
         kind = np.int64 if labels.dtype.kind == "M" else labels.dtype
-        self.arrays["instances"][where] = labels.astype(kind)
-        made_by = dict(found.made_by)
-        self.arrays["done"][number : number + 1] = np.array([json.dumps(made_by)], object)
-        self.done[number] = made_by
-
-    def finish(self, task: _Task, audit: int, progress: bool | None) -> None:
-        """Measure the error of some rows, and say that all are done."""
-        import zarr
-
-        if "made_by" not in self.group.attrs:
-            blocks = [self.done[number] for number in sorted(self.done)]
-            made_by = _joined(blocks)
-            made_by |= {"block": self.rows.size, "seed": task.seed}
-            if audit:
-                chosen = chosen_rows(len(self.rows), min(audit, len(self.rows)), task.seed)
-                some = storage.read(self.place, chosen)
-                some.attrs["made_by"] = json.dumps(made_by)
-                found = Explanation.from_xarray(some)
-                with _limited(task.threads):
-                    measured = audit_of(found, task.value, None, task.seed, progress)
-                made_by["audit"] = measured.to_dict()
-            self.group.attrs["made_by"] = json.dumps(made_by)
-        zarr.consolidate_metadata(self.group.store, zarr_format=2)
-
-    def _by_row(self, found: Explanation) -> dict[str, Tensor]:
-        """What a block has for each of its rows; all blocks have a covariance, say, or none."""
-        tensors = {
-            name: tensor
-            for name, (axes, tensor) in storage.variables(found).items()
-            if "instances" in axes
-        }
-        if self.kept:
-            columns = zip(self.kept, found.x.numpy().T, strict=True)
-            codes = [np.searchsorted(codes, own) for codes, own in columns]
-            tensors["x"] = torch.from_numpy(np.stack(codes, 1).astype(np.float32))
-        for name in tensors.keys() - self.arrays.keys():
-            self._add(name, found)
-        lacking = self.arrays.keys() & {*_OPTIONAL} - tensors.keys()
-        return tensors | {name: _unknown(name, found.standard_error) for name in lacking}
-
-    def _add(self, name: str, found: Explanation) -> None:
-        """Add an array that the first row has none of, and what it is of blocks that are done."""
-        axes, tensor = storage.variables(found)[name]
-        rest = tuple(tensor.shape[1:])
-        self.arrays[name] = self.group.create_array(
-            name,
-            shape=(len(self.rows), *rest),
-            chunks=(min(self.rows.size, len(self.rows)), *rest),
-            dtype=tensor.numpy().dtype,
-            fill_value=float("nan"),
-            compressors=storage.compressor(),
-            attributes={"_ARRAY_DIMENSIONS": axes},
-        )
-        for number in self.done:
-            where = self.rows.where(number)
-            error = torch.from_numpy(self.arrays["standard_error"][where])
-            self.arrays[name][where] = _unknown(name, error).numpy()
+        self.arrays["instances"][part] = labels.astype(kind)
+        self.arrays["done"][k : k + 1] = np.array([json.dumps(made_by)], object)
+        self.done[k] = made_by
 
 
-def _lay_out(place: Location, rows: _Rows, first: Explanation, attributes: dict[str, str]) -> None:
-    """Write the store of no block: the first row's explanation, with room for all rows."""
-    template = first.to_xarray()
-    del template.attrs["made_by"]
-    template.attrs |= attributes
-    by_row = {str(k): each for k, each in template.variables.items() if "instances" in each.dims}
-    size = min(rows.size, len(rows))
-    how: Any = {"mode": "w-", "zarr_format": 2, "consolidated": False}
-    template.to_zarr(place, encoding=storage.encoding_of(template, size), **how)
-    group = storage.opened(place, "r+")
-    for name, each in by_row.items():
-        group[name].resize((len(rows), *each.shape[1:]))
-    group.create_array(
-        "done",
-        shape=(len(rows.numbers),),
-        chunks=(1,),
-        dtype=str,
-        fill_value="",
-        compressors=storage.compressor(),
-        attributes={"_ARRAY_DIMENSIONS": ["blocks"]},
-    )
-
-
-def _small(codebook: Codebook, kept: Sequence[np.ndarray]) -> Codebook:
-    """The codebook of the codes that occur: a store holds no other values of a training frame."""
-    most = max(map(len, kept))
-    columns = [np.pad(codes, (0, most - len(codes)), mode="edge") for codes in kept]
-    return codebook.only(torch.from_numpy(np.stack(columns, 1)).float())[1]
+def _complete(found: Explanation) -> Explanation:
+    """With all that some blocks have and others, which are exact, do without."""
+    error, covariance = found.standard_error, found.covariance
+    freedom = found.degrees_of_freedom
+    if covariance is None and found.partition is not None:
+        # Zero where the errors are, and unknown elsewhere.
+        square = torch.where(error == 0, error, torch.nan)
+        covariance = square[..., None].repeat_interleave(error.shape[-1], -1)
+    if freedom is None:
+        freedom = error.new_full((len(error),), torch.inf)
+    return replace(found, covariance=covariance, degrees_of_freedom=freedom)
 
 
 def _common(found: Explanation) -> tuple[Any, ...]:
     """What all blocks have in common."""
     return found.players.names, found.outputs, found.space, found.partition
-
-
-def _unknown(name: str, error: Tensor) -> Tensor:
-    """What an explanation without it says of this, given its standard errors."""
-    if name == "degrees_of_freedom":
-        return error.new_full((len(error),), torch.inf)
-    if name == "model_error":
-        return torch.full_like(error, torch.nan)
-    # A covariance: zero where the errors are, and unknown elsewhere.
-    square = torch.where(error == 0, error, torch.nan)
-    return square[..., None].repeat_interleave(error.shape[-1], -1)
 
 
 def _call(first: Explanation, **settings: Any) -> dict[str, Any]:

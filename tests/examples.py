@@ -102,8 +102,10 @@ class Recorded(ms.ValueFunction):
     ) -> None:
         space: ms.spaces.OutputSpace = ms.spaces.Identity() if classes is None else ms.spaces.ILR()
         names = [str(k) for k in range(classes or 2)]
-        super().__init__(ms.Players.of_elements((players,)), space.outputs(names), space, names)
-        self.game, self.sampled = game, sampled
+        elements, work = ms.Players.of_elements((players,)), ms.values.Work(sampled=sampled)
+        spec = ms.values.GameSpec(elements, space.outputs(names), space, tuple(names), work=work)
+        super().__init__(spec)
+        self.game = game
         self.masks: list[Tensor] = []
         self.keys: list[Tensor] = []
 
@@ -131,10 +133,10 @@ def known(value: ms.ValueFunction, found: Estimate) -> tuple[Tensor, Tensor, Ten
 class Drawn(ms.ValueFunction):
     """Players add 0, 1, 2, ...; what each adds has a normal error, drawn again for every key."""
 
-    sampled = True
-
     def __init__(self, players: int) -> None:
-        super().__init__(ms.Players.of_elements((players,)), ("sum",))
+        work = ms.values.Work(sampled=True)
+        elements = ms.Players.of_elements((players,))
+        super().__init__(ms.values.GameSpec(elements, ("sum",), work=work))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask, keys = coalitions.masks(), coalitions.each_key()
@@ -156,11 +158,9 @@ class Ragged(ms.ValueFunction):
     players that a row lacks are evaluated, or rows of different counts at once.
     """
 
-    name = "ragged"
-
     def __init__(self, most: int = 4) -> None:
         players = ms.Players.of_rows((2 * most,), most)
-        super().__init__(players, ("square", "tanh"))
+        super().__init__(ms.values.GameSpec(players, ("square", "tanh"), name="ragged"))
 
     def owners(self, x: Tensor) -> Tensor:
         place = torch.arange(x.shape[1], device=x.device) // 2
@@ -194,10 +194,9 @@ class Ragged(ms.ValueFunction):
 class Padded(ms.ValueFunction):
     """Rows of up to six tokens, where zeros at the end are padding: v(S) = (Σ², tanh Σ) of S."""
 
-    name = "padded"
-
     def __init__(self, most: int = 6) -> None:
-        super().__init__(ms.Players.tokens(most), ("square", "tanh"))
+        players = ms.Players.tokens(most)
+        super().__init__(ms.values.GameSpec(players, ("square", "tanh"), name="padded"))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()

@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from torch import Tensor
 
 import manifold_shap as ms
@@ -16,7 +15,8 @@ from manifold_shap.coalitions import Listed
 from manifold_shap.ordering import Ordering
 from manifold_shap.posets import Lattice, Sequential, closure, orders_of
 from tests.test_ordering import (
-    FALSE_ALARM,
+    GRAPHS,
+    GROUPS,
     PLAYERS,
     allowed,
     brute_force,
@@ -25,14 +25,6 @@ from tests.test_ordering import (
     rows,
 )
 
-GRAPHS: list[dict[str, list[str]]] = [
-    {"b": ["a"]},
-    {"c": ["a", "b"], "d": ["b"]},  # An N: neither in series nor in parallel.
-    {"b": ["a"], "c": ["a"], "d": ["b", "c"], "e": ["d"]},
-    {"b": ["a"], "d": ["c"]},
-    {"e": ["a", "b", "c", "d"]},
-    {},
-]
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
 
 
@@ -76,18 +68,6 @@ def test_values_equal_the_mean_over_all_allowed_permutations(graph: Any, seed: i
     every = ms.permutation_shapley(game, x, ordering=graph, permutations=120)
     torch.testing.assert_close(every.phi, expected, rtol=1e-4, atol=1e-5)
     assert (every.standard_error == 0).all()
-
-
-@every_graph
-def test_orders_are_drawn_uniformly(graph: dict[str, list[str]]) -> None:
-    ordering, orders = Ordering(graph, PLAYERS), allowed(graph)
-    pairs = ordering.sample_pairs((100, 30), generator())
-    assert ordering.log_weights(pairs) is None
-    for half in pairs.flatten(0, 1).unbind(1):
-        drawn = list(map(tuple, half.tolist()))
-        counts = [drawn.count(order) for order in orders]
-        assert sum(counts) == len(drawn)
-        assert len(orders) == 1 or stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
 @every_graph
@@ -200,17 +180,10 @@ def test_single_orders_that_a_function_draws_are_unbiased_with_honest_errors() -
     ("settings", "words"),
     [
         ({"orders": [("abcd", 1.0)]}, r"name all players but .* leaves out \['e'\]"),
-        ({"orders": [("abcdd", 1.0)]}, "distinct players in an order"),
-        ({"orders": [("abcdz", 1.0)]}, "players in an order of `orders`.*'z'"),
         ({"orders": [("abcde", -1.0)]}, r"not negative .* got \[-1.0\]"),
-        ({"orders": [("abcde", 0.0)]}, "not all zero"),
         ({"orders": []}, "not all zero"),
         ({"orders": LAW, "permutations": 4}, "no budget beside a list"),
         ({"orders": LAW, "ordering": GRAPHS[0]}, "`ordering` or `orders` but got both"),
-        (
-            {"orders": lambda count, generator: torch.zeros(count, 5)},
-            "orders of 0, 1, .* 4",
-        ),
         ({"orders": lambda count, generator: torch.arange(5)}, "orders of 0, 1, .* 4"),
     ],
 )
@@ -223,7 +196,6 @@ def test_orders_that_are_no_law(settings: dict[str, Any], words: str) -> None:
 
 # -- groups that stay together ---------------------------------------------------------------------
 
-GROUPS = [["d", "a"], ["b", "e"], ["c"]]
 partitions = st.lists(st.integers(0, 4), min_size=5, max_size=5).map(
     lambda own: [[n for n, k in zip("abcde", own, strict=True) if k == g] for g in sorted({*own})]
 )
@@ -273,31 +245,16 @@ def test_groups_share_as_the_players_of_a_game_of_groups() -> None:
     assert found.made_by["evaluations"] == 2 * (2**5 - 2 + 5 * 16 * 14)
 
 
-def test_orders_of_groups_are_drawn_uniformly_with_their_reverses() -> None:
-    ordering, orders = Ordering.of_groups(GROUPS, PLAYERS), together(GROUPS)
-    pairs = ordering.sample_pairs((200, 30), generator())
-    assert torch.equal(pairs[..., 0, :].flip(-1), pairs[..., 1, :])
-    drawn = list(map(tuple, pairs[..., 0, :].flatten(0, 1).tolist()))
-    counts = [drawn.count(order) for order in orders]
-    assert sum(counts) == len(drawn)
-    assert stats.chisquare(counts).pvalue > FALSE_ALARM
-    game, x = random_game(), rows(1)
-    found = ms.permutation_shapley(game, x.expand(800, -1), ordering=ordering, permutations=8)
-    deviation = found.phi - ms.exact_shapley(game, x, ordering=ordering).phi
-    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 800**0.5 + 1e-6).all()
-
-
-def test_groups_by_name() -> None:
-    ordering = Ordering.of_groups(GROUPS, PLAYERS)
-    assert ordering.names == [["a", "d"], ["b", "e"], ["c"]]
-    assert ordering.among(ms.Players.of_elements((3,), "bed")).names == [["d"], ["b", "e"]]
-    turned = Ordering.of(ordering, ms.Players.of_elements((5,), "edcba"))
+def test_orders_among_some_and_by_name() -> None:
+    some = ms.Players.of_elements((3,), "ace")
+    assert Ordering({"b": ["a"], "c": ["b"]}, PLAYERS).among(some).names == {"c": ["a"]}
+    # What an effect has from a constant cause, it has from the causes of that.
+    dropped = Ordering({"k": ["a"], "b": ["k"]}, PLAYERS, constants=["k"])
+    assert dropped.names == {"b": ["a"]}
+    groups = Ordering.of_groups(GROUPS, PLAYERS)
+    assert groups.among(ms.Players.of_elements((3,), "bed")).names == [["d"], ["b", "e"]]
+    turned = Ordering.of(groups, ms.Players.of_elements((5,), "edcba"))
     assert turned.names == [["d", "a"], ["e", "b"], ["c"]]
-    with pytest.raises(ValueError, match="leaves out"):
-        Ordering.of_groups([["a"]], PLAYERS)
-    inner = ms.imputers.GaussianImputer(torch.randn(50, 5, generator=generator()), PLAYERS)
-    with pytest.raises(ValueError, match="groups that stay together"):
-        ms.imputers.CausalImputer(inner, ordering)
 
 
 @pytest.mark.usefixtures("any_type")
@@ -305,15 +262,10 @@ def test_groups_by_name() -> None:
 def test_adaptive_sampling_takes_components_only(ordering: Any) -> None:
     with pytest.raises(ValueError, match="by components for `adaptive_shapley`"):
         ms.adaptive_shapley(random_game(), rows(), ordering=ordering)
-
-
-def test_a_graph_among_some() -> None:
-    ordering = Ordering({"b": ["a"], "c": ["b"]}, PLAYERS)
-    some = ordering.among(ms.Players.of_elements((3,), "ace"))
-    assert some.names == {"c": ["a"]}
-    # What an effect has from a constant cause, it has from the causes of that.
-    dropped = Ordering({"k": ["a"], "b": ["k"]}, PLAYERS, constants=["k"])
-    assert dropped.names == {"b": ["a"]}
+    if isinstance(ordering, Ordering):
+        inner = ms.imputers.GaussianImputer(torch.randn(50, 5, generator=generator()), PLAYERS)
+        with pytest.raises(ValueError, match="groups that stay together"):
+            ms.imputers.CausalImputer(inner, ordering)
 
 
 def gaussian(covariance: list[list[float]], names: str, graph: Any) -> tuple[Any, Tensor]:

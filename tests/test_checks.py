@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 
 import manifold_shap as ms
 from manifold_shap._checks import (
-    check_coalitions,
-    check_finite,
-    check_known,
     check_number,
     check_rows,
     check_seed,
@@ -61,14 +58,6 @@ def test_numbers_pass_within_their_range(value: Any, bounds: dict, fits: bool) -
             check_number("rate", value, **bounds)
 
 
-def test_all_unknown_words_are_named_at_once() -> None:
-    known = ("learning_rate", "patience")
-    check_known({"patience": 3}, known, "options")
-    message = r"options among .* got \['patient', 'zzz'\]\.$"
-    with pytest.raises(ValueError, match=message):
-        check_known({"patient": 3, "patience": 3, "zzz": 1}, known, "options")
-
-
 @pytest.mark.parametrize("kind", ["tensor", "array"])
 def test_numbers_beyond_float32_are_called_that(kind: str) -> None:
     x: Any = torch.tensor([[1.0, 2.0], [3.0, -1e300]], dtype=torch.float64)
@@ -79,21 +68,3 @@ def test_numbers_beyond_float32_are_called_that(kind: str) -> None:
     x[1, 1] = torch.inf
     with pytest.raises(ValueError, match=r"1 of 4 entries of `x` are NaN or infinite, .*\(inf\)"):
         check_rows(x if kind == "tensor" else x.numpy(), PLAYERS)
-
-
-def test_masks_may_be_arrays() -> None:
-    mask = np.array([[[True, False]], [[False, False]]])
-    found = check_coalitions(mask, 2, PLAYERS)
-    assert found.tolist() == mask.tolist()
-    found[:] = True
-    assert not mask.all()
-
-
-def test_the_place_of_a_value_that_is_not_finite() -> None:
-    values = torch.zeros(3, 2, 2)
-    assert check_finite(values, "v") is values
-    values[1, 1, 0] = torch.nan
-    with pytest.raises(
-        ValueError, match=r"1 of 12 .* `v` .* row 9, element \(1, 0\) \(nan\); mend"
-    ):
-        check_finite(values, "v", "mend it", first_row=8)

@@ -1,6 +1,5 @@
 """Coalition laws against their formulas, and orders."""
 
-import itertools
 import math
 
 import pytest
@@ -76,13 +75,6 @@ def test_samples_are_of_their_law_and_repeat_with_their_seed(law: CoalitionLaw) 
     assert torch.equal(law.sample((400, 100), generator(3)), mask)
 
 
-@pytest.mark.parametrize("n", [17, 60])
-def test_size_uniform_sizes_are_uniform(n: int) -> None:
-    size = SizeUniform(n).sample((40_000,), generator(1)).sum(-1)
-    observed = torch.bincount(size, minlength=n + 1)
-    assert_law(observed, torch.tensor([1 / n] * n + [0.0]))
-
-
 def test_antithetic_halves_follow_the_law_and_cover_all_players_but_one() -> None:
     law = SizeUniform(4)
     mask = law.sample_antithetic((40_000,), generator(2))
@@ -123,16 +115,6 @@ def test_subsets_have_their_sizes_and_are_uniform_among_them() -> None:
         assert_law(counts(mask[size == s]), probability)
 
 
-def test_orders_of_three_players_are_uniform() -> None:
-    orders = sample_orders((30_000,), 3, generator(4))
-    code = (orders * torch.tensor([9, 3, 1])).sum(1)
-    observed = torch.bincount(code, minlength=27)
-    codes = [9 * a + 3 * b + c for a, b, c in itertools.permutations(range(3))]
-    probability = torch.zeros(27)
-    probability[codes] = 1 / 6
-    assert_law(observed, probability)
-
-
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 3), st.integers(1, 70))
 @settings(deadline=None, max_examples=40)
 def test_orders_drawn_in_pieces_are_those_drawn_in_one_go(
@@ -142,23 +124,6 @@ def test_orders_drawn_in_pieces_are_those_drawn_in_one_go(
     one = generator(5)
     parts = [sample_orders((piece, pairs), players, one) for piece in pieces]
     assert torch.equal(torch.cat(parts), whole)
-
-
-def test_orders_of_components_come_component_after_component() -> None:
-    component = torch.tensor([1, 0, 2, 1, 0, 1])
-    orders = sample_orders((500,), component, generator(6))
-    assert (component[orders] == torch.tensor([0, 0, 1, 1, 1, 2])).all()
-    assert len(orders.unique(dim=0)) == 12
-    one = torch.zeros(6, dtype=torch.int64)
-    assert torch.equal(
-        sample_orders((9, 2), one, generator(7)), sample_orders((9, 2), 6, generator(7))
-    )
-
-
-def test_all_coalitions_are_numbered_by_their_bits() -> None:
-    masks = all_coalitions(5)
-    assert masks.shape == (32, 5)
-    assert [sum(2**i for i in range(5) if row[i]) for row in masks] == list(range(32))
 
 
 @given(st.sampled_from([1, 5, 62, 63, 200]), st.integers(0, 40), st.integers(0, 1_000))

@@ -2,11 +2,15 @@
 
 import inspect
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import manifold_shap as ms
 from docs.check_site import broken, read
+from manifold_shap.training.task import TrainingOptions
 
 DOCS = Path(__file__).parent.parent / "docs"
 MODULES = [name for name in ms.__all__ if inspect.ismodule(getattr(ms, name))]
@@ -35,6 +39,20 @@ def test_every_public_name_is_in_the_reference_once() -> None:
 def test_every_public_name_has_an_example() -> None:
     without = [name for name, each in public().items() if ">>>" not in (inspect.getdoc(each) or "")]
     assert without == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_public_names_are_listed(module: str) -> None:
+    assert dir(getattr(ms, module)) == sorted(getattr(ms, module).__all__)
+
+
+@pytest.mark.parametrize("fit", [ms.fit_surrogate, ms.fit_imputer, ms.fit_amortized])
+def test_help_lists_every_argument_of_a_training_with_its_default(fit: Any) -> None:
+    usual = {each.name: each.default for each in fields(TrainingOptions)}
+    listed = inspect.signature(fit).parameters
+    assert usual.keys() <= listed.keys()
+    assert listed["learning_rate"].default == usual["learning_rate"]
+    assert all(each.kind is not each.VAR_KEYWORD for each in listed.values())
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_every_candidate_is_fitted_saved_and_loaded(names: list[str], tmp_path: 
     assert set(explainer.quality.mse) == {"marginal", *names, *stacked}
     assert explainer.quality.skipped == {}
     for name, value in explainer.candidates.items():
-        value.quality = explainer.value.quality
+        value.update(quality=explainer.value.spec.quality)
         explainer.value = value
         explainer.save(tmp_path / name)
         loaded = ms.Explainer.load(tmp_path / name, TREES)
@@ -246,7 +246,7 @@ def test_a_constant_column_has_a_share_of_exactly_0() -> None:
     assert explanation.players.names == (*FRAME, "country")
     assert (explanation.phi[:, -1] == 0).all()
     assert (explanation.standard_error[:, -1] == 0).all()
-    assert explanation.features()["country"].tolist() == ["Norway"] * 2
+    assert explanation.data["country"].tolist() == ["Norway"] * 2
     assert explanation.efficiency_gap < 1e-6
 
 
@@ -265,7 +265,7 @@ def test_constant_columns_belong_to_their_groups() -> None:
     assert found.players.names == (*other.players.names, "date")
     assert torch.equal(found.phi[:, :-1], other.phi)
     assert (found.phi[:, -1] == 0).all()
-    cells = found.features().iloc[0]
+    cells = found.data.iloc[0]
     assert cells["place"] == f"town = {frame['town'].iloc[0]}, country = Norway"
     assert cells["date"] == "year = 2024, month = 1"
 
@@ -302,7 +302,7 @@ def test_groups_and_orderings_may_name_constant_columns() -> None:
         value.grouped({"same": ["year", "country"]})
     with pytest.raises(ValueError, match=r"distinct players in `ordering` but got \['year'\]"):
         ms.auto_shapley(value, some, ordering=[[*first, "year"], [*rest, "year"]])
-    value.players = ms.Players(["year", *[*FRAME][1:]], value.players.index)
+    value.update(players=ms.Players(["year", *[*FRAME][1:]], value.players.index))
     with pytest.raises(ValueError, match=r"names than those of constant columns .* \['year'\]"):
         ms.exact_shapley(value, some)
     assert not calls

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 import xarray as xr
@@ -17,11 +19,12 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.audits import Audit
-from manifold_shap.tables.features import in_order
+from manifold_shap.learning_error import in_order
+from tests.examples import Ragged
 
 Make = Callable[..., ms.Explanation]
 FullDisk = Callable[[], AbstractContextManager[None]]
-TENSORS = ("phi", "standard_error", "base", "prediction", "x", "covariance")
+TENSORS = ("phi", "standard_error", "base", "prediction", "covariance")
 PARTITION = ms.simplex.Partition.of_tree([["ja", "3"], "größer"], ("ja", "größer", "3"))
 
 
@@ -53,20 +56,28 @@ ONE = {"phi": torch.ones(2, 3, 1), "standard_error": torch.zeros(2, 3, 1)} | {
 }
 
 
-def table() -> tuple[ms.tables.Schema, ms.Explanation]:
-    """An explanation of a table with a categorical column of three elements."""
-    frame = pd.DataFrame({"age": [20.0, 40.0, 60.0], "colour": ["red", "grün", "blue"]})
-    schema = ms.tables.Schema.fit(frame)
-    players = schema.players
-    explanation = make(
-        players=players,
-        x=schema.encode(frame[:2]),
-        phi=torch.ones(2, 2, 2),
-        standard_error=torch.zeros(2, 2, 2),
-        schema=schema,
-        instances=(7, 9),
-    )
-    return schema, explanation
+PEOPLE = pd.DataFrame(
+    {
+        "age": [20.5, np.nan],
+        "town": ["Oslo", None],
+        "born": pd.to_datetime(["2001-02-03 00:00", "1990-01-01 12:30"]),
+        "rooms": [3, 2**60 + 1],
+        "owns": [True, False],
+        "size": pd.Categorical(["small", "large"], ["small", "large"], ordered=True),
+    },
+    index=["Ann", "Bob"],
+)
+
+
+def of_table() -> ms.Explanation:
+    """People whose town and number of rooms are one player; whether they own them is of none."""
+    players = ms.Players.of_elements((4,), ["age", "home", "born", "size"])
+    phi = torch.arange(8.0).reshape(2, 4, 1)
+    return make(
+        phi=phi, standard_error=0 * phi, base=torch.zeros(2, 1), prediction=phi.sum(1),
+        outputs=("yes",), x=PEOPLE, instances=PEOPLE.index,
+        players=players.owning(torch.tensor([0, 1, 2, 1, -1, 3])),
+    )  # fmt: skip
 
 
 def assert_same(a: ms.Explanation, b: ms.Explanation) -> None:
@@ -80,8 +91,13 @@ def assert_same(a: ms.Explanation, b: ms.Explanation) -> None:
         assert one.numpy().tobytes() == other.numpy().tobytes()
     assert torch.equal(a.players.index, b.players.index)
     assert a.players.names == b.players.names
-    for name in ("outputs", "space", "instances", "made_by", "schema", "partition"):
+    for name in ("outputs", "space", "instances", "made_by", "partition"):
         assert getattr(a, name) == getattr(b, name)
+    if isinstance(a.x, Tensor):
+        assert torch.equal(a.x, b.x)
+    else:
+        frames = (each.x.reset_index(drop=True) for each in (a, b))
+        pd.testing.assert_frame_equal(*frames, check_categorical=False)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +106,12 @@ def assert_same(a: ms.Explanation, b: ms.Explanation) -> None:
         make(),
         make("ilr"),
         make("ilr", covariance=None).in_basis([["3", "größer"], "ja"]),
-        table()[1],
+        of_table(),
         make(x=torch.rand(2, 1, 2, 3), players=ms.Players.of_elements((1, 2, 3)),
              phi=torch.rand(2, 6, 2), standard_error=torch.full((2, 6, 2), math.nan)),
         make(standard_error=torch.zeros(2, 3, 2), phi=-torch.zeros(2, 3, 2)),
     ],
-    ids=["unicode", "ilr", "ilr without covariance", "schema", "image", "zeros"],
+    ids=["unicode", "ilr", "ilr without covariance", "table", "image", "zeros"],
 )  # fmt: skip
 def test_round_trips_are_bit_identical(explanation: ms.Explanation, tmp_path: Path) -> None:
     assert_same(ms.Explanation.from_xarray(explanation.to_xarray()), explanation)
@@ -132,17 +148,68 @@ def test_a_wide_frame_has_a_column_for_each_player() -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "rows", "labels"),
-    [(1, [1], (9,)), (-1, [1], (9,)), (slice(0, 1), [0], (7,)), ([1, 0], [1, 0], (9, 7))],
-)
-def test_indexing_keeps_labels(index: object, rows: list[int], labels: tuple[int, ...]) -> None:
-    explanation = make("ilr", instances=(7, 9))
-    some = explanation[index]
-    assert some.instances == labels
-    for name in ("phi", "standard_error", "base", "prediction", "x", "covariance"):
-        assert torch.equal(getattr(some, name), getattr(explanation, name)[rows])
-    assert some.partition == explanation.partition
-    assert make(instances=(7, 9))[index].covariance is None
+    ("index", "rows"),
+    [
+        (1, [1]), (-1, [1]), (slice(0, 1), [0]), ([1, 0], [1, 0]), ((0, 1), [0, 1]), ([], []),
+        (torch.tensor([False, True]), [1]), (np.array([True, False]), [0]), (np.int64(1), [1]),
+        (range(2), [0, 1]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("whole", [make("ilr", instances=(7, 9)), of_table()])
+def test_it_is_an_array_of_rows(whole: ms.Explanation, index: object, rows: list[int]) -> None:
+    some = whole[index]
+    assert len(some) == len(rows)
+    assert some.instances == tuple(whole.instances[k] for k in rows)
+    for name in ("phi", "standard_error", "base", "prediction", "covariance"):
+        tensor = getattr(whole, name)
+        assert tensor is None or torch.equal(getattr(some, name), tensor[rows])
+    assert some.data.equals(whole.data.iloc[rows])
+    assert [row.instances[0] for row in whole] == list(whole.instances)
+
+
+def test_rows_by_label() -> None:
+    found = of_table()
+    assert found.loc["Bob"].data["age"].isna().all()
+    assert found.loc[["Bob", "Ann"]].instances == ("Bob", "Ann")
+    with pytest.raises(KeyError, match="Eve"):
+        found.loc["Eve"]
+    for index, error in ((2, IndexError), (torch.tensor([True]), IndexError)):
+        with pytest.raises(error):
+            found[index]
+
+
+def test_data_are_in_original_units_and_x_is_what_the_model_saw() -> None:
+    found = of_table()
+    assert found.x is PEOPLE
+    assert found.data.index.tolist() == ["Ann", "Bob"]
+    assert found.data["home"].tolist() == [
+        "town = Oslo, rooms = 3", f"town = missing, rooms = {2**60 + 1}"
+    ]  # fmt: skip
+    assert found.data["size"].tolist() == ["small", "large"]
+    assert [list(each) for each in found.columns([1, 3])] == [["town", "rooms"], ["size"]]
+    pairs = make(players=ms.Players(["two", "one"], [0, 0, 1]), x=torch.tensor([[1, 2.5, 3]] * 2),
+                 phi=torch.ones(2, 2, 2), standard_error=torch.zeros(2, 2, 2))  # fmt: skip
+    assert pairs.data["two"].tolist() == ["1, 2.5"] * 2
+    superpixels = ms.Players(["left", "right"], [[[0, 1], [0, 1]]])
+    image = make(players=superpixels, x=torch.rand(2, 1, 2, 2), phi=torch.ones(2, 2, 2),
+                 standard_error=torch.zeros(2, 2, 2))  # fmt: skip
+    assert image.data is None
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
+def test_rows_of_every_library_are_explained_and_audited(library: str) -> None:
+    frame = pd.DataFrame({"a": [1, 2, 4, 3] * 9, "b": [0.5, 1.0, 2.0, 1.5] * 9, "c": 1})
+    rows: Any = {"pandas": frame, "polars": pl.from_pandas(frame), "numpy": frame.to_numpy()}
+    codebook = ms.Codebook.fit(rows[library])
+    model = ms.as_model(lambda x: np.asarray(x)[:, 0] * 2.0, codebook, returns="values")
+    codes = codebook.rows(rows[library])
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, codes)
+    value = ms.imputed_value(model, imputer, "identity", draws=36)
+    found = ms.exact_shapley(value, codes[:5])
+    assert type(found.x) is (Tensor if library == "numpy" else type(rows[library]))
+    assert found[3].data.to_numpy().tolist() == [[3, 1.5, 1]]
+    assert found.phi.shape[1] == 3
+    assert ms.audit(found, value).relative_error().estimate < 1e-6
 
 
 def test_efficiency_gap_on_numbers_by_hand() -> None:
@@ -156,14 +223,6 @@ def test_efficiency_gap_on_numbers_by_hand() -> None:
     assert make().efficiency_gap < 1e-6
     constant = make(phi=torch.zeros(2, 3, 2), base=torch.ones(2, 2), prediction=torch.ones(2, 2))
     assert constant.efficiency_gap == 0
-
-
-def test_features_in_original_units() -> None:
-    features = table()[1].features()
-    assert features is not None
-    assert features.index.tolist() == [7, 9]
-    assert features["colour"].tolist() == ["red", "grün"]
-    assert features["age"].tolist() == pytest.approx([20, 40])
 
 
 def test_players_and_outputs_must_fit_phi() -> None:
@@ -211,8 +270,6 @@ def stored(explanation: ms.Explanation, tmp_path: Path) -> ms.Explanation:
     [
         (lambda e, _: e[1], [1], [0, 1, 2]),
         (lambda e, _: e[[1, 0]], [1, 0], [0, 1, 2]),
-        (lambda e, _: e.with_labels([4, 5]), [0, 1], [0, 1, 2]),
-        (lambda e, _: ms.Explanation.from_xarray(e.to_xarray()), [0, 1], [0, 1, 2]),
         (stored, [0, 1], [0, 1, 2]),
         (lambda e, _: in_order(e, ("日本", "α", "weight")), [0, 1], [2, 0, 1]),
         (lambda e, _: e.in_basis(e.partition), [0, 1], [0, 1, 2]),
@@ -246,7 +303,7 @@ def test_another_basis_forgets_what_was_of_the_coordinates() -> None:
     torch.testing.assert_close(exact.norm_errors(), alone.norm_errors())
 
 
-@pytest.mark.parametrize("name", [".zmetadata", "phi/0.0.0", "players/0"])
+@pytest.mark.parametrize("name", [".zattrs", "phi/0.0.0", "players/0"])
 @pytest.mark.parametrize("damage", ["truncated", "changed"])
 def test_damaged_store(tmp_path: Path, name: str, damage: str) -> None:
     path = tmp_path / "explanation.zarr"
@@ -255,7 +312,7 @@ def test_damaged_store(tmp_path: Path, name: str, damage: str) -> None:
     half = len(whole) // 2
     rest = b"" if damage == "truncated" else bytes([whole[half] ^ 0x20]) + whole[half + 1 :]
     (path / name).write_bytes(whole[:half] + rest)
-    if damage == "changed" and name == ".zmetadata":
+    if damage == "changed" and name == ".zattrs":
         (path / name).write_bytes(b"[1]")
     with pytest.raises(ValueError, match=r"explanation store at .*explanation.zarr"):
         ms.Explanation.load(path)
@@ -325,10 +382,8 @@ def test_rows_with_players_of_their_own(tmp_path: Path) -> None:
     assert explanation.counts.tolist() == [2, 3]
     assert explanation.present.tolist() == [[True, True, False], [True, True, True]]
     assert explanation.efficiency_gap == 0
-    features = explanation.features()
-    assert features is not None
-    assert features.iloc[0, :2].tolist() == [8.0, 7.0]
-    assert np.isnan(features.iloc[0, 2])
+    assert explanation.data.iloc[0, :2].tolist() == [8.0, 7.0]
+    assert np.isnan(explanation.data.iloc[0, 2])
     explanation.save(tmp_path / "e.zarr")
     loaded = ms.Explanation.load(tmp_path / "e.zarr")
     assert loaded.owners is not None
@@ -344,12 +399,85 @@ def test_owners_belong_to_rows_with_players_of_their_own() -> None:
         make(owners=torch.zeros(2, 3, dtype=torch.int64))
 
 
-def test_a_group_of_columns_has_all_their_values() -> None:
-    schema, _ = table()
-    model = ms.as_model(lambda x: x[:, :2], torch.zeros(2, schema.width), returns="values")
-    x = schema.encode(pd.DataFrame({"age": [20.0, 40.0], "colour": ["red", "blue"]}))
-    value = ms.imputed_value(model, ms.imputers.MarginalImputer(x, schema.players), "identity")
-    value.schema = schema
-    features = ms.exact_shapley(value.grouped({"both": ["age", "colour"]}), x).features()
-    assert features is not None
-    assert features["both"].tolist() == ["age = 20, colour = red", "age = 40, colour = blue"]
+# What is printed.
+
+X = torch.tensor([[1.0, 2.0, -4.0, 0.5], [3.0, 5.0, 0.0, -0.25]])
+
+
+def total(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return (x[:, None] * mask).sum(-1, keepdim=True)
+
+
+def both(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return torch.cat((total(x, mask), 1 - total(x, mask)), -1)
+
+
+def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> None:
+    explanation = ms.exact_shapley(total, pd.DataFrame(X.numpy(), ["Ann", "Bob"], list("abcd")))
+    assert repr(explanation).splitlines() == [
+        "Explanation(2 instances, 4 players, output '0' in 'identity', by 'exact')",
+        "     prediction  base  largest contributions",
+        "Ann  -0.5        0     c = -4: -4, b = 2: +2, a = 1: +1",
+        "Bob  7.75        0     b = 5: +5, a = 3: +3, d = -0.25: -0.25",
+    ]
+
+
+def test_errors_are_shown_where_they_are_known() -> None:
+    explanation = ms.permutation_shapley(lambda x, mask: total(x, mask) ** 3, X[:1], permutations=4)
+    first = explanation.phi[0, :, 0].abs().argsort()[-2]
+    assert f" ± {explanation.standard_error[0, first, 0]:.2g}, " in repr(explanation)
+    unknown = torch.full_like(explanation.phi, torch.nan)
+    assert "±" not in repr(ms.Explanation(**{**vars(explanation), "standard_error": unknown}))
+
+
+def test_of_several_outputs_the_largest_is_shown() -> None:
+    lines = repr(ms.exact_shapley(both, X)).splitlines()
+    assert lines[2].split()[:3] == ["0", "1", "1.5"]
+    assert lines[3].split()[:3] == ["1", "0", "7.75"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "end"), [(5, None), (6, "and 1 more row"), (9, "and 4 more rows")]
+)
+def test_many_rows_are_counted(rows: int, end: str | None) -> None:
+    explanation = ms.exact_shapley(total, X[:1].repeat(rows, 1))
+    lines = repr(explanation).splitlines()
+    assert len(lines) == 2 + min(rows, 5) + (end is not None)
+    assert end in (None, lines[-1])
+    assert explanation._repr_html_().count("<tr") == 1 + min(rows, 5)
+
+
+def test_html_is_escaped() -> None:
+    players = ms.Players.of_elements((4,), ["<b>", "b", "c", "d"])
+    value = ms.as_value_function(total, X, players, outputs=["<i>"])
+    page = ms.exact_shapley(value, X)._repr_html_()
+    assert "&lt;b&gt; = 3: +3" in page
+    assert "&lt;i&gt;" in page
+    assert "<b>" not in page
+    assert "<i>" not in page
+
+
+def test_players_that_a_row_lacks_are_not_named() -> None:
+    lines = repr(ms.exact_shapley(Ragged(), Ragged.some_rows())).splitlines()
+    assert [line.count("player ") for line in lines[2:]] == [3, 1, 3, 3, 2]
+
+
+def test_log_ratios_show_the_coordinate_that_moved_most() -> None:
+    x = torch.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 3.0], [0.0, 3.0, 3.0]])
+    value = ms.imputed_value(lambda x: x.softmax(-1), ms.imputers.MarginalImputer(x), "ilr")
+    explanation = ms.exact_shapley(value, x)
+    moved = (explanation.prediction - explanation.base).abs().argmax(1).tolist()
+    assert len(set(moved)) == 2
+    lines = repr(explanation).splitlines()[2:]
+    for line, k in zip(lines, moved, strict=True):
+        assert explanation.outputs[k] in line
+
+
+def test_errors_that_are_not_known_are_said() -> None:
+    value = ms.imputed_value(
+        lambda x: x[:, :1], ms.imputers.GaussianImputer(torch.randn(30, 4)), "identity"
+    )
+    once = ms.exact_shapley(value, X)
+    assert repr(once).splitlines()[-1] == "standard errors are unknown"
+    assert "<p>standard errors are unknown</p>" in once._repr_html_()
+    assert "unknown" not in repr(ms.exact_shapley(value, X, evaluations=28))

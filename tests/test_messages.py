@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap._messages import check_choice, check_flag, check_text, shown, warn
+from manifold_shap._messages import check_choice, check_flag, warn
 
 
 def test_warnings_name_the_line_of_the_caller() -> None:
@@ -36,21 +36,11 @@ def _sums(x: torch.Tensor) -> torch.Tensor:
     return x.sum(1, keepdim=True)
 
 
-def test_long_lists_are_shortened() -> None:
-    assert shown(iter("abc"), most=2) == "['a', 'b'] and 1 more"
-    assert shown(["a"]) == "['a']"
-
-
 @pytest.mark.parametrize("value", ["no", "false", 0, None])
 def test_flags_are_true_or_false(value: object) -> None:
     assert check_flag("resume", False) is False
     with pytest.raises(TypeError, match=r"`resume` to be true or false but got .*\("):
         check_flag("resume", value)
-
-
-def test_text_is_text() -> None:
-    with pytest.raises(TypeError, match=r"`runs_dir` to be text but got 5 \(int\)"):
-        check_text("runs_dir", 5)
 
 
 def test_choices_are_listed() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,9 +26,10 @@ class Noisy(ms.ValueFunction):
     """
 
     def __init__(self, draws: int, sigma: float, seed: int = 0, players: int = 4) -> None:
-        super().__init__(ms.Players.of_elements((players,)), ("sum",))
-        self.draws, self.sigma, self.seed = draws, sigma, seed
-        self.sampled = sigma > 0
+        work = ms.values.Work(draws, sampled=sigma > 0)
+        elements = ms.Players.of_elements((players,))
+        super().__init__(ms.values.GameSpec(elements, ("sum",), work=work))
+        self.sigma, self.seed = sigma, seed
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask, keys = coalitions.masks(), coalitions.each_key()
@@ -179,50 +181,9 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
     assert max(sizes) <= 100
     sizes.clear()
     small = Counted(4, 1.0)
-    small.batch_size = 60
+    small.update(work=replace(small.spec.work, batch_size=60))
     ms.metrics.mean_squared_error(small, X, ms.metrics.shapley_pairs(7, 4, least=300))
     assert 40 < max(sizes) <= 60
-
-
-@pytest.mark.parametrize(
-    ("x", "mask", "kind", "message"),
-    [
-        (
-            X,
-            ms.metrics.shapley_pairs(6, 4),
-            ValueError,
-            r"`mask` of shape \(7, m, 4\), .* got \(6, 1667, 4",
-        ),
-        (
-            X,
-            ms.metrics.shapley_pairs(7, 5),
-            ValueError,
-            r"4 players on its last axis but got shape \(7, 1",
-        ),
-    ],
-)
-def test_errors_at_the_door_name_the_whole_of_it(
-    make_value: Callable[..., ms.ValueFunction],
-    x: object,
-    mask: Tensor,
-    kind: type[Exception],
-    message: str,
-) -> None:
-    with pytest.raises(kind, match=message):
-        ms.metrics.mean_squared_error(make_value(), x, mask, batch_size=2)
-
-
-@pytest.mark.usefixtures("any_type")
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"rows": 0}, r"`rows` to be a whole number of at least 1 but got 0"),
-        ({"seed": "a"}, r"`seed` to be a whole number .* but got 'a' .*0 is as good"),
-    ],
-)
-def test_settings_of_the_pairs_are_checked(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        ms.metrics.shapley_pairs(**{"rows": 3, "players": 2, **settings})
 
 
 @pytest.mark.usefixtures("any_type")

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from scipy import stats
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions, sample_orders
 from manifold_shap.ordering import Ordering
 from tests.examples import Game, table, uniform
 
@@ -20,11 +18,18 @@ FALSE_ALARM = 1e-6
 
 PLAYERS = ms.Players.of_elements((5,), "abcde")
 ORDERING = [["d", "b"], ["a"], ["e", "c"]]
+GROUPS = [["d", "a"], ["b", "e"], ["c"]]
+GRAPHS: list[dict[str, list[str]]] = [
+    {"b": ["a"]},
+    {"c": ["a", "b"], "d": ["b"]},  # An N: neither in series nor in parallel.
+    {"b": ["a"], "c": ["a"], "d": ["b", "c"], "e": ["d"]},
+    {"b": ["a"], "d": ["c"]},
+    {"e": ["a", "b", "c", "d"]},
+    {},
+]
 LISTS = [ORDERING, [["c", "a", "d"], ["b", "e"]], [[name] for name in "ecabd"], [list("badec")]]
 
 Names = Sequence[Sequence[str]]
-every_ordering = pytest.mark.parametrize("names", LISTS)
-estimators = pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley])
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -45,27 +50,15 @@ def allowed(relations: Any) -> list[tuple[int, ...]]:
     return found
 
 
-@every_ordering
-def test_allowed_orders_are_all_there_and_drawn_beside_their_reverses(names: Names) -> None:
-    ordering = Ordering(names, PLAYERS)
-    orders = allowed(names)
-    assert ordering.orders == len(orders)
-    every, probability = ordering.all_orders()
-    assert list(map(tuple, every.tolist())) == orders
-    assert probability.tolist() == [1 / len(orders)] * len(orders)
-    pairs = ordering.sample_pairs((20,), generator())
-    place = [slice(0, 0)]
-    for part in names:
-        place.append(slice(place[-1].stop, place[-1].stop + len(part)))
-    for part in place:
-        assert torch.equal(pairs[:, 0, part].flip(-1), pairs[:, 1, part])
-
-
-@every_ordering
-def test_orders_are_drawn_uniformly_from_those_allowed(names: Names) -> None:
-    pairs = Ordering(names, PLAYERS).sample_pairs((200, 60), generator())
-    assert pairs.shape == (200, 60, 2, 5)
-    orders = allowed(names)
+@pytest.mark.parametrize(
+    "relations", [*LISTS, *GRAPHS, Ordering.of_groups(GROUPS, PLAYERS)], ids=lambda r: repr(r)[:20]
+)
+def test_orders_are_drawn_uniformly(relations: Any) -> None:
+    ordering = Ordering.of(relations, PLAYERS)
+    orders = list(map(tuple, ordering.all_orders()[0].tolist()))
+    pairs = ordering.sample_pairs((200, 30), generator())
+    assert pairs.shape == (200, 30, 2, 5)
+    assert ordering.log_weights(pairs) is None
     for half in pairs.flatten(0, 1).unbind(1):
         drawn = list(map(tuple, half.tolist()))
         counts = [drawn.count(order) for order in orders]
@@ -73,14 +66,13 @@ def test_orders_are_drawn_uniformly_from_those_allowed(names: Names) -> None:
         assert len(orders) == 1 or stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-def test_no_ordering_is_one_component() -> None:
-    ordering = Ordering.of(None, PLAYERS)
-    assert len(ordering) == 1
-    assert ordering.provenance == {}
-    assert torch.equal(ordering.coalitions(), all_coalitions(5))
-    drawn = ordering.sample_pairs((7,), generator())
-    assert torch.equal(drawn[:, 0], sample_orders((7,), 5, generator()))
-    assert torch.equal(drawn[:, 1], drawn[:, 0].flip(-1))
+@pytest.mark.parametrize("names", LISTS)
+def test_orders_of_components_are_drawn_beside_their_reverses(names: Names) -> None:
+    pairs, first = Ordering(names, PLAYERS).sample_pairs((20,), generator()), 0
+    for part in map(len, names):
+        place = slice(first, first + part)
+        assert torch.equal(pairs[:, 0, place].flip(-1), pairs[:, 1, place])
+        first += part
 
 
 def test_an_ordering_is_read_by_name() -> None:
@@ -130,7 +122,7 @@ def test_sampled_values_are_unbiased_and_their_errors_honest() -> None:
     torch.testing.assert_close(claimed, others.square().mean(0), rtol=0.12, atol=0)
 
 
-@estimators
+@pytest.mark.parametrize("estimator", [ms.exact_shapley, ms.permutation_shapley])
 def test_one_component_gives_the_symmetric_values(estimator: Callable[..., ms.Explanation]) -> None:
     game, x = random_game(), rows()
     options = {} if estimator is ms.exact_shapley else {"permutations": 16, "seed": 3}
@@ -139,16 +131,8 @@ def test_one_component_gives_the_symmetric_values(estimator: Callable[..., ms.Ex
     assert torch.equal(one.phi, symmetric.phi)
     assert torch.equal(one.standard_error, symmetric.standard_error)
     assert one.made_by == symmetric.made_by
-
-
-def test_a_chain_has_one_order_and_no_error() -> None:
-    game, x = random_game(), rows()
-    for permutations in (2, 64):
-        chain = ms.permutation_shapley(
-            game, x, ordering=[[name] for name in "ecabd"], permutations=permutations
-        )
-        assert (chain.standard_error == 0).all()
-        assert chain.made_by["permutations"] == 1
+    ordered = estimator(game, x, ordering=Ordering(ORDERING, PLAYERS), **options)
+    assert ordered.made_by["ordering"] == [["b", "d"], ["a"], ["c", "e"]]
 
 
 def test_many_players_in_small_components_are_enumerated() -> None:
@@ -162,14 +146,3 @@ def test_many_players_in_small_components_are_enumerated() -> None:
     wide = [list(players.names[:17]), list(players.names[17:])]
     with pytest.raises(ValueError, match=r"those of 16 players, in one part .* but got 8388608"):
         ms.exact_shapley(linear, x, ordering=wide)
-
-
-@estimators
-def test_an_explanation_keeps_its_ordering(
-    estimator: Callable[..., ms.Explanation], tmp_path: Path
-) -> None:
-    explanation = estimator(random_game(), rows(), ordering=Ordering(ORDERING, PLAYERS))
-    assert explanation.made_by["ordering"] == [["b", "d"], ["a"], ["c", "e"]]
-    explanation.save(tmp_path / "explanation.zarr")
-    loaded = ms.Explanation.load(tmp_path / "explanation.zarr")
-    assert loaded.made_by == explanation.made_by

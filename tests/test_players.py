@@ -47,17 +47,6 @@ def test_a_row_has_the_first_players_and_they_own_all_before_its_padding(
         assert torch.equal(players.expand(mask)[inside], mask[owners[row][inside]])
 
 
-def test_which_elements_players_of_rows_own_is_not_known_to_them() -> None:
-    players = Players.of_rows((3,), 2)
-    for call in (
-        lambda: players.expand(torch.ones(2, dtype=torch.bool)),
-        lambda: players.owners(torch.ones(1, 3)),
-        lambda: players.grouped(["all"], torch.tensor([0, 0])),
-    ):
-        with pytest.raises(ValueError, match="but these differ from row to row"):
-            call()
-
-
 def test_players_of_padded_rows_begin_one_after_another() -> None:
     with pytest.raises(ValueError, match="but 'b' begins before 'a'; number and name them in"):
         Players("ab", [1, 0, 0], padding=0)
@@ -78,15 +67,8 @@ def total(x: torch.Tensor) -> torch.Tensor:
 
 
 def explained(x: torch.Tensor) -> object:
-    return ms.exact_shapley(
-        ms.imputed_value(total, ms.imputers.PaddingImputer(PADDED), "identity"), x
-    )
-
-
-def explained_by_row(x: torch.Tensor) -> object:
     value = ms.imputed_value(total, ms.imputers.PaddingImputer(PADDED), "identity")
-    labels = torch.where(x != 0, 0, -1)
-    return ms.exact_shapley(value.grouped(ms.label_maps(x, labels), 1), x)
+    return ms.exact_shapley(value, x)
 
 
 @pytest.mark.parametrize("row", [[0.0, 0.0, 5.0, 6.0], [5.0, 0.0, 0.0, 6.0]])
@@ -94,7 +76,6 @@ def explained_by_row(x: torch.Tensor) -> object:
     "door",
     [
         explained,
-        explained_by_row,
         lambda x: ms.imputers.MarginalImputer(x, PADDED),
         lambda x: ms.fit_surrogate(total, x, space="identity", players=PADDED, **FEW),
         lambda x: ms.fit_imputer(x, players=PADDED, **FEW),
@@ -122,21 +103,7 @@ def test_patches_are_rectangles_with_all_channels(
             assert players.names[i * across + j] == f"patch {i},{j}"
 
 
-def test_pixels_channels_and_time_points_are_players() -> None:
-    pixels = Players.pixels((2, 3, 4))
-    assert torch.equal(pixels.index, torch.arange(12).reshape(3, 4).expand(2, 3, 4))
-    assert pixels.names[5] == "pixel 1,1"
-    assert torch.equal(Players.pixels((3, 4)).index, pixels.index[0])
-    assert Players.channels((2, 3)).names == ("channel 0", "channel 1")
-    assert Players.channels((2, 3, 4)).index.unique(dim=0).flatten(1).unique(dim=1).tolist() == [
-        [0],
-        [1],
-    ]
-    points = Players.segments((3,), 1)
-    assert (points.names, points.index.tolist()) == (("time 0", "time 1", "time 2"), [0, 1, 2])
-
-
-PICTURE, LINES = torch.rand(40, 12, 12, 3), torch.rand(40, 48, 3)
+PICTURE = torch.rand(40, 12, 12, 3)
 
 
 def fitted(x: Tensor, **options: object) -> object:
@@ -150,13 +117,11 @@ def fitted(x: Tensor, **options: object) -> object:
         lambda: ms.Players.pixels((24, 24, 3)),
         lambda: ms.Players.patches((20, 32, 1), 4),
         lambda: ms.Players.channels((5, 24, 24, 3)),
-        lambda: ms.Players.channels((200, 3)),
         lambda: ms.Players.segments((200, 3), 20),
         lambda: ms.superpixels(4)(PICTURE),
         lambda: ms.label_maps(PICTURE, torch.zeros(40, 12, 12).long()),
         lambda: ms.imputers.BlurImputer(PICTURE),
         lambda: fitted(PICTURE, network="conv"),
-        lambda: fitted(LINES, network="transformer", hidden=[32]),
         lambda: ms.fit_imputer(PICTURE, network="conv", **FEW),
     ],
 )
@@ -165,19 +130,8 @@ def test_channels_that_come_last_are_refused(door: Callable[[], object]) -> None
         door()
 
 
-@pytest.mark.parametrize("players", [None, ms.Players.patches((12, 12), 4)])
-def test_pictures_without_channels_are_no_series(players: ms.Players | None) -> None:
-    with pytest.raises(ValueError, match=r"pictures without; give .* `x\[:, None\]`"):
-        fitted(PICTURE[..., 0], players=players, network="conv", hidden=[4])
-
-
-@pytest.mark.parametrize(
-    "event", [(3, 24, 24), (1, 8, 8), (64, 4, 4), (64, 8, 4), (12, 60), (60, 12)]
-)
+@pytest.mark.parametrize("event", [(3, 24, 24), (1, 8, 8), (64, 4, 4), (12, 60), (60, 12)])
 def test_channels_that_come_first_are_not(event: tuple[int, ...]) -> None:
     assert len(ms.Players.channels(event)) == event[0]
     series = ms.Players.segments((12, 12), 3)
     assert check_positions((12, 12), series.index.flatten().tolist()) == (12,)
-    for shape in ((64, 8), (32, 4)):
-        said = ms.Players.segments(shape, 2)
-        assert check_positions(shape, said.index.flatten().tolist()) == shape[1:]

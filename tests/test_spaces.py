@@ -20,18 +20,6 @@ def test_log_odds_are_in_favour_of_the_second_class() -> None:
     torch.testing.assert_close(as_space("log_odds")(BINARY.log()), expected)
 
 
-def test_ilr_compares_the_first_classes_with_the_next() -> None:
-    p = P[0].tolist()
-    first = math.log(p[0] / p[1]) / math.sqrt(2)
-    second = math.log(p[0] * p[1] / p[2] ** 2) / math.sqrt(6)
-    torch.testing.assert_close(as_space("ilr")(P.log())[0], torch.tensor([first, second]))
-
-
-def test_ilr_of_two_classes_is_scaled_log_odds() -> None:
-    log_p = BINARY.log()
-    torch.testing.assert_close(as_space("ilr")(log_p), -as_space("log_odds")(log_p) / math.sqrt(2))
-
-
 @pytest.mark.parametrize(
     ("space", "classes", "names"),
     [

@@ -29,7 +29,6 @@ from torch import Tensor, arange, get_num_threads, set_num_threads
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
-from benchmarks.speed.rows import same_bytes
 from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import timed
 
@@ -151,6 +150,14 @@ def ratio(found: Found, what: str) -> float:
         for workers in (1, 2)
     )
     return one / two
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    """Whether two stores have the same files."""
+    files = [{p.relative_to(s): p for p in s.rglob("*") if p.is_file()} for s in (one, other)]
+    return files[0].keys() == files[1].keys() and all(
+        path.read_bytes() == files[1][name].read_bytes() for name, path in files[0].items()
+    )
 
 
 def tables(found: Found) -> list[Table]:

@@ -4,17 +4,17 @@ Needs `.[peers]` and xgboost. Every seed explains another row, from as many valu
 all sides. A figure is |phi - exact| / |exact|, a mean over seeds. Iris, diabetes, census,
 independent and correlated have the model of that paper, 100 boosted trees of depth 4, and the mean
 of a column for players that are absent; more games are a random forest on census, and one on
-diabetes whose value function draws completions given x_S. Networks are compared by time, in
-`speed/budget`. LeverageSHAP and RegressionMSR are written here, by the papers. `auto` is worse than
-the best of ours where it is so by more than a tenth and two standard errors of the difference over
-seeds. Parts that are measured are kept in a folder, and not run again.
+diabetes whose value function draws completions given x_S. LeverageSHAP and RegressionMSR are
+written here, by the papers. `auto` is worse than the best of ours where it is so by more than a
+tenth and two standard errors of the difference over seeds. Parts that are measured are kept in a
+folder, and not run again.
 """
 
-import json
 import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks.plots import Panel, curves
-from benchmarks.report import Claim, Found, Table, records, spread
+from benchmarks.report import Claim, Found, Table, kept, records, spread
 from benchmarks.support import coalition_games
 from benchmarks.support.coalition_games import Explain, Games, Values
 from benchmarks.support.packages import require
@@ -33,7 +33,12 @@ from benchmarks.support.packages import require
 TITLE = "LeverageSHAP's benchmark"
 SOURCE = "Musco & Witter (2025); Witter, Liu & Musco (2025)"
 ERRORS = "standard errors over seeds"
-QUICK = {"data": ["diabetes"], "seeds": [3, 3, 3], "budgets": [5, 20], "parts": ""}
+QUICK = {
+    "data": ["diabetes"],
+    "seeds": [3, 3, 3],
+    "budgets": [5, 20],
+    "parts": "runs/leverage_quick",
+}
 PAPER = ("iris", "diabetes", "census", "independent", "correlated")
 MORE = ("forest", "drawn")
 LEVERAGE = "LeverageSHAP"
@@ -78,27 +83,16 @@ def run(
     data: Sequence[str] = (*PAPER, *MORE),  # some of these
     seeds: Sequence[int] = (100, 40, 20),  # rows and seeds for up to 10, up to 20, more players
     budgets: Sequence[int] = (5, 10, 20, 40, 80, 160),  # evaluations per player
-    parts: str = "runs/leverage",  # folder of what is measured for each data set; empty: none
+    parts: str = "runs/leverage",  # folder of what is measured for each data set
 ) -> dict[str, Any]:
     """Errors of all sides on all data sets."""
     require("peers", "shap", "shapiq", "xgboost")
     found: dict[str, Any] = {}
-    seconds = 0.0
     for name in data:
         settings = {"seeds": list(seeds), "budgets": list(budgets)}
-        kept = Path(parts, f"{name}.json")
-        part = json.loads(kept.read_text()) if parts and kept.exists() else {}
-        if part.get("settings") != settings:
-            start = time.perf_counter()
-            part = {"settings": settings, "found": measure(name, seeds, budgets)}
-            part["seconds"] = time.perf_counter() - start
-            if parts:
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_text(json.dumps(part))
-        found[name] = part["found"]
-        seconds += part["seconds"]
-        print(name, part["seconds"], flush=True)
-    return {**found, "seconds": seconds}
+        path, make = Path(parts, f"{name}.json"), partial(measure, name, **settings)
+        found[name] = kept(path, settings, make)
+    return found
 
 
 def games(name: str, rows: int) -> Games:

@@ -75,7 +75,7 @@ class Bench:
         self, imputer: ms.imputers.Imputer, asymmetric: bool = False, draws: int | None = None
     ) -> ms.Explanation:
         """Over all coalitions, or those of orders that `ordering` allows; the mean of repeats."""
-        chosen = imputer.support or draws or self.draws
+        chosen = imputer.distinct_draws or draws or self.draws
         order = self.ordering if asymmetric else None
         found = []
         for seed in range(self.repeats):

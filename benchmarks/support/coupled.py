@@ -50,12 +50,12 @@ class Example:
             warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
             svm = SVC(probability=True, random_state=seed).fit(self.x_train.numpy(), self.y_train)
         model = ms.as_model(svm, self.x_train[:8], self.classes)
-        return ms.imputed_value(model, imputer, "ilr", draws=len(self.x_train))
+        draws = len(self.x_train)
+        return ms.imputed_value(model, imputer, "ilr", draws=draws, schema=self.schema)
 
     def explain(self, seed: int) -> ms.Explanation:
         """Exactly."""
-        found = ms.exact_shapley(self.value(seed), self.x)
-        return found.with_labels(instances=[self.row], schema=self.schema)
+        return ms.exact_shapley(self.value(seed), self.x).with_labels([self.row])
 
     def sample(self, seed: int, samples: int) -> ms.Explanation:
         """By the paper's estimator (Algorithm 2): a feature, an order and a donor at a time."""

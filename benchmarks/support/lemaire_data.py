@@ -114,9 +114,7 @@ def _twonorm() -> DataSet:
     if path is not None:
         frame = pd.read_csv(path, header=None, names=list(_TWONORM_COLUMNS))
     else:
-        frame = sources.fetched(
-            None, _TWONORM, sources.openml("twonorm", 1, _TWONORM_COLUMNS)
-        )
+        frame = sources.fetched(None, _TWONORM, sources.openml("twonorm", 1, _TWONORM_COLUMNS))
     target = frame["class"].astype(int)
     source = Source(_TWONORM, "", (target.min(), target.max()))
     return _table(frame.assign(**{"class": target}), "class", source)

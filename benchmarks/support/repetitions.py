@@ -36,11 +36,11 @@ class KnownMeans(ms.ValueFunction):
         base: v of nobody, `[classes]`.
     """
 
-    name = "means"
     device = torch.device("cpu")
 
     def __init__(self, model: ms.Model, players: ms.Players, means: Means, base: Tensor) -> None:
-        super().__init__(players, model.classes, Probability(), model.classes)
+        classes = tuple(model.classes)
+        super().__init__(ms.values.GameSpec(players, classes, Probability(), classes, "means"))
         self.model, self.means, self.nobody = model, means, base
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:

@@ -56,7 +56,9 @@ def explained(ensemble: Any, data: bike.Rentals, draws: int, seed: int) -> dict[
     ) -> Callable[[], Tensor]:
         def explain() -> Tensor:
             imputer = make(x, bike.PLAYERS, **settings)
-            value = ms.imputed_value(model, imputer, "identity", imputer.support or draws, seed)
+            value = ms.imputed_value(
+                model, imputer, "identity", imputer.distinct_draws or draws, seed
+            )
             return ms.exact_shapley(value, data.x_test).phi[..., 0]
 
         return explain

@@ -9,7 +9,6 @@ of the largest stand apart.
 """
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,7 +33,6 @@ ERRORS = "standard errors over repetitions"
 QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000,
          "parts": "runs/global_values_quick"}  # fmt: skip
 LEVEL = 0.95
-TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "PropCost"}
 # Repetitions whose networks are trained in one batch.
 _TOGETHER = 20
 # Players whose true values are below this share of the largest, for whose values the influence
@@ -91,8 +89,7 @@ def law_of(name: str) -> ConditionalLaw:
     """A law by its name; the mixture is that of seed 0."""
     if name == "mixture":
         return GaussianMixture.random(6, 3, seed=0)
-    path = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "bayesian_networks", f"{name}.bif.gz")
-    return BayesianNetwork.read(path, TARGETS[name])
+    return BayesianNetwork.public(name)
 
 
 def encoder(law: ConditionalLaw) -> Callable[[Tensor, Tensor], Tensor]:

@@ -8,7 +8,6 @@ root mean squares both. Widths are compared with those of one constant either wa
 very rows to hold 95 %: no interval of one width is narrower.
 """
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,16 +21,15 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks.laws.frames import model_of
 from benchmarks.laws.latent import LatentClasses
-from benchmarks.laws.network import BayesianNetwork
+from benchmarks.laws.network import TARGETS, BayesianNetwork
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support.table_models import MODELS, Tabulated, fitted
+from manifold_shap.learning_error import in_order
 from manifold_shap.oracles import ConditionalLaw, GaussianMixture
-from manifold_shap.tables.features import in_order
 
 TITLE = "Coverage of intervals of a row's values"
 QUICK = {"laws": ["asia", "gaussian"], "models": ["logistic"], "rows": 4, "train": 400, "draws": 16}
 LEVEL = 0.95
-TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "PropCost"}
 LAWS = ("gaussian", "mixture", "latent", *TARGETS)
 FITTED = 2000
 # Of the first estimate of true values, and the share of the distance that is wanted.
@@ -65,10 +63,7 @@ def run(
 def law_of(name: str) -> ConditionalLaw:
     """A law by its name; random ones are of seed 3."""
     if name in TARGETS:
-        folder = os.environ.get("MANIFOLD_SHAP_DATA", ".")
-        return BayesianNetwork.read(
-            Path(folder, "bayesian_networks", f"{name}.bif.gz"), TARGETS[name]
-        )
+        return BayesianNetwork.public(name)
     if name == "latent":
         return LatentClasses(3)
     return GaussianMixture.random(*((6, 1) if name == "gaussian" else (8, 3)), seed=3)

@@ -38,11 +38,10 @@ RUNS: dict[str, tuple[Any, dict[str, int]]] = {
 class Products(ms.ValueFunction):
     """P(yes) = .5 + c (Π (1 + a_i) - 1) over the players of a coalition, with a the row."""
 
-    name, cost = "products", "model"
-
     def __init__(self) -> None:
         players = ms.Players.of_elements((PLAYERS,))
-        super().__init__(players, ["no", "yes"], ms.spaces.Probability(), ["no", "yes"])
+        space, classes = ms.spaces.Probability(), ("no", "yes")
+        super().__init__(ms.values.GameSpec(players, classes, space, classes, "products"))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         return Estimate(self._of(x, coalitions.masks()))

@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -27,11 +28,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 import manifold_shap as ms
 from benchmarks import plots
 from benchmarks.laws.frames import model_of
-from benchmarks.laws.table import mixture
+from benchmarks.laws.latent import LatentClasses
 from benchmarks.report import Found, Table, kept, records
 from benchmarks.support import lemaire_data
 from benchmarks.truth.global_values import law_of
-from manifold_shap import candidates
+from manifold_shap import _random, candidates
 from manifold_shap.data import SOURCES
 from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
 from manifold_shap.quality import OFF_MANIFOLD, STACKED
@@ -181,11 +182,7 @@ def measure(
 
 
 def data_of(name: str, rows: int, seed: int) -> Data:
-    """A public table, or so many rows of a law.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
+    """A public table, or so many rows of a law."""
     sklearn = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
     published = ("iris", "diabetes", "abalone", "bike", "census", "drug")
     if name in sklearn:
@@ -196,11 +193,12 @@ def data_of(name: str, rows: int, seed: int) -> Data:
         features: Any = table.features
         return Data(features, table.labels.numpy(), name in ("diabetes", "bike"))
     if name == "latent_classes":
-        table, law = mixture(rows=rows, law=seed, seed=seed)
-        frame: Any = table.features
-        return Data(frame, table.labels.numpy(), law=law)
-    if name not in KNOWN:
-        raise ValueError(f"Expected data among {', '.join((*PUBLIC, *KNOWN))} but got {name!r}.")
+        latent = LatentClasses(seed)
+        x = latent.sample(rows, seed).x
+        noise = _random.uniform(_random.fold(torch.full((rows,), seed), torch.arange(rows)), ())
+        return Data(
+            latent.frame(x), (noise < latent.score(x).float().sigmoid()).long().numpy(), law=latent
+        )
     law = law_of(name)
     x, y = law.sample(rows, seed)
     return Data(law.frame(x), y.numpy(), law=law)

@@ -126,12 +126,12 @@ class AmortizedExplainer(Exportable):
                 f"Expected an explanation of the players {shown(players.names)} but got one of "
                 f"{shown(reference.players.names)}; explain the surrogate itself, without groups."
             )
-        x, phi = reference.x[:, : players.event[0]], reference.phi[:, : len(players)]
+        phi = reference.phi[:, : len(players)]
         if reference.outputs != game.outputs:
             phi = phi[..., [reference.outputs.index(name) for name in game.outputs]]
         # Of players that a row lacks.
         phi = phi.nan_to_num() if players.by_row else phi
-        squared = (self(x).cpu() - phi).square().sum((1, 2))
+        squared = (self(reference.x).cpu() - phi).square().sum((1, 2))
         relative = (squared / phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
         self.relative_error = relative.mean().item()
         return self.relative_error

@@ -5,20 +5,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._messages import check_choice
 from manifold_shap._stored import stored, with_extremes
 from manifold_shap.amortized.explainer import AmortizedExplainer, surrogate_of
-from manifold_shap.amortized.network import AmortizedNetwork
+from manifold_shap.amortized.network import AmortizedNetwork, OwnExplainer
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.io.files import digest
-from manifold_shap.nn import options_given
+from manifold_shap.nn import Network, kind_of, options_given, passed_again
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -29,7 +28,6 @@ from manifold_shap.training.task import (
     centred,
     learn,
     load_task,
-    training_options,
 )
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.selected import Outputs
@@ -40,17 +38,18 @@ _ELEMENTS = 2**26
 KINDS: dict[str, type[AmortizedNetwork]] = {
     "mlp": AmortizedPerceptron,
     "transformer": AmortizedTransformer,
+    "own": OwnExplainer,
 }
 
 
 def network_settings(
-    surrogate: SurrogateNetwork, network: str | None, options: Mapping[str, Any], x: Tensor
+    surrogate: SurrogateNetwork, network: Network | None, options: Mapping[str, Any], x: Tensor
 ) -> dict[str, Any]:
     """Settings of the network of an explainer, as plain data: its kind, the game, its arguments.
 
     Args:
         surrogate: the network to explain.
-        network: one of `KINDS`; None for what suits the surrogate.
+        network: see `fit_amortized`; None for what suits the surrogate.
         options: of the network, None for the usual ones; and `chosen`, numbers of the outputs that
             are learned, where these are not all.
         x: training rows, as the surrogate sees them.
@@ -60,16 +59,17 @@ def network_settings(
     """
     if network is None:
         network = "mlp" if isinstance(surrogate, Perceptron) else "transformer"
-    kind = KINDS[check_choice("network", network, tuple(KINDS))]
+    name = kind_of(network, [name for name in KINDS if name != "own"])
+    kind = KINDS[name]
     own = kind.settings_for(surrogate, x)
     if options.get("chosen") is not None and not kind.takes_some_outputs:
         raise ValueError(
-            f"Expected all outputs for the network {network!r}, whose passes share the layers of "
+            f"Expected all outputs for the network {name!r}, whose passes share the layers of "
             "the surrogate, but got some of them; leave `outputs` out, and choose among those of "
             "`explain`."
         )
-    given = options_given(kind, network, options)
-    return {"kind": network, "game": asdict(surrogate.game), **own, **given}
+    given = options_given(kind, name, options)
+    return {"kind": name, "game": asdict(surrogate.game), **own, **given}
 
 
 class AmortizedTask(Task):
@@ -79,15 +79,20 @@ class AmortizedTask(Task):
 
     Settings: `network`, see `network_settings`; `surrogate`, the `fingerprint` of the one that it
     is trained for; and the options of the training.
+
+    Args:
+        settings: those.
+        network: of the user's, where it is one.
     """
 
     kind = "explainer"
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], network: Any = None) -> None:
         super().__init__(settings)
         own = dict(self.settings["network"])
         kind, game = KINDS[own.pop("kind")], GameShape(**own.pop("game"))
-        self.explainer = kind(game, **own)
+        more = {"network": network} if kind is OwnExplainer else {}
+        self.explainer = kind(game, **own, **more)
         # In a tuple the surrogate is not a submodule, which would be trained and saved.
         self._unregistered: tuple[SurrogateNetwork, ...] = ()
 
@@ -117,12 +122,23 @@ def fit_amortized(
     *,
     x_validation: Any = None,
     outputs: Outputs = None,
-    network: str | None = None,
+    network: Network | None = None,
     hidden: Sequence[int] | None = None,
     activation: str | None = None,
     shares: int | None = None,
     patch: int | None = None,
-    **options: Unpack[TrainingOptions],
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.01,
+    schedule: str = "one_cycle",
+    batch_size: int = 128,
+    max_epochs: int = 10,
+    least_batches: int = 100,
+    patience: int | None = None,
+    weight_averaging: float | None = 0.99,
+    seed: int = 0,
+    directory: str | Path | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
 ) -> AmortizedExplainer:
     """Learn the Shapley values of a surrogate, to have those of any row in one pass.
 
@@ -143,15 +159,18 @@ def fit_amortized(
             - "mlp": the moments of a fully connected surrogate, corrected by a small network;
             - "transformer": attention over tokens, patches, segments or columns, for any other
               surrogate. Of one that is a transformer it has the layers, and begins with their
-              weights.
+              weights;
+            - a torch module of your own that gives values `[rows, players, outputs]` for rows, as
+              the surrogate sees them, and v(N) - v(∅), `(x, change)`; or a function that makes one
+              of the shapes of a row and of its values, `network((3, 32, 32), (50, 10))`.
         hidden: layers: of the correcting network, by default 512 and 256; widths of the
             transformer's.
         activation: `relu`, `gelu`, `silu` or `elu`; by default `gelu`.
         shares: of an "mlp", the number of probabilities of presence at which the surrogate's
             moments are computed, by default 4.
         patch: of a transformer, the side of a patch or the length of a segment.
-        options: of the training, see `TrainingOptions`; by default 10 epochs of batches of 128,
-            and no early stopping.
+        learning_rate, weight_decay, schedule, batch_size, max_epochs, least_batches, patience,
+            weight_averaging, seed, directory, trainer, progress: see `TrainingOptions`.
 
     Returns:
         An explainer on the CPU, whose `measure` finds its error.
@@ -169,9 +188,8 @@ def fit_amortized(
     >>> fit_amortized(value, x, hidden=[8], **few)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
-    chosen = training_options(fit_amortized, options, batch_size=128, max_epochs=10, patience=None)
-    surrogate = surrogate_of(value)
-    seed, players = chosen["seed"], value.players
+    options = TrainingOptions.among(locals())
+    surrogate, players = surrogate_of(value), value.players
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
     game = value.select(outputs, with_extremes(chosen_rows.train))
@@ -189,21 +207,23 @@ def fit_amortized(
     if game.outputs != value.outputs:
         of_network["chosen"] = numbers
     own = network_settings(surrogate, network, of_network, with_extremes(rows[0]))
-    settings = {"network": own, "surrogate": fingerprint(surrogate), **chosen}
-    task = AmortizedTask.initial(settings)
+    settings = {"network": own, "surrogate": fingerprint(surrogate), **options.settings}
+    task = AmortizedTask.initial(settings, network)
     task.fit_statistics(surrogate, rows[1])
-    record = learn(task, (rows, held_out), chosen)
+    record = learn(task, (rows, held_out), options)
     explainer = _explainer(task, value)
     explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
     return explainer
 
 
-def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
+def load_amortized(path: str | Path, value: Any, network: Any = None) -> AmortizedExplainer:
     """The explainer that `AmortizedExplainer.save` wrote.
 
     Args:
         path: the checkpoint; no code in it is run.
         value: the surrogate that it was trained for.
+        network: that of the user's which was trained, see `fit_amortized`, where it was one; its
+            weights are those in the file.
 
     Raises:
         FileNotFoundError: no file is there.
@@ -221,7 +241,11 @@ def load_amortized(path: str | Path, value: Any) -> AmortizedExplainer:
     torch.Size([2, 3, 2])
     """
     surrogate = surrogate_of(value)
-    task, checkpoint = load_task(path, AmortizedTask)
+
+    def own(settings: Mapping[str, Any]) -> list[Any]:
+        return [passed_again(settings["network"]["kind"], network)]
+
+    task, checkpoint = load_task(path, AmortizedTask, more=own)
     if task.settings.get("surrogate") != fingerprint(surrogate):
         raise ValueError(
             f"Expected the surrogate for which the explainer in {path} was trained but this is "

@@ -28,6 +28,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap.amortized.contributions import contributions
+from manifold_shap.nn import of_shape, own_network
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -193,3 +194,27 @@ class AmortizedNetwork(nn.Module, ABC):
         own = self.game.players.owned(x)[..., None].to(phi.dtype)
         phi = phi.mul_(own)
         return phi.addcmul_(own, ((change - phi.sum(1)) / own.sum(1).clamp(min=1))[:, None])
+
+
+class OwnExplainer(AmortizedNetwork):
+    """phi(x) of a module of the user's.
+
+    Args:
+        game, chosen: see `AmortizedNetwork`.
+        network: takes rows, and v(N) - v(∅); gives `[rows, players, outputs]`. A copy of it is
+            trained. Or a function that makes one, see `own_network`.
+    """
+
+    def __init__(self, game: GameShape, network: Any, chosen: Sequence[int] | None = None) -> None:
+        super().__init__(game, chosen)
+        self.module = own_network(network, game.event, (self.players, self.outputs))
+
+    def raw(
+        self,
+        surrogate: SurrogateNetwork,
+        x: Float[Tensor, "batch *event"],
+        change: Float[Tensor, "batch outputs"],
+    ) -> Float[Tensor, "batch players outputs"]:
+        found = of_shape(self.module(x, change), (len(x), self.players, self.outputs))
+        # What remains of the change is added in place, which the module's layers may not allow.
+        return found.clone()

@@ -22,6 +22,8 @@ from manifold_shap.cli.run import Run, opened, plain
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.value import SurrogateValue
+from manifold_shap.tables.rows import in_frame
+from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ImputedValue, ValueFunction
 
 # Figures and tables of many rows show no more, and other value functions explain these only.
@@ -93,7 +95,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     ordered = {name: explanations[name] for name in games}
     pairs = None
     if settings["interactions"]:
-        pairs = report.interactions_of(run, main, explanations[run.name], chosen)
+        pairs = report.interactions_of(run, main, x[few], rows[few], chosen)
     return report.write(run, ordered, titles, scores, seconds, facts, len(rows), pairs)
 
 
@@ -206,7 +208,11 @@ def _finished(
     rows: Sequence[int] | None = None,
 ) -> Explanation:
     """The explanation in the basis that was asked for, with labels and what made it."""
-    explanation = explanation.with_labels(rows, schema)
+    explanation = explanation if rows is None else explanation.with_labels(rows)
+    if schema is not None and isinstance(explanation.x, Tensor) and isinstance(schema, Schema):
+        own = explanation.x, explanation.players, explanation.owners
+        x, players, owners = in_frame(*own, schema)
+        explanation = replace(explanation, x=x, players=players, owners=owners)
     explanation = explanation.in_basis(tree) if tree else explanation
     return replace(explanation, made_by={**explanation.made_by, **made_by})
 

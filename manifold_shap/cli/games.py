@@ -60,7 +60,7 @@ def causal(value: ValueFunction, settings: Settings) -> ValueFunction:
             f"vae, gaussian or empirical, but {value.name!r} has none."
         )
     imputer = CausalImputer(value.imputer, ordering_of(settings), settings["confounding"])
-    own = (value.model, value.space, value.expectation, value.requested, value.seed)
+    own = (value.model, value.space, value.expectation, value.draws_requested, value.seed)
     return ImputedValue(imputer, *own)
 
 

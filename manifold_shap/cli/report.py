@@ -226,19 +226,19 @@ def write(
 
 
 def interactions_of(
-    run: Run, value: ValueFunction, explanation: Explanation, outputs: Any
+    run: Run, value: ValueFunction, x: Any, labels: Sequence[Any], outputs: Any
 ) -> Interactions:
     """Interactions of all pairs of players."""
     asked = run.cfg.estimator
     found = shapley_interactions(
         value,
-        explanation.x,
+        x,
         outputs=outputs,
         seed=asked.seed,
         batch_size=asked.batch_size,
         progress=run.cfg.progress,
     )
-    return replace(found, shapley=found.shapley.with_labels(explanation.instances))
+    return replace(found, shapley=found.shapley.with_labels(labels))
 
 
 def _write_page(

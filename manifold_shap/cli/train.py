@@ -100,7 +100,7 @@ def _value_function(run: Run, trainer: Any, is_sweep: bool, work: Path) -> dict[
         "train_seconds": training.get("train_seconds", 0.0),
         "epochs": training.get("epochs", 0),
     }
-    law = value.training_law
+    law = value.spec.training_law
     if law is not None and len(law.parts) > 1:
         scores = errors_by_law(value, x, law, _PAIRS, progress=progress)
         metrics["mse_by_law"] = {name: report.figures_of(each) for name, each in scores.items()}

@@ -21,3 +21,7 @@ __all__ = [
     "permutation_shapley",
     "shapley_interactions",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

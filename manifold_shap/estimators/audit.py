@@ -13,7 +13,6 @@ from manifold_shap.audits import Audit
 from manifold_shap.estimators.exact import exact_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.tables.rows import codebook_of
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.wrapped import as_value_function
 
@@ -59,20 +58,20 @@ def audit(
     """
     count = min(check_whole("rows", rows), len(explanation.phi))
     few = explanation[chosen_rows(len(explanation.phi), count, check_seed(seed))]
-    return audit_of(few, value, reference, seed, progress)
+    table = getattr(value, "schema", None)
+    x = few.x if table is None else table.rows(few.x)
+    return audit_of(few, value, x, reference, seed, progress)
 
 
 def audit_of(
     found: Explanation,
     value: Any,
+    x: Any,
     reference: Estimator | None,
     seed: int,
     progress: bool | None,
 ) -> Audit:
-    """The same, on all rows of an explanation."""
-    codebook = codebook_of(found.schema)
-    # The codes of a store are its own.
-    x: Any = found.x if codebook is None else codebook.frame(found.x)
+    """The same, on all rows of an explanation, which the value function takes as `x`."""
     value = as_value_function(value, x)
     if found.outputs != value.outputs and set(found.outputs) <= set(value.outputs):
         value = value.select(list(found.outputs), x)

@@ -13,8 +13,8 @@ from manifold_shap.estimators.permutation import permutation
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Relations
-from manifold_shap.values.base import COSTS
 from manifold_shap.values.selected import Outputs
+from manifold_shap.values.spec import COSTS
 
 # Evaluations per player by default, where a value is a model call, or drawn, or rows are large.
 _EVALUATIONS_DEAR = 64
@@ -79,10 +79,10 @@ def auto_shapley(
       for the others.
 
     What evaluations take is not measured, so that a call gives the same answer on any machine: it
-    follows from `value.cost`, one of `closed form` (a microsecond), `network` (some 50) and `model`
-    (a millisecond and more). A callable counts as a model call; `as_value_function(f, x,
-    cost="closed form")` says otherwise. `python benchmarks/reproduce.py speed/equal_time` compares
-    the choice with the best of all estimators in equal time.
+    follows from the `cost` of a value, see `Work`: `closed form` (a microsecond), `network` (some
+    50) and `model` (a millisecond and more). A callable counts as a model call;
+    `as_value_function(f, x, cost="closed form")` says otherwise. `python benchmarks/reproduce.py
+    speed/equal_time` compares the choice with the best of all estimators in equal time.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
@@ -163,8 +163,8 @@ def choose(
 
 def _usual_budget(game: Evaluator) -> int:
     """Evaluations per row where nobody says how many."""
-    free = min(_FREE_ROWS, game.value.batch_size or _FREE_ROWS)
-    dear = game.value.cost == "model"
+    free = min(_FREE_ROWS, game.value.spec.work.batch_size or _FREE_ROWS)
+    dear = game.value.spec.work.cost == "model"
     drawn = len(game.players) > _MOST_DRAWN if game.sampled else dear
     each = _EVALUATIONS_DEAR if free < _FREE_ROWS or drawn else _EVALUATIONS
     if game.sampled:
@@ -172,7 +172,7 @@ def _usual_budget(game: Evaluator) -> int:
     if game.linearized:
         each = _EVALUATIONS_LINEARIZED
     usual = max(each * (len(game.players) + 1), 0 if dear else free)
-    if game.value.cost == "closed form":
+    if game.value.spec.work.cost == "closed form":
         free = _FREE_VALUES
     everything = game.order.coalitions_count - 2
     return int(everything) if usual < everything <= free // game.draws else usual
@@ -194,7 +194,7 @@ def _fitted_interacting(game: Evaluator, budget: int) -> int:
     share = min(1, players / _ALL_INTERACTING)
     least = math.ceil(max(_LEAST_INTERACTING * players, share * (budget - 1)))
     possible = range(least + least % 2, min(budget, _MOST_FITTED_INTERACTING) + 1, 2)
-    cost = COSTS[game.value.cost]
+    cost = COSTS[game.value.spec.work.cost]
 
     def seconds(evaluations: int) -> float:
         return evaluations * cost + outputs * nominal_seconds(players, evaluations)

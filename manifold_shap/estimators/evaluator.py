@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap import _random, _stopping
+from manifold_shap import _random
 from manifold_shap._checks import check_whole
 from manifold_shap._memory import lacks_memory
 from manifold_shap._messages import warn
@@ -102,7 +102,7 @@ class Evaluator:
         self.draws, self.sampled = value.draws, value.sampled
         self.device, self._warned = value.device, False
         own = BATCH_SIZE_CPU if self.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
-        self.batch_size = batch_size or value.batch_size or own
+        self.batch_size = batch_size or value.spec.work.batch_size or own
         self.bar = progress_bar(progress, name="values", unit="coalition")
         self.evaluations, self._dtype = 0, None
         rows = torch.arange(len(x))
@@ -146,7 +146,6 @@ class Evaluator:
             ask = self.linearized.values
         parts = [(slice(0, len(x)), slice(0, count))] if count * run else []
         while parts:
-            _stopping.stop_if_asked()
             where, which = part = parts.pop()
             some_rows, runs = where.stop - where.start, which.stop - which.start
             size = some_rows * runs

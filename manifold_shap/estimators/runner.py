@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -17,15 +17,10 @@ from manifold_shap.coalitions import Coalitions
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering, Relations
-from manifold_shap.players import Players
-from manifold_shap.tables.rows import codebook_of, constant_players, encoded
+from manifold_shap.tables.rows import constant_players, encoded, in_frame
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.seen import outside
 from manifold_shap.values.selected import Outputs
 from manifold_shap.values.wrapped import as_value_function
-
-if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
 
 
 class Result(NamedTuple):
@@ -137,11 +132,11 @@ def _explanation(
         labels: of the rows.
     """
     groups, games, results = zip(*parts, strict=True)
-    back, players, schema = torch.cat(groups).argsort(), value.players, value.schema
-    x, fill, codebook = rows.to("cpu", copy=True), nan, codebook_of(schema)
-    if codebook is not None and codebook.constants and not players.by_row:
-        players, schema = with_constants(players, codebook)
-        x, fill = pad(x, (0, players.event[0] - x.shape[1])), 0.0
+    back, players, x = torch.cat(groups).argsort(), value.players, rows.to("cpu", copy=True)
+    owners = value.owners(rows.to(value.device)).cpu() if players.by_row else None
+    if value.schema is not None:
+        x, players, owners = in_frame(x, players, owners, value.schema)
+    fill = 0.0 if len(players) > len(value.players) else nan
     dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
     made = [_by_row(*part[1:], len(players), fill) for part in parts]
     by_row: dict[str, Any] = {}
@@ -161,19 +156,24 @@ def _explanation(
         x=x,
         instances=labels,
         players=players,
-        owners=value.owners(rows.to(value.device)).cpu() if players.by_row else None,
+        owners=owners,
         outputs=value.outputs,
         space=value.space,
-        schema=schema,
         made_by={
             "version": __version__,
             **value.provenance,
             "evaluations": sum(game.evaluations for game in games),
-            **outside(value.seen, encoded(rows, value.schema)),
+            **_far_outside(value, rows),
             **_in_common(games, results),
             **order.provenance,
         },
     )
+
+
+def _far_outside(value: ValueFunction, rows: Tensor) -> dict[str, int]:
+    seen = value.spec.training_range
+    count = 0 if seen is None else seen.count_far_outside(encoded(rows, value.schema))
+    return {"rows_far_outside": count} if count else {}
 
 
 def _by_row(game: Evaluator, result: Result, players: int, fill: float) -> dict[str, Any]:
@@ -212,32 +212,3 @@ def _in_common(games: Sequence[Evaluator], results: Sequence[Result]) -> dict[st
         same = entries.count(entries[0]) == len(entries)
         common[key] = entries[0] if same else dict(zip(counts, entries, strict=True))
     return common
-
-
-def with_constants(players: Players, codebook: "Codebook") -> "tuple[Players, Codebook]":
-    """Players and columns of an explanation, in which constant columns are players as well.
-
-    A constant in a group with columns that vary belongs to their player.
-
-    >>> import pandas as pd
-    >>> from manifold_shap import Codebook, as_model, exact_shapley
-    >>> from manifold_shap.imputers import MarginalImputer
-    >>> from manifold_shap import imputed_value
-    >>> from manifold_shap.imputers import table_imputer
-    >>> frame = pd.DataFrame({"size": [1, 2, 3], "year": 2024})
-    >>> codebook = Codebook.fit(frame)
-    >>> model = as_model(lambda frame: frame["size"], codebook, returns="values")
-    >>> imputer = table_imputer(MarginalImputer, codebook, frame)
-    >>> explanation = exact_shapley(imputed_value(model, imputer, "identity", 3), frame)
-    >>> explanation.players.names, explanation.phi[0].flatten()
-    (('size', 'year'), tensor([-1.,  0.], dtype=torch.float64))
-    """
-    whole, many = codebook.with_constants(), len(codebook.players)
-    # Each column's player of the codebook; a constant in a group with others is their player's.
-    index = whole.players.index.tolist()
-    owners = [
-        players.index[index.index(player)] if player < many else len(players) + player - many
-        for player in index[len(codebook.names) :]
-    ]
-    names = [*players.names, *constant_players(players, codebook)]
-    return Players(names, torch.cat((players.index, torch.tensor(owners)))), whole

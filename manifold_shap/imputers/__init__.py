@@ -35,3 +35,7 @@ __all__ = [
     "TableImputer",
     "table_imputer",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

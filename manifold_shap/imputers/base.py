@@ -63,7 +63,7 @@ class Imputer(nn.Module, ABC):
         reference: a copy of the background data, `[rows, *event]`; v(∅) is the mean over it.
         proposals: number of weighted draws among which `sample` chooses each equally weighted one;
             1 where draws have no weights.
-        support: number of distinct draws, after which they repeat; None where it is infinite.
+        distinct_draws: after how many draws they repeat; None where there are infinitely many.
         copies: whether draws are cells of the reference rows, of which nothing is computed but
             whether they are equal: codes of a table do as well as numbers.
         codebook: of the table, where rows are its codes; see `table_imputer`.
@@ -79,7 +79,7 @@ class Imputer(nn.Module, ABC):
             `players` own, or these differ from row to row.
 
     >>> class MeanImputer(Imputer):
-    ...     name, support = "mean", 1
+    ...     name, distinct_draws = "mean", 1
     ...     def impute(self, x, coalitions, draws):
     ...         mean = self.reference.mean(0).expand(1, 1, len(draws), *self.players.event)
     ...         return Completions(self.splice(x, coalitions.masks(), mean))
@@ -92,7 +92,7 @@ class Imputer(nn.Module, ABC):
     name: str
     reference: Tensor
     proposals: int = 1
-    support: int | None = None
+    distinct_draws: int | None = None
     copies: bool = False
     codebook: "Codebook | None" = None
     dtype: torch.dtype | None = None
@@ -180,12 +180,12 @@ class Imputer(nn.Module, ABC):
 
     # Final.
 
-    def left_out(self, draws: int) -> float:
-        """Share of the support that `draws` draws leave out: 1 where it is infinite.
+    def unsampled_fraction(self, draws: int) -> float:
+        """Share of the distinct draws that so many leave out: 1 of infinitely many.
 
         Where it is 0, all possible draws are taken, and no seed changes their mean.
         """
-        return 1.0 if self.support is None else max(0.0, 1 - draws / self.support)
+        return 1.0 if self.distinct_draws is None else max(0.0, 1 - draws / self.distinct_draws)
 
     def splice(self, x: Rows, mask: Mask, drawn: Float[Tensor, "..."]) -> CompletedRows:
         """Rows of `x` whose absent elements are those of `drawn`.

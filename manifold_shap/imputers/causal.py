@@ -81,8 +81,8 @@ class CausalImputer(Imputer):
         steps = self.ordering.steps
         self.confounding = _checked_confounding(confounding, self.ordering)
         # Draws of several random components never repeat.
-        fresh = len(steps) > 1 and imputer.left_out(1) > 0
-        self.support = None if fresh else imputer.support
+        fresh = len(steps) > 1 and imputer.unsampled_fraction(1) > 0
+        self.distinct_draws = None if fresh else imputer.distinct_draws
         masks = {
             "own": [step.own for step in steps],
             "before": [step.given for step in steps],

@@ -70,7 +70,7 @@ class DonorImputer(Imputer):
     numbers: Tensor
 
     def _set_donors(self, numbers: Int64[Tensor, " donors"]) -> None:
-        self.support = len(numbers)
+        self.distinct_draws = len(numbers)
         self.register_buffer("numbers", numbers, persistent=False)
 
     @property

@@ -48,7 +48,7 @@ class MarginalImputer(Imputer):
         shuffled = shuffled.to(self.reference.device)
         # Lengths below zero, in increasing order: the longest rows come first.
         shortage, place = (-self.players.lengths(self.reference[shuffled])).sort(stable=True)
-        self.support = len(self.reference) if self.players.padding is None else None
+        self.distinct_draws = len(self.reference) if self.players.padding is None else None
         self.register_buffer("order", shuffled[place], persistent=False)
         self.register_buffer("shortage", shortage, persistent=False)
 
@@ -58,7 +58,7 @@ class MarginalImputer(Imputer):
         Where rows are padded, each is one of those that are long enough, and may come again.
         """
         mask, keys = coalitions.masks(), coalitions.each_key()
-        if self.support is None:
+        if self.distinct_draws is None:
             needed = (-self.players.lengths(x)).clamp(min=self.shortage[0])
             enough = torch.searchsorted(self.shortage, needed, right=True)[:, None, None]
             chosen = self.order[(_random.uniform(keys, (), draws).double() * enough).long()]
@@ -123,7 +123,7 @@ class ContrastiveImputer(MarginalImputer):
         TypeError, ValueError: `rows` is no tensor or array of finite rows of the shape that
             `players` own.
 
-    >>> ContrastiveImputer(torch.zeros(5, 3)).support
+    >>> ContrastiveImputer(torch.zeros(5, 3)).distinct_draws
     5
     """
 

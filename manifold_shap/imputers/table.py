@@ -61,7 +61,7 @@ class TableImputer(Imputer):
     def __init__(self, codebook: "Codebook", inner: Imputer, reference: Any) -> None:
         super().__init__(rows_of(reference, codebook), codebook.players)
         self.codebook, self.inner, self.name = codebook, inner, inner.name
-        self.proposals, self.support = inner.proposals, inner.support
+        self.proposals, self.distinct_draws = inner.proposals, inner.distinct_draws
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
 

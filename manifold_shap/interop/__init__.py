@@ -4,3 +4,7 @@ from manifold_shap.interop.captum_attribution import CaptumAttribution
 from manifold_shap.interop.shapiq_game import to_shapiq
 
 __all__ = ["CaptumAttribution", "to_shapiq"]
+
+
+def __dir__() -> list[str]:
+    return __all__

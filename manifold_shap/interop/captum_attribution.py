@@ -11,7 +11,6 @@ from manifold_shap._checks import check_whole
 from manifold_shap.estimators import auto_shapley
 from manifold_shap.estimators.audit import accepted
 from manifold_shap.explanation import Explanation
-from manifold_shap.interop.elements import by_element
 from manifold_shap.segmentation import label_maps
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.wrapped import as_value_function
@@ -91,9 +90,10 @@ class CaptumAttribution:
         value, chosen = _of_targets(value, chosen)
         shown = None if show_progress else False
         explanation = self.estimator(value, x, **accepted(self.estimator, {"progress": shown}))
-        # Explanations add constant columns behind those of the inputs.
-        phi = by_element(explanation, shared=False)[:, : x.shape[1]].movedim(-1, 1)
-        found = phi[torch.arange(len(x)), chosen].to(x.device)
+        own = value.owners(x.to(value.device)).expand(x.shape).cpu()
+        phi = explanation.phi[torch.arange(len(x)), :, chosen]
+        found = phi.gather(1, own.flatten(1).clamp(min=0)).view_as(own).where(own >= 0, 0.0)
+        found = found.to(x.device)
         return (found,) if isinstance(inputs, tuple) else found
 
     def forward_func(self, x: Tensor) -> Tensor:

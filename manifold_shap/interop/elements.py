@@ -30,8 +30,7 @@ def by_element(
             players sum to; otherwise each has all of it.
     """
     phi, event = explanation.phi, explanation.players.event
-    own = explanation.owners
-    own = (explanation.players.index.expand(len(phi), *event) if own is None else own).flatten(1)
+    own = explanation.owner.flatten(1)
     player = own.clamp(min=0)
     found = phi.gather(1, player[..., None].expand(-1, -1, phi.shape[2]))
     if shared:

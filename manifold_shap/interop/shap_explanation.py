@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from manifold_shap._arrays import pandas_columns
 from manifold_shap.interop.elements import by_element
 from manifold_shap.tables.features import as_text
 
@@ -33,8 +34,13 @@ def to_shap(
                 "of `x`, but got both; leave one out."
             )
         pixels = _channels_last(by_element(explanation, shared=True))
-        x = _channels_last(explanation.x[..., None])[..., 0]
-        return shap.Explanation(values=_copied(pixels), data=_copied(x), **fields)
+        x: Any = explanation.x
+        cells: np.ndarray | None
+        if isinstance(x, Tensor):
+            cells = _copied(_channels_last(x[..., None])[..., 0])
+        else:
+            cells = _cells(pandas_columns(x))
+        return shap.Explanation(values=_copied(pixels), data=cells, **fields)
     if data is not None and len(data) != len(explanation.phi):
         raise ValueError(
             f"Expected `data` of {len(explanation.phi)} rows, one for each of those explained, but "
@@ -54,7 +60,7 @@ def to_shap(
     return shap.Explanation(
         values=_copied(explanation.phi),
         error_std=_copied(explanation.standard_error),
-        data=_cells(explanation.features()) if data is None else _given(data, len(names)),
+        data=_cells(explanation.data) if data is None else _given(data, len(names)),
         feature_names=names,
         **fields,
     )
@@ -110,7 +116,7 @@ def _ragged(values: Tensor, counts: Sequence[int]) -> np.ndarray:
 def _ragged_cells(
     explanation: "Explanation", data: Sequence[Any] | None, counts: Sequence[int]
 ) -> np.ndarray | None:
-    cells = _cells(explanation.features()) if data is None else data
+    cells = _cells(explanation.data) if data is None else data
     if cells is None:
         return None
     if short := [row for row, count in enumerate(counts) if len(cells[row]) < count]:

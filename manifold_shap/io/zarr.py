@@ -16,7 +16,6 @@ from manifold_shap.io.files import Location, location, remove, stands, write_who
 from manifold_shap.players import Players
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import as_space
-from manifold_shap.tables.rows import codebook_of, schema_from
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 FORMAT = "manifold_shap explanation"
 # What decodes the arrays of a store that this package writes: numbers and text, no objects.
 _CODECS = {"blosc", "vlen-utf8", "zstd", "zlib", "gzip", "lz4"}
-_TENSORS = ("phi", "standard_error", "base", "prediction", "x")
+_TENSORS = ("phi", "standard_error", "base", "prediction")
 _OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
 # What a chunk that is gone would silently make NaN, which the others may be.
 _NEVER_NAN = ("phi", "base", "prediction", "x")
@@ -38,46 +37,53 @@ class UnsafeStoreError(ValueError):
     """A store that could run code if it were read."""
 
 
-def variables(explanation: "Explanation") -> dict[str, tuple[list[str], Tensor]]:
-    """The tensors of an explanation with the names of their axes; those that it lacks left out."""
-    event = [f"axis_{k}" for k in range(explanation.x.ndim - 1)]
+def variables(explanation: "Explanation") -> dict[str, tuple[list[str], np.ndarray]]:
+    """The arrays of an explanation with the names of their axes; those that it lacks left out.
+
+    Rows of a table are `numbers` and, in JSON, all other `cells`.
+    """
+    event = [f"axis_{k}" for k in range(len(explanation.players.event))]
     by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
-    every = {
+    tensors = {
         "phi": (by_player, explanation.phi),
         "standard_error": (by_player, explanation.standard_error),
         "base": (["instances", "outputs"], explanation.base),
         "prediction": (["instances", "outputs"], explanation.prediction),
-        "x": (by_row, explanation.x),
         "player_of_element": (event, explanation.players.index),
         "model_error": (by_player, explanation.model_error),
         "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),
     }
-    return {name: (axes, each) for name, (axes, each) in every.items() if each is not None}
+    found = {name: (axes, t.numpy().copy()) for name, (axes, t) in tensors.items() if t is not None}
+    if isinstance(explanation.x, Tensor):
+        return found | {"x": (by_row, explanation.x.numpy().copy())}
+    from manifold_shap.tables.cells import packed
+
+    numbers, cells, _ = packed(explanation.x)
+    of_frame = {"cells": (["instances"], np.array(cells, object))}
+    return found | of_frame | {"numbers": (["instances", "columns_of_numbers"], numbers)}
 
 
 def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     """A labelled dataset, which shares no memory with the explanation."""
     import xarray as xr
 
-    found, schema = variables(explanation), explanation.schema
-    codebook = codebook_of(schema)
-    if codebook is not None:
-        # A store holds the values of its own rows, not all of the training frame.
-        codes, schema = codebook.only(explanation.x)
-        found["x"] = (found["x"][0], codes)
-    partition = explanation.partition
+    partition, columns = explanation.partition, None
+    if not isinstance(explanation.x, Tensor):
+        from manifold_shap.tables.cells import packed
+
+        columns = packed(explanation.x[:0])[2]
     attributes = {
         "space": explanation.space.settings,
         "padding": explanation.players.padding,
         "made_by": explanation.made_by,
-        "schema": None if schema is None else schema.to_dict(),
+        "columns": columns,
         "partition": partition
         and {"signs": partition.signs.tolist(), "classes": partition.classes},
     }
     return xr.Dataset(
-        {name: (axes, each.numpy().copy()) for name, (axes, each) in found.items()},
+        variables(explanation),
         coords={
             "instances": _labels(explanation.instances),
             "players": np.array(explanation.players.names),
@@ -100,17 +106,31 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
             f"Expected a dataset written by Explanation.save but got one of variables "
             f"{shown(sorted(map(str, dataset.variables)))} and format {found!r}."
         )
-    schema, partition = (dataset.attrs.get(key) for key in ("schema", "partition"))
+    plain = {
+        name: json.loads(dataset.attrs[name])
+        for name in ("space", "made_by", "columns", "partition", "padding")
+        if name in dataset.attrs
+    }
+    if "columns" in plain:
+        from manifold_shap.tables.cells import unpacked
+
+        numbers, cells = (dataset[name].values for name in ("numbers", "cells"))
+        x: Any = unpacked(numbers, cells.tolist(), plain["columns"])
+    else:
+        x = _tensor(dataset, "x")
+    optional = {name: _tensor(dataset, name) for name in _OPTIONAL if name in dataset}
+    if "degrees_of_freedom" in optional and bool(optional["degrees_of_freedom"].isinf().all()):
+        del optional["degrees_of_freedom"]  # As good as known, in a store of blocks.
     return {
         **{name: _tensor(dataset, name) for name in _TENSORS},
-        **{name: _tensor(dataset, name) if name in dataset else None for name in _OPTIONAL},
-        "players": _players(dataset),
+        **optional,
+        "x": x,
+        "players": _players(dataset, plain.get("padding")),
         "outputs": tuple(map(str, dataset["outputs"].values)),
-        "space": as_space(**json.loads(dataset.attrs["space"])),
+        "space": as_space(**plain["space"]),
         "instances": as_instances(dataset["instances"].values),
-        "made_by": json.loads(dataset.attrs["made_by"]),
-        "schema": schema_from(json.loads(schema)) if schema else None,
-        "partition": Partition(**json.loads(partition)) if partition else None,
+        "made_by": plain["made_by"],
+        "partition": Partition(**plain["partition"]) if "partition" in plain else None,
     }
 
 
@@ -124,7 +144,7 @@ def save(dataset: "xr.Dataset", path: str | Path) -> None:
     place = location("path", path)
     is_there = earlier(place) is not None
     # Version 2 of the format is the one that specifies text.
-    how: Any = {"zarr_format": 2, "consolidated": True, "encoding": encoding_of(dataset)}
+    how: Any = {"zarr_format": 2, "consolidated": False, "encoding": encoding_of(dataset)}
     if isinstance(place, Path):
         write_whole(place, lambda beside: dataset.to_zarr(beside, **how))
         return
@@ -141,7 +161,7 @@ def encoding_of(dataset: "xr.Dataset", size: int | None = None) -> dict[str, Any
     }
     for name, each in dataset.variables.items():
         if size is not None and "instances" in each.dims:
-            encoding[str(name)]["chunks"] = (size, *each.shape[1:])
+            encoding[str(name)]["chunks"] = (size, *(max(1, n) for n in each.shape[1:]))
     return encoding
 
 
@@ -168,15 +188,15 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
             "`explain_rows` writes one."
         )
     try:
-        group = opened(place, "r", use_consolidated=None)
+        group = opened(place, "r")
         arrays = arrays_of(group)
-        if "call" not in group.attrs or "made_by" in group.attrs:
-            found = read(place, slice(None) if rows is None else rows, consolidated=True)
-            lost = [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]
-            if lost:
+        done = "call" not in group.attrs or "made_by" in group.attrs
+        if done:
+            found = read(place, slice(None) if rows is None else rows)
+            if lost := [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]:
                 raise ValueError(f"rows of {', '.join(lost)} are missing")
             return found
-        done = [bool(entry) for entry in arrays["done"][:]]
+        blocks = [bool(entry) for entry in arrays["done"][:]]
     except (PermissionError, UnsafeStoreError):
         raise
     except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
@@ -184,7 +204,7 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
             f"{expected} it cannot be read ({type(error).__name__}: {error}); write it again."
         ) from error
     raise ValueError(
-        f"{expected} {sum(done)} of its {len(done)} blocks are explained; the call of "
+        f"{expected} {sum(blocks)} of its {len(blocks)} blocks are explained; the call of "
         "`explain_rows` that began it finishes it with resume=True."
     )
 
@@ -194,12 +214,12 @@ def _lacks_rows(values: "xr.DataArray") -> bool:
     return bool(values.isnull().all([axis for axis in values.dims if axis != "instances"]).any())
 
 
-def read(place: Location, rows: Any, consolidated: bool = False) -> "xr.Dataset":
-    """Rows of a store, be it finished (its metadata are then consolidated) or not."""
+def read(place: Location, rows: Any) -> "xr.Dataset":
+    """Rows of a store, be it finished or not."""
     import xarray as xr
 
     # An index would have the labels of all rows.
-    how: Any = {"chunks": None, "create_default_indexes": False, "consolidated": consolidated}
+    how: Any = {"chunks": None, "create_default_indexes": False, "consolidated": False}
     with xr.open_zarr(place, zarr_format=2, **how) as store:
         own = store.drop_vars("done", errors="ignore")
         return own.isel(instances=rows, missing_dims="ignore").load()
@@ -228,11 +248,11 @@ def earlier(place: Location) -> Any:
     return found
 
 
-def opened(place: Location, mode: Any, use_consolidated: bool | None = False) -> Any:
-    """The group of a store, as its files have it or, where there are, by its joint metadata."""
+def opened(place: Location, mode: Any) -> Any:
+    """The group of a store."""
     import zarr
 
-    return zarr.open_group(place, mode=mode, zarr_format=2, use_consolidated=use_consolidated)
+    return zarr.open_group(place, mode=mode, zarr_format=2, use_consolidated=False)
 
 
 def arrays_of(group: Any) -> dict[str, Any]:
@@ -274,11 +294,11 @@ def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
     return torch.from_numpy(np.array(dataset[name].values))
 
 
-def _players(dataset: "xr.Dataset") -> Players:
+def _players(dataset: "xr.Dataset", padding: Any) -> Players:
     names = tuple(map(str, dataset["players"].values))
     index = _tensor(dataset, "player_of_element")
-    if "padding" in dataset.attrs:
-        return Players(names, index, json.loads(dataset.attrs["padding"]))
-    if bool((index < 0).any()):
+    if padding is not None:
+        return Players(names, index, padding)
+    if "owners" in dataset:
         return Players.of_rows(index.shape, len(names), names)
-    return Players(names, index)
+    return Players.of_elements((len(names),), names).owning(index)

@@ -27,3 +27,7 @@ __all__ = [
     "true_shapley",
     "true_value",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,6 +14,7 @@ from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation
+from manifold_shap.learning_error import in_order, other_rows
 from manifold_shap.oracles.value import PosteriorValue, TrueValue
 from manifold_shap.values.selected import output_position
 
@@ -188,8 +189,6 @@ def distance_to_true_shapley(
 
 def _comparable(explanation: Explanation, truth: Explanation) -> Explanation:
     """The explanation with its players in the order of the truth's."""
-    from manifold_shap.tables.features import in_order, other_rows
-
     both = (truth, explanation)
     for name, (of_truth, found) in (
         ("players", [tuple(sorted(each.players.names)) for each in both]),

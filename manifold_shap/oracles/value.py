@@ -7,6 +7,7 @@ denominators (the data cube of Gray et al. 1997).
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from manifold_shap.imputers.base import Completions, Imputer, Rows
 from manifold_shap.oracles.base import ConditionalLaw, check_possible
 from manifold_shap.spaces import OutputSpace, Probability
 from manifold_shap.values import Estimate, ImputedValue, ModelValue, ValueFunction, imputed_value
+from manifold_shap.values.spec import GameSpec, Work
 
 # Numbers in the table of all sums: 128 MiB.
 MOST_SUMS = 2**24
@@ -93,24 +95,22 @@ class TrueValue(ModelValue):
         base_rows: rows whose mean is v(∅), where it is not summed.
     """
 
-    name = "truth"
-
     def __init__(
         self, drawn: ImputedValue, law: ConditionalLaw, most: int, base_rows: Tensor
     ) -> None:
-        self.law, self._drawn = law, drawn
-        super().__init__(drawn.model, drawn.players, drawn.space, drawn.expectation.double())
+        each = len(drawn.outputs) + 1
+        sampled = not law.sizes or each * math.prod(n + 1 for n in law.sizes) > most
+        work = replace(drawn.spec.work, sampled=True) if sampled else Work()
+        mean = drawn.expectation.double()
+        super().__init__(drawn.model, drawn.players, drawn.space, mean, name="truth", work=work)
+        self.law, self._drawn, self._sums = law, drawn, None
         self.base_error = torch.zeros_like(self.expectation)
-        self.draws, self.batch_size = drawn.draws, drawn.batch_size
-        self._sums: Tensor | None = None
-        each = len(self.outputs) + 1
-        self.sampled = not law.sizes or each * math.prod(n + 1 for n in law.sizes) > most
-        if self.sampled:
+        if sampled:
             outputs = torch.cat([self.prediction(x) for x in base_rows.split(_AT_ONCE)])
             self.expectation = outputs.mean(0)
             self.base_error = outputs.std(0) / len(outputs) ** 0.5
         else:
-            self._sums, self.draws, self.batch_size = self._all_sums(), 1, None
+            self._sums = self._all_sums()
             nobody = torch.zeros(1, 1, len(self.players), dtype=torch.bool)
             self.expectation = self._exact(base_rows[:1], nobody)[0, 0]
 
@@ -222,11 +222,9 @@ class PosteriorValue(ValueFunction):
         law: see `ConditionalLaw`.
     """
 
-    name, cost = "posterior", "closed form"
-
     def __init__(self, law: ConditionalLaw) -> None:
-        self.law = law
-        super().__init__(law.players, law.classes, Probability(), law.classes)
+        self.law, work, classes = law, Work(cost="closed form"), tuple(law.classes)
+        super().__init__(GameSpec(law.players, classes, Probability(), classes, "posterior", work))
 
     @property
     def device(self) -> torch.device:

@@ -60,3 +60,7 @@ __all__ = [
     "text",
     "waterfall",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from manifold_shap._checks import check_whole
 from manifold_shap.explanation import Explanation
+from manifold_shap.learning_error import other_rows
 from manifold_shap.plots import style
-from manifold_shap.tables.features import as_text, player_columns, row_text
+from manifold_shap.tables.features import as_text, row_text
 from manifold_shap.values.selected import output_position
 
 
@@ -48,7 +49,7 @@ def named(explanations: Any) -> dict[str, Explanation]:
 
 
 def _difference(first: Explanation, other: Explanation) -> str:
-    if not _same_rows(first, other):
+    if len(first) != len(other) or other_rows(first, other):
         return "rows"
     if first.players.names != other.players.names or not torch.equal(owners(first), owners(other)):
         return "players"
@@ -57,21 +58,9 @@ def _difference(first: Explanation, other: Explanation) -> str:
     return ""
 
 
-def _same_rows(first: Explanation, other: Explanation) -> bool:
-    if first.x.shape != other.x.shape:
-        return False
-    if torch.allclose(first.x, other.x, atol=1e-6, equal_nan=True):
-        return True
-    # A store numbers cells by those that occur in it.
-    one, another = first.features(), other.features()
-    return one is not None and another is not None and one.equals(another)
-
-
 def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
     """The player that owns each element of each row; -1 where none does."""
-    if explanation.owners is None:
-        return explanation.players.index.expand(explanation.x.shape)
-    return explanation.owners
+    return explanation.owner
 
 
 def output_index(explanation: Explanation, output: str | int) -> int:
@@ -210,11 +199,8 @@ def labels(
 
 
 def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[pd.DataFrame]:
-    """For each of some players the columns that it owns, as `player_columns` tells them."""
-    return player_columns(
-        explanation.x, explanation.players, players.tolist(), explanation.schema,
-        explanation.owners,
-    )  # fmt: skip
+    """For each of some players the columns that it owns, see `Explanation.columns`."""
+    return explanation.columns(players.tolist())
 
 
 def kinds(explanation: Explanation) -> list[str]:

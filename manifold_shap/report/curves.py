@@ -32,7 +32,7 @@ def are_series(explanation: Explanation, given: Any) -> bool:
         return True
     players = explanation.players
     differ = players.by_row and players.padding is None
-    if explanation.schema is not None or differ or len(players.event) != 2:
+    if not isinstance(explanation.x, Tensor) or differ or len(players.event) != 2:
         return False
     index = players.index
     return bool((index == index[:1]).all() or (index == index[:, :1]).all())

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from PIL import Image
+from torch import Tensor
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import style
@@ -27,7 +28,7 @@ def are_pictures(explanation: Explanation, images: Any) -> bool:
     if images is not None:
         return True
     return (
-        explanation.schema is None
+        isinstance(explanation.x, Tensor)
         and len(event) == 3
         and event[0] in (1, 3, 4)
         and min(event[1:]) > 1

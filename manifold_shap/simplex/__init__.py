@@ -45,3 +45,7 @@ __all__ = [
     "power",
     "replace_zeros",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

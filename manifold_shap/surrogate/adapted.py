@@ -13,6 +13,7 @@ from torch.nn.utils import parametrize
 from manifold_shap._messages import shown
 from manifold_shap.models import Model, predictor_of
 from manifold_shap.models.outputs import as_outputs, converted
+from manifold_shap.nn import of_shape, own_network, passed_again
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -35,35 +36,25 @@ class OwnNetwork(SurrogateNetwork):
         game: see `SurrogateNetwork`.
         module: takes rows whose absent elements are 0, and the mask, both numbers of one type and
             `[rows, *event]`; gives `[rows, outputs]`. Padding is absent. A copy of it is trained.
+            Or a function that makes one, see `own_network`.
     """
 
-    def __init__(self, game: GameShape, module: nn.Module) -> None:
+    def __init__(self, game: GameShape, module: Any) -> None:
         super().__init__(game)
-        self.module = copy.deepcopy(module).cpu().float()
+        self.module = own_network(module, game.event, (game.outputs,))
         of_tokens = any(isinstance(layer, nn.Embedding) for layer in self.module.modules())
         self.of_tokens = of_tokens and len(game.event) == 1
 
     @classmethod
-    def module_behind(cls, network: Any, model: Any) -> nn.Module:
-        if isinstance(network, nn.Module):
-            return network
-        raise TypeError(
-            "Expected `network` to be the torch module that the surrogate was made of but got "
-            f"{type(network).__name__}; pass such a module, whatever its weights."
-        )
+    def module_behind(cls, network: Any, model: Any) -> Any:
+        return passed_again("own", network)
 
     def raw(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         present = self.known(x, mask)
         found = self.module((x[:, None] * present).flatten(0, 1), present.flatten(0, 1))
-        expected = (mask.shape[0] * mask.shape[1], len(self.target_mean))
-        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        if got != expected:
-            raise ValueError(
-                f"Expected `network` to return {expected[1]} outputs for each of {expected[0]} "
-                f"rows, a tensor of shape {expected}, but got {got}."
-            )
+        found = of_shape(found, (mask.shape[0] * mask.shape[1], self.game.outputs))
         return found.unflatten(0, mask.shape[:2])
 
     def finished(self, raw: Float[Tensor, "*batch outputs"]) -> Float[Tensor, "*batch outputs"]:

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from manifold_shap._checks import check_number, check_whole
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
@@ -18,26 +19,27 @@ from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.io.files import digest
 from manifold_shap.laws import laws_for
 from manifold_shap.models import Model, as_model, whole_dtype
-from manifold_shap.nn import evaluated
+from manifold_shap.nn import Network, evaluated, kind_of
 from manifold_shap.players import Players
 from manifold_shap.spaces import LogRatios, OutputSpace, Probability, as_space
-from manifold_shap.surrogate.distillation import (
-    TeacherTargets,
+from manifold_shap.surrogate.game import GameShape
+from manifold_shap.surrogate.guided import GuidedValue, mixture_of, pairs_with_hints
+from manifold_shap.surrogate.kinds import (
+    KINDS,
+    NAMED,
+    check_network,
+    make_network,
+    network_settings,
+    warn_if_mask_is_ignored,
+)
+from manifold_shap.surrogate.targets import (
+    HintedTargets,
+    OutputTargets,
+    TargetSource,
     check_same_game,
     disagreement,
     evaluate_teacher,
     rows_to_teach,
-)
-from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.guided import DEFAULTS as OF_GUIDED
-from manifold_shap.surrogate.guided import GuidedValue, mixture_of, pairs_with_hints
-from manifold_shap.surrogate.kinds import (
-    KINDS,
-    check_network,
-    kind_of,
-    make_network,
-    network_settings,
-    warn_if_mask_is_ignored,
 )
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded, schema_from
@@ -52,7 +54,6 @@ from manifold_shap.training.task import (
     learn,
     load_task,
     squared_error,
-    training_options,
 )
 from manifold_shap.values import (
     ValueFunction,
@@ -61,59 +62,24 @@ from manifold_shap.values import (
     reference_outputs,
     reference_space,
 )
-from manifold_shap.values.seen import Seen
+from manifold_shap.values.training_range import TrainingRange
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
-# Options of the networks; None for the usual ones of each.
-OF_NETWORK: dict[str, Any] = dict.fromkeys(("hidden", "activation", "patch", "vocabulary", "layer"))
-
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
 _PROBE_ROWS = 32
-# Share of padded rows that meet the empty coalition in a step.
-_EMPTY_SHARE = 1 / 16
 # Pairs with hints that scales are taken from; and one in so many is held out.
 _DESCRIBED, _VALIDATION = 16_384, 32
-
-
-class SurrogateOptions(TrainingOptions, total=False):
-    """Options of a surrogate's network, and of its training.
-
-    Attributes:
-        hidden: widths of the layers of a perceptron, by default 512 and 512; channels of the layers
-            of a convolutional network, see `Convolution`; widths of those of a transformer, by
-            default 128, 128 and 128.
-        activation: `relu`, `gelu`, `silu` or `elu`; by default `gelu` for transformers, else
-            `relu`.
-        patch: of a transformer, the side of a patch or the length of a segment; by default such
-            that a row has at most 64.
-        vocabulary: how many tokens there are for a transformer of tokens, numbered from 0; by
-            default those up to the largest in the rows of the training. Rows with others are
-            refused, so give that of the model.
-        layer: of network="model", the name of the layer that sees rows as they are, see
-            `AdaptedModel`; by default the first Linear, Conv1d, Conv2d or Embedding.
-        blocks: share of the coalitions in training that are blocks of neighbours, rather than
-            scattered players, see `laws_for`: for superpixels, words and other groups of the
-            players. By default a half where players have neighbours, and none for a perceptron.
-    """
-
-    hidden: Sequence[int] | None
-    activation: str | None
-    patch: int | None
-    vocabulary: int | None
-    layer: str | None
-    blocks: float | None
 
 
 class SurrogateTask(Task):
     """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
 
-    Batches are `(x, T(f(x)))`, with x as the network sees it. Every row meets an antithetic pair of
-    coalitions per step, see `laws_for`. With a guide they are pairs of a row and a coalition,
-    `(x, mask, E[X | x_S], hint, target)`. Off the simplex errors are in standard deviations of the
-    target, the root mean square of those of its outputs.
+    Batches are `(x, T(f(x)))`, with x as the network sees it; with a guide they are pairs of a row
+    and a coalition, `(x, mask, E[X | x_S], hint, target)`. Off the simplex errors are in standard
+    deviations of the target, the root mean square of those of its outputs.
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
@@ -128,7 +94,8 @@ class SurrogateTask(Task):
     Attributes:
         surrogate: the network.
         guide: of a `GuidedNetwork`; not there while it is trained.
-        teacher_targets: values of a teacher that take the place of a share of every training batch.
+        source: of targets, in training.
+        held_out: of targets, in validation.
 
     Args:
         settings: those.
@@ -141,7 +108,7 @@ class SurrogateTask(Task):
     probe_outputs: Tensor
     extent: Tensor
 
-    def __init__(self, settings: Mapping[str, Any], module: nn.Module | None = None) -> None:
+    def __init__(self, settings: Mapping[str, Any], module: Any = None) -> None:
         super().__init__(settings)
         own, outputs = self.settings, len(self.settings["outputs"])
         on_simplex = as_space(**own["space"]).on_simplex
@@ -154,7 +121,9 @@ class SurrogateTask(Task):
         self.register_buffer("extent", torch.zeros(2, *game.event))
         share = self.surrogate.blocks if own["blocks"] is None else own["blocks"]
         self.law = laws_for(self.players, blocks=share)
-        self.teacher_targets: TeacherTargets | None = None
+        own_targets = OutputTargets(self.law, self.surrogate.game.players)
+        self.held_out: TargetSource = HintedTargets() if own["guide"] else own_targets
+        self.source: TargetSource = self.held_out
 
     @torch.no_grad()
     def fit_statistics(
@@ -168,7 +137,7 @@ class SurrogateTask(Task):
             target: T(f(x)).
         """
         self.base.copy_(target.mean(0))
-        if (known := Seen.of(seen)) is not None:
+        if (known := TrainingRange.of(seen)) is not None:
             self.extent.copy_(torch.stack(known))
         half = _PROBE_ROWS // 2
         spread = torch.arange(half) * len(x) // half
@@ -180,25 +149,10 @@ class SurrogateTask(Task):
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
     ) -> Float[Tensor, " batch"]:
+        source = self.source if self.training else self.held_out
+        inputs, target = source.sample(batch, generator)
         scale = None if self.surrogate.game.on_simplex else self.surrogate.target_scale
-        if self.settings["guide"] is not None:
-            *pairs, target = batch
-            return squared_error(self.surrogate(*pairs), target, scale).mean(1)
-        x, target = batch
-        known = self.teacher_targets if self.training else None
-        count = round(self.settings["teacher"]["share"] * len(x)) if known else 0
-        sampled = known.sample(count, generator) if known else None
-        x, targets = x[count:], target[count:, None].expand(-1, 2, -1)
-        padded = self.settings["padding"] is not None
-        counts = self.surrogate.game.players.owned(x).sum(1) if padded else None
-        mask = self.law.sample_antithetic((len(x),), generator, counts)
-        if padded:
-            # v(∅) of padded rows, which depends on their length, is learned, too.
-            number = torch.rand((len(x), 1), generator=generator, device=mask.device)
-            mask[:, 0] &= number > _EMPTY_SHARE
-        if sampled is not None:
-            x, mask, targets = map(torch.cat, zip(sampled, (x, mask, targets), strict=True))
-        return squared_error(self.surrogate(x, mask), targets, scale).mean((1, 2))
+        return squared_error(self.surrogate(*inputs), target, scale).flatten(1).mean(1)
 
 
 @torch.inference_mode(False)
@@ -210,12 +164,29 @@ def fit_surrogate(
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
     schema: "Schema | Codebook | None" = None,
-    network: "str | nn.Module" = "mlp",
+    network: Network = "mlp",
+    hidden: Sequence[int] | None = None,
+    activation: str | None = None,
+    patch: int | None = None,
+    vocabulary: int | None = None,
+    layer: str | None = None,
+    blocks: float | None = None,
     teacher: ValueFunction | None = None,
     guide: Imputer | None = None,
     teacher_pairs: int | None = None,
     teacher_share: float = 0.5,
-    **options: Unpack[SurrogateOptions],
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.01,
+    schedule: str = "one_cycle",
+    batch_size: int | None = None,
+    max_epochs: int | None = None,
+    least_batches: int = 100,
+    patience: int | None = 20,
+    weight_averaging: float | None = 0.99,
+    seed: int = 0,
+    directory: str | Path | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
 ) -> SurrogateValue:
     """Learn the on-manifold value function v(S) = E[T(f(X)) | x_S] of a model by regression.
 
@@ -247,7 +218,23 @@ def fit_surrogate(
               linear, a convolution or an embedding, sees rows as they are; another one that does is
               named by `layer="embedding"`;
             - a torch module of your own that gives outputs of T for `(x ⊙ mask, mask)` or, of a
-              model in double precision, what is added to one of its outputs.
+              model in double precision, what is added to one of its outputs; or a function that
+              makes one of the shapes of a row and of its outputs, `network((3, 32, 32), (10,))`.
+        hidden: widths of the layers of a perceptron, by default 512 and 512; channels of the layers
+            of a convolutional network, see `Convolution`; widths of those of a transformer, by
+            default 128, 128 and 128.
+        activation: `relu`, `gelu`, `silu` or `elu`; by default `gelu` for transformers, else
+            `relu`.
+        patch: of a transformer, the side of a patch or the length of a segment; by default such
+            that a row has at most 64.
+        vocabulary: how many tokens there are for a transformer of tokens, numbered from 0; by
+            default those up to the largest in the rows of the training. Rows with others are
+            refused, so give that of the model.
+        layer: of network="model", the name of the layer that sees rows as they are, see
+            `AdaptedModel`; by default the first Linear, Conv1d, Conv2d or Embedding.
+        blocks: share of the coalitions in training that are blocks of neighbours, rather than
+            scattered players, see `laws_for`: for superpixels, words and other groups of the
+            players. By default a half where players have neighbours, and none for a perceptron.
         teacher: a value function of the same game, such as `imputed_value(model, imputer)`, whose
             averaged predictions are targets of less variance than the single f(x). It helps where
             it is more accurate than a surrogate alone; 8 draws are enough.
@@ -256,8 +243,8 @@ def fit_surrogate(
             imputer's. Rows are drawn from that imputer, so that none of them is known to it. For a
             half of them the teacher gives the values of two coalitions; those of the other half
             have the model's prediction as the target of both. An eighth of the pairs are of
-            training rows. Of all pairs some rows are held out. By default two layers of 128 are
-            trained for 6 epochs of batches of 1,024 values, without early stopping.
+            training rows. Of all pairs some rows are held out. By default the layers are two of
+            128.
         teacher_pairs: number of (row, coalition) pairs that the teacher evaluates before training,
             by default 240,000, or 60,000 with a guide.
             Where that is more than four for each row, an imputer draws new rows to evaluate, twice
@@ -265,8 +252,13 @@ def fit_surrogate(
             bins besides (`Perceptron`). With fewer, an imputer that keeps rows should keep others
             than `x_train`: it finds its own again, and leans towards their f(x).
         teacher_share: share of every batch that comes from them; of no effect with a guide.
-        options: of the network and the training, see `SurrogateOptions`. A training that is
-            continued asks the teacher again.
+        batch_size: see `TrainingOptions`; by default 256 or, with a guide, 1,024 values.
+        max_epochs: see `TrainingOptions`; by default 30 or, with a guide, 6.
+        patience: see `TrainingOptions`; of no effect with a guide, which trains all epochs: with
+            more of them, the network overfits to targets of few draws.
+        learning_rate, weight_decay, schedule, least_batches, weight_averaging, seed, directory,
+            trainer, progress: see `TrainingOptions`. A training that is continued asks the teacher
+            again.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.
@@ -283,13 +275,14 @@ def fit_surrogate(
     >>> value(x[:1], torch.tensor([[[True, False, False]]])).shape
     torch.Size([1, 1, 2])
     """
-    kind = kind_of(network)
-    usual = {} if guide is None else OF_GUIDED
-    chosen = training_options(fit_surrogate, options, **{**OF_NETWORK, "blocks": None, **usual})
-    of_network = {name: chosen.pop(name) for name in OF_NETWORK}
-    seed, progress = chosen["seed"], chosen["progress"]
+    kind, guided = kind_of(network, NAMED), guide is not None
+    usual_batch, usual_epochs = (1024, 6) if guided else (256, 30)
+    batch_size = usual_batch if batch_size is None else batch_size
+    max_epochs = usual_epochs if max_epochs is None else max_epochs
+    patience = None if guided else patience
+    options = TrainingOptions.among(locals())
     if teacher_pairs is None:
-        teacher_pairs = 240_000 if guide is None else 60_000
+        teacher_pairs = 60_000 if guided else 240_000
     if teacher is not None:
         if not isinstance(teacher, ValueFunction):
             raise TypeError(
@@ -300,14 +293,14 @@ def fit_surrogate(
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
         schema = schema or teacher.schema
-    if guide is not None and (kind != "mlp" or x_validation is not None):
+    if guided and (kind != "mlp" or x_validation is not None):
         raise ValueError(
             "Expected network='mlp' and no `x_validation` with a `guide`, as drawn rows are held "
             f"out, but got network={kind!r}; leave both out."
         )
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
-    held_out = x_validation if guide is None else x_train
+    held_out = x_train if guided else x_validation
     rows, space = training_rows(x_train, held_out, seed, players, schema), as_space(space)
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
@@ -315,48 +308,55 @@ def fit_surrogate(
         space = teacher.space if type(teacher.space) is type(space) else space
     space = reference_space(wrapped, space, rows.train)
     target = reference_outputs(wrapped, space, rows.train)
-    if guide is None:
+    if not guided:
         # Now, while no rows of the training are held in memory.
         parts = rows.validation.split(len(rows.validation))
         of_held_out = torch.cat([space(wrapped(part, scale=space.takes)) for part in parts])
-    settings: dict[str, Any] = {**chosen, "dtype": dtype and str(dtype).removeprefix("torch.")}
+    settings: dict[str, Any] = {
+        **options.settings,
+        "blocks": blocks,
+        "dtype": dtype and str(dtype).removeprefix("torch."),
+    }
     whole, drawn = sample_of(rows.train), None
     if teacher is not None:
         check_same_game(teacher, rows.players, space, rows.train[:64], target[:64])
         taught = {"pairs": teacher_pairs, "share": teacher_share}
         settings["teacher"] = taught | teacher.provenance
-    if guide is not None:
+    if guided:
         mixture = mixture_of(guide, teacher, rows.players)
         settings["guide"] = mixture.settings
     elif teacher is not None:
         drawn = rows_to_teach(teacher, whole, teacher_pairs, seed)
+    of_network = {
+        "hidden": hidden,
+        "activation": activation,
+        "patch": patch,
+        "vocabulary": vocabulary,
+        "layer": layer,
+    }
     seen = rows.encoded
-    described, binned = [*map(with_extremes, seen)], guide is not None or drawn is not None
+    described, binned = [*map(with_extremes, seen)], guided or drawn is not None
     settings["network"] = network_settings(kind, of_network, described, wrapped, space, binned)
     module = KINDS[kind].module_behind(network, model)
     task = _task(rows, seen[0], wrapped, space, target, settings, module)
-    target, seconds = centred(target, task.center), {}
-    if guide is None:
-        task.surrogate.standardise(described[0], target)
-        check_network(task.surrogate, seen[0][:64])
-        data: tuple[Parts, Parts]
-        data = (seen[0], target), (seen[1], centred(of_held_out, task.center))
-    if teacher is not None:
-        start = time.perf_counter()
-        if guide is not None:
-            task.guide.load_state_dict(mixture.state_dict())
-            data = _pairs(task, wrapped, teacher, whole, rows.schema, teacher_pairs, progress)
-        else:
+    begun = time.perf_counter()
+    if guided:
+        task.guide.load_state_dict(mixture.state_dict())
+        data = _pairs(task, wrapped, teacher, whole, rows.schema, teacher_pairs, progress)
+    else:
+        data = _outputs(task, seen, (target, of_held_out))
+        if teacher is not None:
             x, fresh = (whole, False) if drawn is None else (drawn, True)
             known = evaluate_teacher(teacher, x, teacher_pairs, seed, progress, fresh, task.center)
-            task.teacher_targets = replace(known, x=encoded(known.x, rows.schema))
+            seen_too = encoded(known.x, rows.schema)
+            task.source = replace(known, x=seen_too, share=teacher_share, others=task.held_out)
             task.settings["teacher"]["values"] = digest(known.target)
-        seconds["teacher_seconds"] = time.perf_counter() - start
+    seconds = {} if teacher is None else {"teacher_seconds": time.perf_counter() - begun}
     # A guide is in double precision, which an accelerator may lack.
     mixture, task.guide = task.guide, None
-    record = learn(task, data, chosen)
+    record = learn(task, data, options)
     task.guide = mixture
-    if guide is None:
+    if not guided:
         warn_if_mask_is_ignored(task.surrogate, seen[1][:64], target)
     value = surrogate_value(task, wrapped, rows.schema)
     value.training_record = record | seconds
@@ -370,7 +370,7 @@ def _task(
     space: OutputSpace,
     target: Tensor,
     settings: Mapping[str, Any],
-    module: nn.Module | None = None,
+    module: Any = None,
 ) -> SurrogateTask:
     """The task of learning `target`, T(f(x)) of training rows, with initial weights."""
     of_game = {"outputs": space.outputs(model.classes), "space": space.settings}
@@ -378,6 +378,16 @@ def _task(
     task = SurrogateTask.initial({**rows.settings, **of_game, **usual, **settings}, module)
     task.fit_statistics(rows.train, seen, centred(target, task.center))
     return task
+
+
+def _outputs(
+    task: SurrogateTask, seen: tuple[Any, Any], targets: tuple[Tensor, Tensor]
+) -> tuple[Parts, Parts]:
+    """Rows and their targets to train and to validate on; the network takes its units from them."""
+    target, of_held_out = (centred(own, task.center) for own in targets)
+    task.surrogate.standardise(with_extremes(seen[0]), target)
+    check_network(task.surrogate, seen[0][:64])
+    return (seen[0], target), (seen[1], of_held_out)
 
 
 def _pairs(
@@ -425,21 +435,21 @@ def fit_label_surrogate(
         labels: positions among the classes.
         classes: their names.
         network: "mlp", "conv" or "transformer".
-        options: see `SurrogateOptions`.
+        options: of the network and the training, as of `fit_surrogate`.
     """
-    chosen = training_options(fit_label_surrogate, options, **OF_NETWORK, blocks=None)
-    of_network = {name: chosen.pop(name) for name in OF_NETWORK}
+    chosen = TrainingOptions.among(options)
+    of_network = {name: own for name, own in options.items() if name not in vars(chosen)}
     target, space = F.one_hot(labels, len(classes)).float(), Probability()
     few, share = rows.train[:2], target.mean(0)
     start = as_model(lambda x: share.expand(len(x), -1), few, classes, "probabilities")
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(chosen["seed"]))
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(chosen.seed))
     held_out, own = order.tensor_split([max(1, round(0.1 * len(order)))])
     rows = rows._replace(train=rows.train[own], validation=rows.train[held_out])
     seen = rows.encoded
-    settings = network_settings(network, of_network, seen, start, space)
-    task = _task(rows, seen[0], start, space, target[own], {**chosen, "network": settings})
-    task.surrogate.standardise(seen[0], target[own])
-    learn(task, ((seen[0], target[own]), (seen[1], target[held_out])), chosen)
+    of_network = network_settings(network, of_network, seen, start, space)
+    settings = {**chosen.settings, "blocks": None, "network": of_network}
+    task = _task(rows, seen[0], start, space, target[own], settings)
+    learn(task, _outputs(task, seen, (target[own], target[held_out])), chosen)
 
     def whole(x: Tensor) -> Float[Tensor, "batch classes"]:
         every = torch.ones(len(x), 1, len(rows.players), dtype=torch.bool, device=x.device)
@@ -454,7 +464,7 @@ def load_surrogate(
     path: str | Path,
     model: Any,
     codebook: "Codebook | None" = None,
-    network: "nn.Module | None" = None,
+    network: Any = None,
 ) -> SurrogateValue:
     """The value function that `SurrogateValue.save` or a training wrote.
 
@@ -463,8 +473,8 @@ def load_surrogate(
         model: the model that it was trained for: v(N) comes from the model itself.
         codebook: of the frame that it was trained on, where others share it; by default that of
             a `Model`, or the one in the file.
-        network: the module of your own that was trained, where it was one; its weights are those
-            in the file.
+        network: the module of your own that was trained, or the function that made it, where it
+            was one; its weights are those in the file.
 
     Raises:
         FileNotFoundError: no file is there.
@@ -480,7 +490,7 @@ def load_surrogate(
     ('x0', 'x1', 'x2')
     """
 
-    def module(settings: Mapping[str, Any]) -> list[nn.Module | None]:
+    def module(settings: Mapping[str, Any]) -> list[Any]:
         kind = KINDS.get(settings.get("network", {}).get("kind"))
         return [None if kind is None else kind.module_behind(network, model)]
 
@@ -505,17 +515,17 @@ def surrogate_value(
     task: SurrogateTask, model: Model, schema: "Schema | Codebook | None"
 ) -> SurrogateValue:
     """The value function of a task that was trained for this model."""
-    value = (SurrogateValue if task.guide is None else GuidedValue)(
+    kind: Any = SurrogateValue if task.guide is None else partial(GuidedValue, guide=task.guide)
+    value: SurrogateValue = kind(
         task.surrogate,
         model,
         task.players,
         as_space(**task.settings["space"]),
         task.base,
-        schema=schema,
         checkpoint=task.checkpoint(),
+        schema=schema,
+        training_range=TrainingRange(*task.extent),
+        training_law=task.law,
     )
-    if isinstance(value, GuidedValue):
-        value.guide = task.guide
     value.center_at(task.center)
-    value.seen, value.training_law = Seen(*task.extent), task.law
     return value

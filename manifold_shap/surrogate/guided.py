@@ -13,18 +13,14 @@ from manifold_shap.imputers import MixtureImputer, TableImputer
 from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.laws import CoalitionLaw
 from manifold_shap.players import Players
-from manifold_shap.surrogate.distillation import evaluate_teacher
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
+from manifold_shap.surrogate.targets import evaluate_teacher
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded
-from manifold_shap.training.task import TrainingOptions, centred
+from manifold_shap.training.task import centred
 from manifold_shap.values import ImputedValue
 from manifold_shap.values.base import Estimate
-
-# Options of the training that depart from the defaults. With twice the epochs, the network
-# overfits to targets of few draws.
-DEFAULTS: TrainingOptions = {"batch_size": 1024, "max_epochs": 6, "patience": None}
 
 # Pairs for which hints are computed at a time.
 _PAIRS_PER_CALL = 8192
@@ -116,11 +112,18 @@ class GuidedValue(SurrogateValue):
     Attributes:
         surrogate: gives w and g.
         guide: the mixture.
+
+    Args:
+        args, more: see `SurrogateValue`.
+        guide: see above.
     """
 
-    name, cost = "guided_surrogate", "model"  # One call of the model for each value.
-    guide: Mixture
     surrogate: Any
+
+    def __init__(self, *args: Any, guide: Mixture, **more: Any) -> None:
+        # One call of the model for each value.
+        super().__init__(*args, name="guided_surrogate", cost="model", **more)
+        self.guide = guide
 
     @property
     def provenance(self) -> dict[str, Any]:

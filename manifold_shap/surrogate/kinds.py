@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from manifold_shap._messages import check_choice, warn
+from manifold_shap._messages import warn
 from manifold_shap.models import Model
 from manifold_shap.models.outputs import check_outputs
 from manifold_shap.nn import options_given
@@ -30,17 +30,6 @@ KINDS: dict[str, type[SurrogateNetwork]] = {
 # A share of the largest value that means nothing.
 _NOTHING = 1e-5
 NAMED = tuple(name for name in KINDS if name != "own")
-
-
-def kind_of(network: Any) -> str:
-    """The kind of network that is asked for by its name, or by a module.
-
-    Raises:
-        ValueError: neither; the names that there are.
-    """
-    if isinstance(network, nn.Module):
-        return "own"
-    return check_choice("network", network, NAMED, "or pass a torch module of rows and masks")
 
 
 def network_settings(
@@ -69,7 +58,7 @@ def network_settings(
 def make_network(
     settings: Mapping[str, Any],
     game: GameShape,
-    module: nn.Module | None = None,
+    module: Any = None,
     guided: bool = False,
 ) -> SurrogateNetwork | GuidedNetwork:
     """The network of these settings.

@@ -121,7 +121,7 @@ class SurrogateNetwork(nn.Module, ABC):
         return {}
 
     @classmethod
-    def module_behind(cls, network: Any, model: Any) -> nn.Module | None:
+    def module_behind(cls, network: Any, model: Any) -> Any:
         """The argument `module`; None where the network is made of no other one.
 
         Args:

@@ -3,8 +3,9 @@
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -20,12 +21,9 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate, Linearized
 from manifold_shap.values.model import ModelValue
-
-if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+from manifold_shap.values.spec import Work
 
 # Rows in one call, where the network needs no fewer.
 _MANY_ROWS = 8192
@@ -49,14 +47,16 @@ class SurrogateValue(ModelValue):
     Attributes:
         precision: of the network's products, one of `PRECISIONS`; see `in_precision`.
         surrogate: the network g.
-        schema: columns of the table that the rows come from, if they come from one; with a
-            `Codebook`, rows are its codes, and the network sees them encoded.
         checkpoint: what `save` writes: tensors and plain data.
         training_record: epochs, seconds and validation error, where it was trained in this process:
             a squared error, off the simplex in mean variances of the target.
+
+    Args:
+        surrogate, model, players, space, expectation, checkpoint: see above and `ModelValue`.
+        name, cost, more: entries of its `GameSpec`; with a `Codebook` as `schema`, rows are its
+            codes, and the network sees them encoded.
     """
 
-    name, cost = "surrogate", "network"
     precision = "32-true"
     surrogate: SurrogateNetwork
 
@@ -68,13 +68,14 @@ class SurrogateValue(ModelValue):
         space: OutputSpace,
         expectation: Tensor,
         *,
-        schema: "Schema | Codebook | None" = None,
         checkpoint: dict[str, Any] | None = None,
+        name: str = "surrogate",
+        cost: str = "network",
+        **more: Any,
     ) -> None:
-        super().__init__(model, players, space, expectation)
+        work = Work(batch_size=surrogate.batch_size, cost=cost)
+        super().__init__(model, players, space, expectation, name=name, work=work, **more)
         self.surrogate = surrogate.eval()
-        self.batch_size = surrogate.batch_size
-        self.schema = schema
         self.checkpoint = checkpoint or {}
         self.training_record: dict[str, Any] = {}
 
@@ -90,7 +91,7 @@ class SurrogateValue(ModelValue):
     def to(self, device: torch.device | str) -> "SurrogateValue":
         super().to(device)
         self.surrogate.to(device)
-        self.batch_size = self.surrogate.batch_size
+        self.update(work=replace(self.spec.work, batch_size=self.surrogate.batch_size))
         return self
 
     def in_precision(self, precision: str) -> "SurrogateValue":
@@ -125,7 +126,9 @@ class SurrogateValue(ModelValue):
         """v(empty coalition): the expectation or, of padded rows, the network's value by length."""
         if self.players.padding is None:
             return super().base(x)
-        parts = encoded(x.to(self.device), self.schema).split(self.batch_size or _MANY_ROWS)
+        parts = encoded(x.to(self.device), self.schema).split(
+            self.spec.work.batch_size or _MANY_ROWS
+        )
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
         with evaluated(self.surrogate):
             found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]

@@ -3,3 +3,7 @@
 from manifold_shap.tables.schema import Column, Schema
 
 __all__ = ["Column", "Schema"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,8 +7,9 @@ which networks and distances see as floats.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
@@ -102,6 +103,60 @@ def constant_players(players: Players, schema: "Schema | Codebook | None") -> tu
             "explanations have these columns as players of exactly 0, so choose another name."
         )
     return names
+
+
+def in_frame(
+    x: Float[Tensor, "rows *event"],
+    players: Players,
+    owners: Int64[Tensor, "rows *event"] | None,
+    schema: "Schema | Codebook",
+) -> tuple[Any, Players, Tensor | None]:
+    """Rows of a table as the model sees them, and who owns the columns of this frame.
+
+    Constant columns are players of their own, behind the others, or belong to their group's player;
+    columns that are left out belong to nobody. An array of numbers comes as a tensor.
+
+    >>> import pandas as pd
+    >>> from manifold_shap import Codebook
+    >>> codebook = Codebook.fit(pd.DataFrame({"year": 2024, "size": [1, 2, 3]}))
+    >>> frame, players, _ = in_frame(torch.tensor([[2.0]]), codebook.players, None, codebook)
+    >>> frame.to_numpy().tolist(), players.names, players.index.tolist()
+    ([[2024, 3]], ('size', 'year'), [1, 0])
+    """
+    if isinstance(schema, Schema):
+        decoded, names = schema.decode(x), list(schema.names)
+        if x[0].numel() > len(names):  # Elements, several of which may be those of a column.
+            of_column = schema.players.index
+            first = torch.tensor([int((of_column == k).nonzero()[0]) for k in range(len(names))])
+            players = players.owning(players.index[first])
+            owners = None if owners is None else owners[:, first]
+        return decoded, players, owners
+    frame: Any = schema.frame(x)
+    columns = list(map(str, schema.columns))
+    index = players.index
+    if schema.constants and not players.by_row:
+        whole, count = schema.with_constants(), len(schema.players)
+        # A constant in a group with columns that vary belongs to their player.
+        place = schema.players.index.tolist()
+        added = [
+            int(index[place.index(own)]) if own < count else len(players) + own - count
+            for own in whole.players.index.tolist()[len(place) :]
+        ]
+        names = [*players.names, *constant_players(players, schema)]
+        index = torch.cat((index, torch.tensor(added)))
+        players, schema = Players.of_elements((len(names),), names), whole
+    at = torch.tensor([columns.index(name) for name in schema.names])
+    nobody = torch.full((len(columns),), -1)
+    players = players.owning(nobody.index_copy(0, at, index))
+    if owners is not None:
+        owners = nobody.expand(len(x), -1).index_copy(1, at, owners)
+    if isinstance(frame, np.ndarray) and frame.dtype.kind in "biuf":
+        frame = torch.from_numpy(frame)
+    elif isinstance(frame, np.ndarray):
+        import pandas as pd
+
+        frame = pd.DataFrame(frame, columns=columns)
+    return frame, players, owners
 
 
 def schema_from(plain: Mapping[str, Any] | None) -> "Schema | Codebook | None":

@@ -4,3 +4,7 @@ from manifold_shap.text.vocabulary import Vocabulary
 from manifold_shap.text.words import word_maps
 
 __all__ = ["Vocabulary", "word_maps"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,8 +1,8 @@
 """Trains and loads the classifiers of the command line: networks, or ones of scikit-learn."""
 
 import time
-from collections.abc import Mapping
-from inspect import signature
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +11,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known
 from manifold_shap._messages import check_choice
 from manifold_shap._stored import StoredRows, with_extremes
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
+from manifold_shap.nn import options_given
 from manifold_shap.surrogate.transformer import tokens_in
 from manifold_shap.tables.rows import EncodedRows, codebook_of
 from manifold_shap.training.networks import KINDS, make_network
 from manifold_shap.training.rows import seen_rows
-from manifold_shap.training.task import (
-    DEFAULTS,
-    Task,
-    learn,
-    load_task,
-    training_options,
-)
+from manifold_shap.training.task import Task, TrainingOptions, learn, load_task
 
 if TYPE_CHECKING:
     from manifold_shap.data.base import Data
@@ -35,8 +29,6 @@ if TYPE_CHECKING:
 _ESTIMATOR = "model.skops"
 # Learning rates and epochs by the kind of network.
 _USUAL = {"mlp": (3e-3, 10), "conv": (2e-3, 20), "transformer": (1e-3, 20)}
-# Arguments of networks that the data decide.
-_OF_DATA = {"event", "classes", "padding", "vocabulary"}
 
 
 class ClassifierTask(Task):
@@ -71,30 +63,48 @@ class NetworkRecipe:
     Args:
         kind: `mlp` for any rows, `conv` for pictures and series, or `transformer` for tokens,
             patches of pictures and segments of series.
-        options: those of the network, see `networks.Dense`, `Residual` and `Attentive`; and
-            `learning_rate`, `weight_decay`, `schedule`, `max_epochs`, `least_batches`, `patience`,
-            `weight_averaging` and `seed` of `TrainingOptions`. By default learning rates are 3e-3,
-            2e-3 and 1e-3, an MLP is trained for 10 epochs and the others for 20, with a patience of
-            10.
+        hidden, activation, dropout, patch: of the network, see `networks.Dense`, `Residual` and
+            `Attentive`; None for the usual ones of each.
+        learning_rate: see `TrainingOptions`; by default 3e-3, 2e-3 and 1e-3.
+        max_epochs: see `TrainingOptions`; by default 10 for an MLP, 20 for the others.
+        weight_decay, schedule, least_batches, patience, weight_averaging, seed: see
+            `TrainingOptions`.
 
     Raises:
-        TypeError, ValueError: an unknown kind or option, or a value out of range.
+        TypeError, ValueError: an unknown kind, an option that it does not have, or a value out of
+            range.
 
-    >>> NetworkRecipe("mlp", hidden=[64], max_epochs=4).options["learning_rate"]
+    >>> NetworkRecipe("mlp", hidden=[64], max_epochs=4).options.learning_rate
     0.003
     >>> NetworkRecipe("transformer").settings(torch.tensor([[3.0, 1.0], [2.0, 0.0]]))
     {'kind': 'transformer', 'vocabulary': 4}
     """
 
-    def __init__(self, kind: str, **options: Any) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        dropout: float | None = None,
+        patch: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float = 0.01,
+        schedule: str = "one_cycle",
+        max_epochs: int | None = None,
+        least_batches: int = 100,
+        patience: int | None = 10,
+        weight_averaging: float | None = 0.99,
+        seed: int = 0,
+    ) -> None:
         rate, epochs = _USUAL[check_choice("kind", kind, tuple(_USUAL))]
-        of_network = set(signature(KINDS[kind]).parameters) - _OF_DATA
-        known = of_network | DEFAULTS.keys() - {"batch_size", "directory", "trainer", "progress"}
-        check_known(options, sorted(known), f"options of the classifier {kind!r}")
-        own = {name: options.pop(name) for name in of_network & options.keys()}
-        self.network = {"kind": kind, **own}
-        usual = {"learning_rate": rate, "max_epochs": epochs, "patience": 10}
-        self.options = training_options(NetworkRecipe, options, **usual)
+        learning_rate = rate if learning_rate is None else learning_rate
+        max_epochs = epochs if max_epochs is None else max_epochs
+        self.options = TrainingOptions.among(locals())
+        of_network = {
+            "hidden": hidden, "activation": activation, "dropout": dropout, "patch": patch
+        }  # fmt: skip
+        self.network = {"kind": kind, **options_given(KINDS[kind], kind, of_network)}
 
     def settings(self, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
         """Of the network, for training rows like these."""
@@ -203,8 +213,13 @@ def _fit_network(
     trainer: Mapping[str, Any] | None,
     progress: bool | None,
 ) -> float:
-    where = {"directory": directory, "trainer": trainer, "progress": progress}
-    options = {**recipe.options, "batch_size": data.batch_size, **where}
+    options = replace(
+        recipe.options,
+        batch_size=data.batch_size,
+        directory=directory,
+        trainer=trainer,
+        progress=progress,
+    )
     parts = data.x_train, data.x_validation
     x_train, x_validation = (seen_rows(part, data.schema) for part in parts)
     some = with_extremes(x_train)
@@ -214,7 +229,7 @@ def _fit_network(
         "classes": data.classes,
         "network": recipe.settings(some),
     }
-    task = ClassifierTask.initial({**rows, **options})
+    task = ClassifierTask.initial({**rows, **options.settings})
     task.network.standardise(some)
     held_out = x_validation, data.y_validation
     record = learn(task, ((x_train, data.y_train), held_out), options)

@@ -32,7 +32,7 @@ from manifold_shap._messages import UnfitError
 from manifold_shap._progress import progress_bar, watched
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import IndexBatches, Parts, loader
-from manifold_shap.training.task import SCHEDULES, Task
+from manifold_shap.training.task import SCHEDULES, Task, TrainingOptions
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
 # accelerator each waits for its step.
@@ -42,23 +42,22 @@ LOGGERS = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabri
 
 
 def run(
-    task: Task, data: tuple[Parts, Parts], directory: Path, options: Mapping[str, Any]
+    task: Task, data: tuple[Parts, Parts], directory: Path, options: TrainingOptions
 ) -> tuple[dict[str, Any], int, float]:
     """Train a task, or resume a training that was interrupted; see `learn`.
 
     Returns:
         The checkpoint that was kept; epochs and seconds, those before an interruption included.
     """
-    last, epochs = directory / "last.ckpt", options["max_epochs"]
+    last, epochs = directory / "last.ckpt", options.max_epochs
     before = task.interrupted(last)
     if before is not None and _stopped_early(before):
         epochs = before["epoch"] + 1
     started = time.perf_counter() - (before["seconds"] if before else 0.0)
     # In a process that Lightning starts nobody would be looking.
-    progress = options["progress"]
+    progress = options.progress
     module = LightningTask(task, started, (watched() or None) if progress is None else progress)
-    order = (options[name] for name in ("batch_size", "seed", "least_batches"))
-    batches = Batches(*data, *order)
+    batches = Batches(*data, options.batch_size, options.seed, options.least_batches)
     with _quiet():
         runner = _runner(directory, epochs, options)
         try:
@@ -91,8 +90,8 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _runner(directory: Path, epochs: int, options: Mapping[str, Any]) -> L.Trainer:
-    given = dict(options["trainer"] or {})
+def _runner(directory: Path, epochs: int, options: TrainingOptions) -> L.Trainer:
+    given = dict(options.trainer or {})
     more = given.pop("callbacks", None) or []
     silent = dict.fromkeys(("logger", "enable_model_summary", "enable_progress_bar"), False)
     usual: dict[str, Any] = {"default_root_dir": directory, "max_epochs": epochs}
@@ -115,7 +114,7 @@ def _runner(directory: Path, epochs: int, options: Mapping[str, Any]) -> L.Train
             "Expected `trainer` settings that Lightning and this machine can run but got "
             f"{given}: {error}"
         ) from error
-    averaged = options["weight_averaging"] is not None
+    averaged = options.weight_averaging is not None
     if runner.precision in ("16-true", "bf16-true", *(("64-true",) if averaged else ())):
         raise ValueError(
             "Expected a `trainer` precision with weights in single precision, such as "
@@ -148,8 +147,8 @@ def _runs_the_program_again(runner: L.Trainer) -> bool:
     return not (strategy.launcher.is_interactive_compatible or external)
 
 
-def _callbacks(directory: Path, options: Mapping[str, Any]) -> list[Callback]:
-    patience, decay = options["patience"], options["weight_averaging"]
+def _callbacks(directory: Path, options: TrainingOptions) -> list[Callback]:
+    patience, decay = options.patience, options.weight_averaging
     callbacks: list[Callback] = []
     if decay is not None:
         # Averaging comes first: the checkpoints must see the weights that it has swapped in.

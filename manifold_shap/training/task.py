@@ -1,20 +1,20 @@
 """Learns a task: a network and its loss, with options that all trainings share."""
 
-import inspect
 import json
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
-from manifold_shap._checks import check_known, check_seed, check_whole
+from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import check_choice
 from manifold_shap._stored import StoredRows
 from manifold_shap.io.files import digest, load_checkpoint
@@ -30,11 +30,12 @@ SCHEDULES: Mapping[str, Callable[[torch.optim.Optimizer, float, int], lr_schedul
 }
 
 
-class TrainingOptions(TypedDict, total=False):
-    """Options that every training takes.
+@dataclass(kw_only=True)
+class TrainingOptions:
+    """Options that every training takes, and their usual values.
 
-    `DEFAULTS` holds the values of those that are left out; a training that departs from one says
-    so in its docstring.
+    Functions that train list them among their arguments; one that departs from a usual value has
+    another default there.
 
     Attributes:
         learning_rate: the largest that the schedule reaches, for AdamW.
@@ -58,81 +59,53 @@ class TrainingOptions(TypedDict, total=False):
             step and its own number: of the same law as one process alone, but other ones.
         progress: whether a training of more than two seconds shows a progress bar; by default
             where a person looks, see `progress_bar`.
-    """
-
-    learning_rate: float
-    weight_decay: float
-    schedule: str
-    batch_size: int
-    max_epochs: int
-    least_batches: int
-    patience: int | None
-    weight_averaging: float | None
-    seed: int
-    directory: str | Path | None
-    trainer: Mapping[str, Any] | None
-    progress: bool | None
-
-
-DEFAULTS: TrainingOptions = {
-    "learning_rate": 2e-3,
-    "weight_decay": 0.01,
-    "schedule": "one_cycle",
-    "batch_size": 256,
-    "max_epochs": 30,
-    "least_batches": 100,
-    "patience": 20,
-    "weight_averaging": 0.99,
-    "seed": 0,
-    "directory": None,
-    "trainer": None,
-    "progress": None,
-}
-
-# Rows by which those that do not lie in memory are recognised.
-_PROBES = 64
-
-# Options that do not decide what is learned, and are not recorded with it.
-_UNRECORDED = ("directory", "trainer", "progress")
-
-
-def training_options(
-    fit: Callable[..., Any], given: Mapping[str, Any], **defaults: Any
-) -> dict[str, Any]:
-    """All options of a training: those given, and defaults for the others.
-
-    Args:
-        fit: the function that was called, whose own keywords an error for a misspelled one names.
-        given: its keywords that are options.
-        defaults: defaults of its own, of further options or in place of those in `DEFAULTS`.
 
     Raises:
         TypeError: a number was expected but something else came.
         ValueError: a word is not known, or a value is out of range.
 
-    >>> def fit(x, *, hidden=(8,), **options): return training_options(fit, options, patience=3)
-    >>> fit(0, max_epochs=5)["patience"]
-    3
-    >>> fit(0, max_epoch=5)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    ValueError: Expected options of `fit` among ... but got ['max_epoch'].
+    >>> TrainingOptions(max_epochs=5).learning_rate
+    0.002
     """
-    known: dict[str, Any] = {**DEFAULTS, **defaults}
-    own = [
-        word
-        for word, parameter in inspect.signature(fit).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
-    check_known(given, (*own, *known), f"options of `{fit.__name__}`")
-    chosen = {**known, **given}
-    # What AdamW, Lightning and pathlib refuse themselves is left to them.
-    for name in ("batch_size", "max_epochs", "least_batches"):
-        chosen[name] = check_whole(name, chosen[name])
-    chosen["schedule"] = check_choice("schedule", chosen["schedule"], tuple(SCHEDULES))
-    chosen["seed"] = check_seed(chosen["seed"])
-    return chosen
 
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.01
+    schedule: str = "one_cycle"
+    batch_size: int = 256
+    max_epochs: int = 30
+    least_batches: int = 100
+    patience: int | None = 20
+    weight_averaging: float | None = 0.99
+    seed: int = 0
+    directory: str | Path | None = None
+    trainer: Mapping[str, Any] | None = None
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        # What AdamW, Lightning and pathlib refuse themselves is left to them.
+        for name in ("batch_size", "max_epochs", "least_batches"):
+            setattr(self, name, check_whole(name, getattr(self, name)))
+        self.schedule = check_choice("schedule", self.schedule, tuple(SCHEDULES))
+        self.seed = check_seed(self.seed)
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> "TrainingOptions":
+        """Those among the arguments of a function, its `locals()` when it begins.
+
+        >>> TrainingOptions.among({"hidden": [8], "patience": 3}).patience
+        3
+        """
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: arguments[name] for name in names if name in arguments})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those that decide what is learned, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)[:-3]}
+
+
+# Rows by which those that do not lie in memory are recognised.
+_PROBES = 64
 
 AnyTask = TypeVar("AnyTask", bound="Task")
 
@@ -153,9 +126,8 @@ class Task(nn.Module, ABC):
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__()
-        plain = {word: value for word, value in settings.items() if word not in _UNRECORDED}
         # By way of JSON: what numpy calls a string or a number, a safe loader would refuse.
-        self.settings: dict[str, Any] = json.loads(json.dumps(plain, default=_plain))
+        self.settings: dict[str, Any] = json.loads(json.dumps(dict(settings), default=_plain))
 
     @abstractmethod
     def loss(
@@ -308,7 +280,7 @@ def load_task(
     return task, checkpoint
 
 
-def learn(task: Task, data: tuple[Parts, Parts], options: Mapping[str, Any]) -> dict[str, Any]:
+def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> dict[str, Any]:
     """Train a task until the last epoch, or until the validation loss no longer falls.
 
     After every epoch `best.ckpt` and `last.ckpt` are written. Where there is a `last.ckpt` of the
@@ -322,7 +294,7 @@ def learn(task: Task, data: tuple[Parts, Parts], options: Mapping[str, Any]) -> 
         task: what to train; it ends on the CPU, with the weights that were kept.
         data: rows to train on, and the same of held-out rows: tensors with one common first axis,
             or `StoredRows`; a batch is a tuple with a part of each.
-        options: see `training_options`.
+        options: those of the training.
 
     Returns:
         `epochs` and `train_seconds`, those before an interruption included, and `validation`, the
@@ -336,10 +308,10 @@ def learn(task: Task, data: tuple[Parts, Parts], options: Mapping[str, Any]) -> 
     """
     from manifold_shap.training.runner import run
 
-    if options["directory"] is not None:
+    if options.directory is not None:
         task.settings["data"] = task.data_fingerprint(*data[0], *data[1])
     with tempfile.TemporaryDirectory() as scratch:
-        directory = Path(options["directory"] or scratch)
+        directory = Path(options.directory or scratch)
         kept, epochs, seconds = run(task, data, directory, options)
     task.load_state_dict(kept["state_dict"])
     task.eval().cpu()

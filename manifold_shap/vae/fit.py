@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_known, check_number
-from manifold_shap._messages import check_choice, check_flag
+from manifold_shap._messages import check_flag
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.imputers import TableImputer
 from manifold_shap.imputers.base import Keys, Mask, Rows
 from manifold_shap.laws import SizeUniform
-from manifold_shap.nn import units
+from manifold_shap.nn import Network, kind_of, passed_again, units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
@@ -25,12 +25,11 @@ from manifold_shap.training.task import (
     TrainingOptions,
     learn,
     load_task,
-    training_options,
 )
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
-from manifold_shap.vae.networks import NETWORKS, usual_sizes
+from manifold_shap.vae.networks import NAMED, network_options
 from manifold_shap.values import ImputedValue, codebook_behind, imputed_value, model_for
 
 if TYPE_CHECKING:
@@ -43,59 +42,6 @@ TEMPERS = (0.2, 0.35, 0.6, 1.0)
 _PAIRS = 512
 _DRAWS = 32
 _ROWS_AT_A_TIME = 64
-
-
-class VAEOptions(TrainingOptions, total=False):
-    """Options of the network and the loss of a VAE, and of its training.
-
-    Attributes:
-        continuous: the distribution of continuous elements: `normal` (of a table that of their
-            normal scores, so that draws stay between the values that were observed), `quantile`
-            (bins between quantiles, which fits peaks), or `auto`: `quantile` for columns of a table
-            that have a peak.
-        bins: most quantile bins of a column; frequent values have bins of their own besides.
-        least_scale: smallest scale of a normal element, in standard deviations of the scores.
-        network: `mlp`, or `conv` for pictures `(channels, height, width)` and series
-            `(channels, time)`.
-        latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and
-            widths of (512, 512) or, of convolutions, (32, 64, 64) channels; for shorter rows 16,
-            and (256, 256) or (32, 64).
-        components, fill: of the masked encoder, see `MaskedVAE`; of no effect where there is none.
-        activation: see `MaskedVAE`.
-        beta: see `MaskedVAE.loss`.
-        detach: see `MaskedVAE.loss`. There is a masked encoder with `posterior="encoder"`, whose
-            training it is, or with False.
-    """
-
-    continuous: str
-    bins: int
-    least_scale: float
-    network: str
-    latent: int | None
-    hidden: Sequence[int] | None
-    components: int
-    fill: float | None
-    activation: str
-    beta: float
-    detach: bool
-
-
-_DEFAULTS: VAEOptions = {
-    "continuous": "auto",
-    "bins": 32,
-    "least_scale": 0.05,
-    "network": "mlp",
-    "latent": None,
-    "hidden": None,
-    "components": 4,
-    "fill": None,
-    "activation": "relu",
-    "beta": 1.0,
-    "detach": True,
-    "max_epochs": 20,
-    # On small tables the bound begins to rise while imputation still improves.
-    "patience": None,
-}
 
 
 # The settings that are arguments of `MaskedVAE`.
@@ -111,18 +57,24 @@ class VAETask(Task):
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
     None; the names of `players`; the `schema` of the rows, as plain data, or None; the `families`
-    of the elements, see `choose_families`; those of `VAEOptions`; and the `posterior` that the
-    training is for: with `bank` there is no masked encoder.
+    of the elements, see `choose_families`; other arguments of `fit_imputer`; and the `posterior`
+    that the training is for: with `bank` there is no masked encoder.
+
+    Args:
+        settings: those.
+        network: of the user's, where it is one.
     """
 
     kind = "vae"
     moments: Tensor
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], network: Any = None) -> None:
         super().__init__(settings)
         own = self.settings
         event, index = self.inputs
         made = {name: own[name] for name in _OF_NETWORK}
+        if own["network"] == "own":
+            made["network"] = network
         if own.get("posterior") == "bank":
             made["components"] = None
         self.network = MaskedVAE(index=index, event=event, padding=own["padding"], **made)
@@ -160,7 +112,29 @@ def fit_imputer(
     bank_size: int | None = None,
     model: Any = None,
     space: str | OutputSpace = "probability",
-    **options: Unpack[VAEOptions],
+    continuous: str = "auto",
+    bins: int = 32,
+    least_scale: float = 0.05,
+    network: Network = "mlp",
+    latent: int | None = None,
+    hidden: Sequence[int] | None = None,
+    components: int = 4,
+    fill: float | None = None,
+    activation: str | None = None,
+    beta: float = 1.0,
+    detach: bool = True,
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.01,
+    schedule: str = "one_cycle",
+    batch_size: int = 256,
+    max_epochs: int = 20,
+    least_batches: int = 100,
+    patience: int | None = None,
+    weight_averaging: float | None = 0.99,
+    seed: int = 0,
+    directory: str | Path | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
 ) -> VAEImputer | TableImputer:
     """Learn p(x'|x_S) of the data by a masked-encoder VAE; no model and no labels are needed.
 
@@ -188,9 +162,32 @@ def fit_imputer(
         bank_size: most codes in the bank; see `VAEImputer`.
         model, space: a model whose outputs, in this space, decide on `temper`; it is not kept, and
             any other model can be explained as well.
-        options: of the network and the training, see `VAEOptions`; by default 20 epochs and no
-            early stopping, since on small tables the bound begins to rise while imputation still
-            improves.
+        continuous: the distribution of continuous elements: `normal` (of a table that of their
+            normal scores, so that draws stay between the values that were observed), `quantile`
+            (bins between quantiles, which fits peaks), or `auto`: `quantile` for columns of a table
+            that have a peak.
+        bins: most quantile bins of a column; frequent values have bins of their own besides.
+        least_scale: smallest scale of a normal element, in standard deviations of the scores.
+        network: what is trained:
+            - "mlp": fully connected networks;
+            - "conv": convolutional ones, for pictures `(channels, height, width)` and series
+              `(channels, time)`;
+            - a function of the shapes of a row in and out, `network((12,), (32,))`, that makes a
+              torch module of vectors: it is asked for an encoder of the features of a row, a
+              decoder and, where there is one, a masked encoder of present features and the mask;
+            - an `nn.ModuleDict` of these, as `encoder`, `decoder` and `masked_encoder`.
+        latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and
+            widths of (512, 512) or, of convolutions, (32, 64, 64) channels; for shorter rows 16,
+            and (256, 256) or (32, 64).
+        components, fill: of the masked encoder, see `MaskedVAE`; of no effect where there is none.
+        activation: see `MaskedVAE`; by default `relu`.
+        beta: see `MaskedVAE.loss`.
+        detach: see `MaskedVAE.loss`. There is a masked encoder with `posterior="encoder"`, whose
+            training it is, or with False.
+        max_epochs, patience: see `TrainingOptions`. On small tables the bound begins to rise while
+            imputation still improves, so that the training does not stop early.
+        learning_rate, weight_decay, schedule, batch_size, least_batches, weight_averaging, seed,
+            directory, trainer, progress: see `TrainingOptions`.
 
     Returns:
         An imputer on the CPU; `imputed_value(model, imputer)` makes it a value function. For a
@@ -209,16 +206,15 @@ def fit_imputer(
     >>> imputer.impute(x[:1], Listed(mask, keys), range(5)).rows.shape
     torch.Size([1, 1, 5, 3])
     """
-    chosen = training_options(fit_imputer, options, **_DEFAULTS)
+    options = TrainingOptions.among(locals())
     drawn: dict[str, Any] = {
         "posterior": posterior,
         "importance": importance,
         "bank_size": bank_size,
     }
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
-    check_number("beta", chosen["beta"], low=0)
-    trained_for = posterior if check_flag("detach", chosen["detach"]) else "encoder"
-    seed = chosen["seed"]
+    check_number("beta", beta, low=0)
+    trained_for = posterior if check_flag("detach", detach) else "encoder"
     schema = schema or codebook_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     rows = training_rows(x_train, x_validation, seed, players, schema)
@@ -227,19 +223,25 @@ def fit_imputer(
         model = model_for(model, rows.train[:64], as_space(space), rows.codebook)
     inputs = elements_of(rows.players, rows.schema)
     index = inputs.index.flatten().tolist()
-    network = check_choice("network", chosen["network"], tuple(NETWORKS))
-    for name, usual in usual_sizes(network, len(index)).items():
-        chosen[name] = usual if chosen[name] is None else chosen[name]
-    binning = {name: chosen[name] for name in ("continuous", "bins", "least_scale")}
+    known = without_padding(with_extremes(seen), inputs)
+    kind = kind_of(network, NAMED)
     settings = {
         **rows.settings,
-        "families": choose_families(
-            without_padding(with_extremes(seen), inputs), rows.columns, **binning, index=index
-        ),
+        **options.settings,
+        **network_options(kind, len(index), latent, hidden, activation),
+        "families": choose_families(known, rows.columns, continuous, bins, least_scale, index),
+        "continuous": continuous,
+        "bins": bins,
+        "least_scale": least_scale,
+        "components": components,
+        "fill": fill,
+        "beta": beta,
+        "detach": detach,
+        "posterior": trained_for,
     }
-    task = VAETask.initial({**settings, **chosen, "posterior": trained_for})
+    task = VAETask.initial(settings, network)
     task.fit_statistics(seen)
-    record = learn(task, ((seen,), (seen_validation,)), chosen)
+    record = learn(task, ((seen,), (seen_validation,)), options)
     vae = VAEImputer(task.network, seen, inputs, seed=seed, **drawn)
     imputer = (
         vae if rows.codebook is None else TableImputer(rows.codebook, vae, sample_of(rows.train))
@@ -254,7 +256,12 @@ def fit_imputer(
 
 
 def load_imputer(
-    path: str | Path, reference: Any, codebook: "Codebook | None" = None, **settings: Any
+    path: str | Path,
+    reference: Any,
+    codebook: "Codebook | None" = None,
+    *,
+    network: Any = None,
+    **settings: Any,
 ) -> VAEImputer | TableImputer:
     """The imputer that `VAEImputer.save`, `TableImputer.save` or a training wrote.
 
@@ -263,6 +270,8 @@ def load_imputer(
         reference: the training rows, as `fit_imputer` takes them: they are not in the file. Their
             codes are the bank, and v(∅) is the mean over them.
         codebook: of the frame, where others share it; by default the one in the file.
+        network: that of the user's which was trained, see `fit_imputer`, where it was one; its
+            weights are those in the file.
         settings: `posterior`, `temper`, `importance`, `bank_size` or `seed`, where others than
             those of the training are wanted.
 
@@ -281,7 +290,9 @@ def load_imputer(
     'bank'
     """
     check_known(settings, DRAWN_BY, "settings of `load_imputer`")
-    task, checkpoint = load_task(path, VAETask)
+    task, checkpoint = load_task(
+        path, VAETask, more=lambda own: [passed_again(own["network"], network)]
+    )
     schema = codebook or schema_from(task.settings["schema"])
     codebook = codebook_of(schema)
     rows = checked_rows(rows_of(stored(reference, "reference"), schema), task.players, "reference")

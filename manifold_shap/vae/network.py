@@ -26,10 +26,10 @@ from torch.distributions import (
 )
 
 from manifold_shap._checks import check_whole
-from manifold_shap.nn import check_hidden
+from manifold_shap.nn import Network, kind_of
 from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood, Product
-from manifold_shap.vae.networks import NETWORKS, Plan
+from manifold_shap.vae.networks import NAMED, NETWORKS, Plan
 
 # Log-scales in latent space, where codes are of order one. Of a row far from all others the network
 # extrapolates: unbounded, a scale of 1e8 would make the loss 1e13, and NaN soon after.
@@ -44,12 +44,13 @@ class MaskedVAE(nn.Module):
         index: player that owns each of the flattened input elements.
         latent: dimensions of z.
         hidden: width of each hidden layer of the three networks; of convolutional ones the channels
-            of each block, which halves the sizes of a picture.
+            of each block, which halves the sizes of a picture. Of no effect on the user's.
         components: normals in the mixture r(z|x_S) (Eq. 20); None for no masked encoder.
         fill: what absent elements are set to, as in the paper (-1 there); by default None, and the
             masked encoder gets zeros and the mask.
-        activation: one of `nn.ACTIVATIONS`.
-        network: `mlp` for fully connected networks, `conv` for convolutional ones.
+        activation: one of `nn.ACTIVATIONS`; of no effect on the user's networks.
+        network: `mlp` for fully connected networks, `conv` for convolutional ones; or the user's,
+            see `own_networks`.
         event: shape of one input row, which convolutional networks need; by default flat.
         padding: the number that rows are padded by, see `Players`. Padding is seen by no encoder,
             and is no part of the likelihood.
@@ -72,16 +73,15 @@ class MaskedVAE(nn.Module):
         families: Sequence[Sequence[Any]],
         index: Sequence[int],
         latent: int = 32,
-        hidden: Sequence[int] = (512, 512),
+        hidden: Sequence[int] | None = (512, 512),
         components: int | None = 4,
         fill: float | None = None,
-        activation: str = "relu",
-        network: str = "mlp",
+        activation: str | None = "relu",
+        network: Network = "mlp",
         event: Sequence[int] | None = None,
         padding: float | None = None,
     ) -> None:
         super().__init__()
-        check_hidden(hidden)
         check_whole("latent", latent)
         mixture = 0 if components is None else check_whole("components", components)
         self.latent, self.components, self.fill = latent, mixture, fill
@@ -94,8 +94,9 @@ class MaskedVAE(nn.Module):
         self.register_buffer("owner_of_feature", features, persistent=False)
         mixture, shape = mixture * (2 * latent + 1), tuple(event or (len(owner),))
         self.players = Players(range(int(owner.max()) + 1), owner.reshape(shape), padding)
-        plan = Plan(self.likelihood, owner, shape, latent, mixture, hidden, activation)
-        self.encoder, self.decoder, self.first, self.rest = NETWORKS[network](plan)
+        plan, kind = Plan(self.likelihood, owner, shape, latent, mixture), kind_of(network, NAMED)
+        options = (network,) if kind == "own" else (hidden, activation)
+        self.encoder, self.decoder, self.first, self.rest = NETWORKS[kind](plan, *options)
 
     def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
         """q(z|x), a diagonal normal (Eq. 18)."""

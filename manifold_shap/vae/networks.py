@@ -13,7 +13,15 @@ from manifold_shap.convolutions import (
     ConvolutionalEncoder,
     check_positions,
 )
-from manifold_shap.nn import MLP, MaskedLinear, layers_behind
+from manifold_shap.nn import (
+    MLP,
+    MaskedLinear,
+    check_hidden,
+    layers_behind,
+    of_shape,
+    options_given,
+    own_network,
+)
 from manifold_shap.vae.likelihood import Likelihood
 
 # Numbers that a layer holds at a time: 64 MiB.
@@ -49,8 +57,6 @@ class Plan(NamedTuple):
         event: shape of one input row.
         latent: dimensions of z.
         mixture: numbers of r(z|x_S); 0 where it is not wanted.
-        hidden: width of each hidden layer or, of convolutions, channels of each block.
-        activation: one of `nn.ACTIVATIONS`.
     """
 
     likelihood: Likelihood
@@ -58,29 +64,95 @@ class Plan(NamedTuple):
     event: Sequence[int]
     latent: int
     mixture: int
-    hidden: Sequence[int]
-    activation: str
+
+    @property
+    def players(self) -> int:
+        return int(self.owner.max()) + 1
 
 
-def fully_connected(plan: Plan) -> Networks:
-    """Networks of rows as vectors: any rows."""
-    likelihood, hidden = plan.likelihood, plan.hidden
+def fully_connected(plan: Plan, hidden: Sequence[int], activation: str) -> Networks:
+    """Networks of rows as vectors: any rows.
+
+    Args:
+        plan: what they are built for.
+        hidden: width of each hidden layer.
+        activation: one of `nn.ACTIVATIONS`.
+    """
+    check_hidden(hidden)
+    likelihood = plan.likelihood
     features, parameters = likelihood.feature_of, len(likelihood.parameter_of)
-    encoder = MLP(len(features), hidden, 2 * plan.latent, plan.activation)
-    decoder = MLP(plan.latent, [*reversed(hidden)], parameters, plan.activation)
+    encoder = MLP(len(features), hidden, 2 * plan.latent, activation)
+    decoder = MLP(plan.latent, [*reversed(hidden)], parameters, activation)
     if not plan.mixture:
         return Networks(encoder, decoder, None, None)
-    first = MaskedLinear(plan.owner[features].tolist(), int(plan.owner.max()) + 1, hidden[0])
-    return Networks(encoder, decoder, first, layers_behind(hidden, plan.mixture, plan.activation))
+    first = MaskedLinear(plan.owner[features].tolist(), plan.players, hidden[0])
+    return Networks(encoder, decoder, first, layers_behind(hidden, plan.mixture, activation))
 
 
-def convolutional(plan: Plan) -> Networks:
+def own_networks(plan: Plan, module: Any) -> Networks:
+    """A user's networks of vectors; the masked encoder sees `(x ⊙ mask, mask)` side by side.
+
+    Args:
+        plan: what they are built for.
+        module: an `nn.ModuleDict` of an `encoder`, a `decoder` and, where it is wanted, a
+            `masked_encoder`; or a function that makes each of them, see `nn.own_network`.
+    """
+    features, parameters = len(plan.likelihood.feature_of), len(plan.likelihood.parameter_of)
+    shapes = {"encoder": (features, 2 * plan.latent), "decoder": (plan.latent, parameters)}
+    if plan.mixture:
+        shapes["masked_encoder"] = (features + plan.players, plan.mixture)
+    named = isinstance(module, nn.ModuleDict)
+    made = [
+        UsersNetwork(own_network(module[name] if named else module, (inputs,), (outputs,)), outputs)
+        for name, (inputs, outputs) in shapes.items()
+    ]
+    encoder, decoder, *masked = made
+    if not masked:
+        return Networks(encoder, decoder, None, None)
+    owner = plan.owner[plan.likelihood.feature_of]
+    return Networks(encoder, decoder, MaskedInputs(owner, masked[0]), nn.Identity())
+
+
+class UsersNetwork(nn.Module):
+    """A user's network of vectors, which are as wide as they should be."""
+
+    def __init__(self, network: nn.Module, outputs: int) -> None:
+        super().__init__()
+        self.network, self.outputs = network, outputs
+
+    def forward(self, x: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows outputs"]:
+        return of_shape(self.network(x), (len(x), self.outputs))
+
+
+class MaskedInputs(nn.Module):
+    """A network of `(x ⊙ mask, mask)`, side by side, the mask over players."""
+
+    owner: Tensor
+
+    def __init__(self, owner: Tensor, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("owner", owner, persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "batch features"], mask: Bool[Tensor, "batch m players"]
+    ) -> Float[Tensor, "batch m width"]:
+        seen = torch.cat((x[:, None] * mask[..., self.owner], mask.to(x.dtype)), dim=-1)
+        return self.network(seen.flatten(0, 1)).unflatten(0, mask.shape[:2])
+
+
+def convolutional(plan: Plan, hidden: Sequence[int], activation: str) -> Networks:
     """Networks of pictures `(channels, height, width)` or series `(channels, time)`.
 
     The masked encoder sees the present elements and, as channels beside them, which these are.
+
+    Args:
+        plan: what they are built for.
+        hidden: channels of each block.
+        activation: one of `nn.ACTIVATIONS`.
     """
-    size, hidden = check_positions(plan.event, plan.owner.tolist()), plan.hidden
-    activation = plan.activation
+    check_hidden(hidden)
+    size = check_positions(plan.event, plan.owner.tolist())
     features = Channels(plan.likelihood.feature_of, plan.event)
     parameters = Channels(plan.likelihood.parameter_of, plan.event)
     most = max(1, _MOST_HELD // (max(hidden) * math.prod(size)))
@@ -199,17 +271,35 @@ class MaskedConvolutions(nn.Module):
         return torch.cat((x * present.repeat(1, copies, *(1,) * (x.ndim - 2)), present), dim=1)
 
 
-NETWORKS: Mapping[str, Callable[[Plan], Networks]] = {
+# How they are built, by name: "own" are the user's, which are not called by a name.
+NETWORKS: Mapping[str, Callable[..., Networks]] = {
     "mlp": fully_connected,
     "conv": convolutional,
+    "own": own_networks,
 }
+NAMED = tuple(name for name in NETWORKS if name != "own")
 # Widths or channels of long rows, and of short ones.
 _HIDDEN = {"mlp": ((512, 512), (256, 256)), "conv": ((32, 64, 64), (32, 64))}
 
 
-def usual_sizes(network: str, elements: int) -> dict[str, Any]:
-    """Dimensions of z, and widths of hidden layers, for rows of so many elements."""
-    wide, narrow = _HIDDEN[network]
-    if elements < _MANY_ELEMENTS:
-        return {"latent": 16, "hidden": narrow}
-    return {"latent": 32, "hidden": wide}
+def network_options(
+    kind: str,
+    elements: int,
+    latent: int | None,
+    hidden: Sequence[int] | None,
+    activation: str | None,
+) -> dict[str, Any]:
+    """Arguments of `MaskedVAE` for rows of so many elements; None for the usual ones.
+
+    Raises:
+        ValueError: an option that this kind of network does not have.
+    """
+    few = elements < _MANY_ELEMENTS
+    of_kind = {"hidden": hidden, "activation": activation}
+    given = options_given(NETWORKS[kind], kind, of_kind)
+    usual = of_kind if kind == "own" else {"hidden": _HIDDEN[kind][few], "activation": "relu"}
+    return (
+        {"network": kind, "latent": (16 if few else 32) if latent is None else latent}
+        | usual
+        | given
+    )

@@ -16,12 +16,21 @@ from manifold_shap.values.retrained import RetrainedValue as RetrainedValue
 from manifold_shap.values.retrained import retrained_value as retrained_value
 from manifold_shap.values.selected import Outputs as Outputs
 from manifold_shap.values.selected import SelectedValue as SelectedValue
+from manifold_shap.values.spec import GameSpec, Work
 from manifold_shap.values.stacked import StackedValue
+from manifold_shap.values.training_range import TrainingRange
 from manifold_shap.values.wrapped import CallableValue as CallableValue
 from manifold_shap.values.wrapped import as_value_function as as_value_function
 
 __all__ = [
+    "GameSpec",
     "GroupedValue",
     "LogRatioOfMean",
     "StackedValue",
+    "TrainingRange",
+    "Work",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,7 +4,8 @@ The anchors are v(grand coalition), the model's own prediction, and v(empty coal
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -14,24 +15,18 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
-from manifold_shap._messages import named_outputs
 from manifold_shap.coalitions import Coalitions, Listed, Toggled, is_proper
 from manifold_shap.players import Players
-from manifold_shap.spaces import Identity, OutputSpace
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.exportable import Exportable
-from manifold_shap.values.seen import Seen
+from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
-    from manifold_shap.laws import CoalitionLaw
     from manifold_shap.tables.codebook import Codebook
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs
-
-
-# Seconds of a value, nominally, by what it costs: arithmetic, a network of ours, calls of a model.
-COSTS = {"closed form": 1e-6, "network": 5e-5, "model": 1e-3}
 
 
 class Estimate:
@@ -135,57 +130,65 @@ class ValueFunction(Exportable, ABC):
         ...         return x.sum(-1, keepdim=True)
         ...     def base(self, x):
         ...         return torch.zeros(len(x), 1)
-        >>> value = Sum(Players.of_elements((2,)), ["sum"])
+        >>> value = Sum(GameSpec(Players.of_elements((2,)), ("sum",)))
         >>> value
         Sum('callable', Players(2: x0, x1; event (2,)), output 'sum' in 'identity')
         >>> value(torch.tensor([[1.0, 2.0]]), torch.tensor([[[True, False], [True, True]]]))
         tensor([[[1.],
                  [3.]]])
 
-    Attributes:
-        name: as in the configuration and in the provenance of an explanation.
-        players: see `Players`; they expand a mask over players to an input row.
-        space: the output space T.
-        classes: names of the model's classes, where it has any.
-        outputs: names of the outputs of T.
-        draws: model rows behind one value.
-        sampled: whether another seed of its draws gives other values; to be set where it does.
-        batch_size: model rows per call that suit it; None where only the device matters.
-        cost: of a value: `closed form`, `network` (one of ours) or `model` (calls of a model);
-            `auto_shapley` chooses by it.
-        schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
-            rows are its codes.
-        seen: the range of the rows that it was made from, where that is known.
-        quality: what a `Quality` says of it, as plain data, where that was measured.
-        training_law: of the coalitions that it was trained on, where it was.
+    Args:
+        spec: see `GameSpec`.
     """
 
-    name: str = "callable"
-    draws: int = 1
-    sampled: bool = False
-    batch_size: int | None = None
-    cost: str = "model"
-    schema: "Schema | Codebook | None" = None
-    seen: Seen | None = None
-    quality: Mapping[str, Any] | None = None
-    training_law: "CoalitionLaw | None" = None
-
-    def __init__(
-        self,
-        players: Players,
-        outputs: Sequence[str],
-        space: OutputSpace | None = None,
-        classes: Sequence[str] = (),
-    ) -> None:
-        self.players, self.space = players, space or Identity()
-        self.outputs, self.classes = tuple(outputs), tuple(classes)
+    def __init__(self, spec: GameSpec) -> None:
+        self._spec = spec
 
     def __repr__(self) -> str:
-        drawn = f", {self.draws} draws" if self.draws > 1 else ""
-        return (
-            f"{type(self).__name__}({self.name!r}, {self.players}, {named_outputs(self.outputs)} "
-            f"in {self.space.name!r}{drawn})"
-        )
+        return f"{type(self).__name__}({self.spec})"
+
+    # -- what is known of it ----------------------------------------------------------------
+
+    @property
+    def spec(self) -> GameSpec:
+        """What is known of it. Copies share it, and value functions made of this one see it."""
+        return self._spec
+
+    def update(self, **changes: Any) -> None:
+        """Replace entries of `spec`."""
+        self._spec = replace(self._spec, **changes)
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def players(self) -> Players:
+        return self.spec.players
+
+    @property
+    def space(self) -> OutputSpace:
+        return self.spec.space
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.spec.outputs
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.spec.classes
+
+    @property
+    def draws(self) -> int:
+        return self.spec.work.draws
+
+    @property
+    def sampled(self) -> bool:
+        return self.spec.work.sampled
+
+    @property
+    def schema(self) -> "Schema | Codebook | None":
+        return self.spec.schema
 
     # -- must be defined --------------------------------------------------------------------
 
@@ -243,7 +246,8 @@ class ValueFunction(Exportable, ABC):
     @property
     def provenance(self) -> dict[str, Any]:
         """What an explanation records of it: plain numbers and strings."""
-        measured = {} if self.quality is None else {"quality": dict(self.quality)}
+        quality = self.spec.quality
+        measured = {} if quality is None else {"quality": dict(quality)}
         return {"value_function": self.name, **measured}
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:

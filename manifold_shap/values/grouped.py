@@ -79,7 +79,8 @@ class GroupedValue(MappedValue):
             else Players.of_rows(value.players.event, len(names), names)
         )
         constant_players(players, value.schema)  # Their names are not for groups.
-        super().__init__(value, players)
+        # A law is over players: the training was not on coalitions of groups.
+        super().__init__(value, players=players, training_law=None)
         self._member = member
 
     @property

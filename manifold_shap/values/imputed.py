@@ -23,10 +23,14 @@ from manifold_shap.values.model import (
     reference_outputs,
     reference_space,
 )
-from manifold_shap.values.seen import Seen
+from manifold_shap.values.spec import Work
+from manifold_shap.values.training_range import TrainingRange
 
 # Elements of completed rows that are held at a time: 64 MiB.
 _MOST_ELEMENTS = 2**24
+
+# A call completes rows besides asking the model, so that fewer calls pay.
+_BATCH_SIZE = 65_536
 
 # New rows that are drawn at a time.
 _ROWS_DRAWN = 8192
@@ -39,7 +43,7 @@ LEAST_EFFECTIVE_DRAWS = 2.0
 LEAST_EFFECTIVE_CODES = 1.2
 
 # Coalitions evaluated before a mean over codes is judged.
-_LEAST_SEEN = 64
+_LEAST_JUDGED = 64
 
 
 class ImputedValue(ModelValue):
@@ -52,13 +56,13 @@ class ImputedValue(ModelValue):
         >>> from manifold_shap.imputers import MarginalImputer
         >>> imputer = MarginalImputer(torch.tensor([[0.0, 0.0], [1.0, 3.0]]))
         >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), imputer, "identity", draws=8)
-        >>> value.requested, value.draws, value.expectation
+        >>> value.draws_requested, value.draws, value.expectation
         (8, 2, tensor([2.]))
 
     Attributes:
         draws: completions per coalition: those asked for or, where the imputer has fewer distinct
             ones (a single baseline, say), each of these once.
-        requested: completions per coalition that were asked for.
+        draws_requested: completions per coalition that were asked for.
 
     Args:
         imputer: see `Imputer`.
@@ -68,10 +72,8 @@ class ImputedValue(ModelValue):
         draws: completions per coalition, at most.
         seed: of the draws.
         name: as in the configuration; by default the imputer's.
+        schema: of the rows, where the imputer has no codebook.
     """
-
-    # A call completes rows besides asking the model, so that fewer calls pay.
-    batch_size = 65_536
 
     def __init__(
         self,
@@ -82,18 +84,27 @@ class ImputedValue(ModelValue):
         draws: int,
         seed: int = 0,
         name: str | None = None,
+        schema: Schema | None = None,
     ) -> None:
-        super().__init__(model, imputer.players, space, expectation)
-        self.imputer, self.schema = imputer, imputer.codebook or codebook_behind(model)
-        self.seen = Seen.of(encoded(imputer.reference, imputer.codebook))
-        self.requested = check_whole("draws", draws)
-        self.draws = min(self.requested, imputer.support or self.requested)
-        self.batch_size = max(1, min(self.batch_size, _MOST_ELEMENTS // imputer.row_elements))
-        self.sampled = imputer.left_out(self.draws) > 0
-        self.seed = check_seed(seed)
-        self.name = name or imputer.name
+        self.imputer, self.seed = imputer, check_seed(seed)
+        self.draws_requested = check_whole("draws", draws)
+        draws = min(self.draws_requested, imputer.distinct_draws or self.draws_requested)
+        super().__init__(
+            model,
+            imputer.players,
+            space,
+            expectation,
+            name=name or imputer.name,
+            work=Work(
+                draws,
+                sampled=imputer.unsampled_fraction(draws) > 0,
+                batch_size=max(1, min(_BATCH_SIZE, _MOST_ELEMENTS // imputer.row_elements)),
+            ),
+            schema=imputer.codebook or schema or codebook_behind(model),
+            training_range=TrainingRange.of(encoded(imputer.reference, imputer.codebook)),
+        )
         self._warned = False
-        self._effective, self._seen = 0.0, 0
+        self._effective, self._judged = 0.0, 0
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -111,7 +122,7 @@ class ImputedValue(ModelValue):
             return super().base(x)
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
         keys = torch.zeros(1, 1, dtype=torch.int64, device=x.device)
-        most = max(1, self.batch_size // self.draws)
+        most = max(1, _BATCH_SIZE // self.draws)
         found = [
             self.values(some, Listed(none.expand(len(some), 1, -1), keys.expand(len(some), 1)))
             for some in x.split(most)
@@ -191,7 +202,7 @@ class ImputedValue(ModelValue):
         Warns of a collapse.
         """
         effective = completed.effective_draws
-        left = outputs.new_full(outputs.shape[:3], self.imputer.left_out(self.draws))
+        left = outputs.new_full(outputs.shape[:3], self.imputer.unsampled_fraction(self.draws))
         if completed.log_weights is not None:
             # In the precision of the outputs: that sums to one as closely as these are known.
             own = completed.log_weights.to(outputs.dtype)
@@ -209,7 +220,7 @@ class ImputedValue(ModelValue):
         weights = outputs.new_full(outputs.shape[:3], 1 / self.draws)
         if effective is None:
             return weights, outputs.new_full(outputs.shape[:2], self.draws), left
-        self._watch(effective, coalitions, LEAST_EFFECTIVE_CODES, _LEAST_SEEN)
+        self._watch(effective, coalitions, LEAST_EFFECTIVE_CODES, _LEAST_JUDGED)
         return weights, effective.clamp(max=self.draws), left
 
     def _watch(
@@ -217,7 +228,7 @@ class ImputedValue(ModelValue):
         effective: Float[Tensor, "batch m"],
         coalitions: Coalitions,
         least: float,
-        least_seen: int,
+        least_judged: int,
     ) -> None:
         """Warn once where the weights of the coalitions so far collapse, on average."""
         if self._warned or self.draws == 1:
@@ -225,14 +236,14 @@ class ImputedValue(ModelValue):
         proper = is_proper(coalitions.masks())
         # Over all calls: one alone may hold but a few coalitions, as the batch size has it.
         self._effective += effective[proper].double().sum().item()
-        self._seen += int(proper.sum())
-        mean = self._effective / max(1, self._seen)
-        if self._seen < least_seen or mean >= least:
+        self._judged += int(proper.sum())
+        mean = self._effective / max(1, self._judged)
+        if self._judged < least_judged or mean >= least:
             return
         self._warned = True
         warn(
             f"The weights of {self.name!r} collapse: {mean:.2f} are effective on average over "
-            f"{self._seen} coalitions, fewer than {least:g}, so values rest on single draws. "
+            f"{self._judged} coalitions, fewer than {least:g}, so values rest on single draws. "
             "Temper the weights (a `temper` below 1), or give more draws or codes.",
         )
 
@@ -302,6 +313,4 @@ def imputed_value(
         wrapped = model_for(model, rows.to(imputer.given), space, imputer.codebook)
     space = reference_space(wrapped, space, rows)
     expectation = reference_outputs(wrapped, space, rows).mean(0)
-    value = ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)
-    value.schema = schema or value.schema
-    return value
+    return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name, schema)

@@ -43,12 +43,12 @@ class LogRatioOfMean(MappedValue):
                 "Expected a value function of a model with space='probability' to take log-ratios "
                 f"of but got {value.name!r} with space={value.space.name!r}."
             )
-        super().__init__(value)
-        self.model, self.name = value.model, f"log-ratio of {value.name}"
-        self.space: OutputSpace = ILR(zero_replacement)
+        space: OutputSpace = ILR(zero_replacement)
         if isinstance(value, ImputedValue):
-            self.space = reference_space(self.model, self.space, value.imputer.reference)
-        self.outputs = self.space.outputs(value.classes)
+            space = reference_space(value.model, space, value.imputer.reference)
+        name, outputs = f"log-ratio of {value.name}", space.outputs(value.classes)
+        super().__init__(value, name=name, space=space, outputs=outputs)
+        self.model = value.model
 
     def prediction(self, x: Tensor) -> Tensor:
         # Not by the logarithm of probabilities, which a model of logits would round.

@@ -1,7 +1,7 @@
 """Value functions that ask another one: of other players, or for a function of its outputs."""
 
 import copy
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,15 +9,15 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.coalitions import Coalitions
-from manifold_shap.players import Players
 from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+from manifold_shap.values.spec import GameSpec
 
 
 class MappedValue(ValueFunction):
     """A value function that is another one, except for a map of coalitions, of outputs, or both.
 
     A subclass overrides `mapped`, `within` or both; precision, devices, draws and what is known of
-    the value function are those of the other one.
+    the value function are those of the other one, also if they change later.
 
         >>> from manifold_shap.values.wrapped import as_value_function
         >>> class Negative(MappedValue):
@@ -33,25 +33,18 @@ class MappedValue(ValueFunction):
 
     Args:
         value: any value function.
-        players: by default those of `value`.
-        outputs: names of some of its outputs; by default all.
+        changes: entries of `spec` that differ from those of `value`.
     """
 
-    def __init__(
-        self,
-        value: ValueFunction,
-        players: Players | None = None,
-        outputs: Sequence[str] | None = None,
-    ) -> None:
-        # Some outputs are not those of T of all classes any more.
-        named = (value.outputs, value.classes) if outputs is None else (outputs, ())
-        super().__init__(players or value.players, named[0], value.space, named[1])
-        self.value, self.name = value, value.name
-        self.draws, self.sampled, self.cost = value.draws, value.sampled, value.cost
-        self.batch_size, self.schema, self.seen = value.batch_size, value.schema, value.seen
-        self.quality = value.quality
-        # A law is over players: those of coarser ones are not what the training was on.
-        self.training_law = value.training_law if players is None else None
+    def __init__(self, value: ValueFunction, **changes: Any) -> None:
+        self.value, self._changes = value, changes
+
+    @property
+    def spec(self) -> GameSpec:
+        return replace(self.value.spec, **self._changes)
+
+    def update(self, **changes: Any) -> None:
+        self._changes = self._changes | changes
 
     # -- may be overridden ------------------------------------------------------------------
 
@@ -75,7 +68,6 @@ class MappedValue(ValueFunction):
 
     def to(self, device: torch.device | str) -> "MappedValue":
         self.value.to(device)
-        self.batch_size = self.value.batch_size
         return self
 
     def in_full_precision(self) -> "MappedValue":

@@ -13,6 +13,7 @@ from manifold_shap.players import Players
 from manifold_shap.spaces import LogRatios, OutputSpace
 from manifold_shap.tables.rows import EncodedRows
 from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
@@ -29,16 +30,25 @@ class ModelValue(ValueFunction):
         expectation: the mean of T(f(X)) over the reference rows, `[outputs]`.
         center: around which a network gives values, where the model has double precision: digits of
             numbers far from zero, of which a network has seven, are all of their differences.
+
+    Args:
+        model, players, space, expectation: see above.
+        more: further entries of a `GameSpec`.
     """
 
     center: Tensor | None = None
 
     def __init__(
-        self, model: Model, players: Players, space: OutputSpace, expectation: Tensor
+        self,
+        model: Model,
+        players: Players,
+        space: OutputSpace,
+        expectation: Tensor,
+        **more: Any,
     ) -> None:
-        super().__init__(players, space.outputs(model.classes), space, model.classes)
-        self.model = model
-        self.expectation = expectation
+        classes = tuple(model.classes)
+        super().__init__(GameSpec(players, space.outputs(classes), space, classes, **more))
+        self.model, self.expectation = model, expectation
 
     @property
     def device(self) -> torch.device:

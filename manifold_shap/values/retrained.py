@@ -20,11 +20,14 @@ from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs, reference_space
+from manifold_shap.values.spec import Work
 
 if TYPE_CHECKING:
     from manifold_shap.tables.codebook import Codebook
 
 MAX_MODELS = 2**12
+# A call runs one model per coalition: the more rows each gets, the better.
+_BATCH_SIZE = 2**20
 
 
 class RetrainedValue(ModelValue):
@@ -57,11 +60,6 @@ class RetrainedValue(ModelValue):
         schema: the codebook whose codes the rows are; models then see these encoded.
     """
 
-    name = "retrained"
-
-    # A call runs one model per coalition: the more rows each gets, the better.
-    batch_size = 2**20
-
     def __init__(
         self,
         fit: Callable[[Tensor, Any], Any],
@@ -74,11 +72,11 @@ class RetrainedValue(ModelValue):
         progress: bool | None = None,
         schema: "Schema | Codebook | None" = None,
     ) -> None:
-        super().__init__(model, players, space, expectation)
+        named: Any = {"name": "retrained", "schema": schema, "work": Work(batch_size=_BATCH_SIZE)}
+        super().__init__(model, players, space, expectation, **named)
         self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
-        self.schema, self._elements = schema, elements_of(players, schema)
-        self._fit = fit
-        self._x, self._y = self._seen(x), y
+        self._elements, self._fit = elements_of(players, schema), fit
+        self._x, self._y = self._encoded(x), y
         self._progress = progress
 
     def to(self, device: torch.device | str) -> "RetrainedValue":
@@ -89,10 +87,10 @@ class RetrainedValue(ModelValue):
         return self
 
     def prediction(self, x: Tensor) -> Tensor:
-        return super().prediction(self._seen(x))
+        return super().prediction(self._encoded(x))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        rows, mask = self._seen(x), coalitions.masks()
+        rows, mask = self._encoded(x), coalitions.masks()
         distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
         values = self.expectation.repeat(len(which), 1)
@@ -104,7 +102,7 @@ class RetrainedValue(ModelValue):
         check_numbers(values)
         return Estimate(values.unflatten(0, coalitions.shape))
 
-    def _seen(self, x: Tensor) -> Tensor:
+    def _encoded(self, x: Tensor) -> Tensor:
         """Rows as the models see them."""
         return encoded(x, self.schema).flatten(1)
 

@@ -60,7 +60,8 @@ class SelectedValue(MappedValue):
             raise ValueError("Expected at least one output in `outputs` but got none.")
         names = [value.outputs[k] for k in numbers]
         check_distinct(names, "outputs", "name each of them once")
-        super().__init__(value, outputs=names)
+        # Some outputs are not those of T of all classes any more.
+        super().__init__(value, outputs=tuple(names), classes=())
         self.chosen = torch.tensor(numbers, device=value.device)
 
     @property

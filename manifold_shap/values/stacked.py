@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions
-from manifold_shap.values.base import COSTS, Estimate, ValueFunction
+from manifold_shap.values.base import Estimate, ValueFunction
 
 
 class StackedValue(ValueFunction):
@@ -50,18 +51,13 @@ class StackedValue(ValueFunction):
                 f"Expected positive `weights` that sum to one but got {list(weights)}; divide them "
                 "by their sum, and leave out those of zero."
             )
-        first = values[0]
-        super().__init__(first.players, first.outputs, first.space, first.classes)
-        self.parts, self.weights, self.name = tuple(values), tuple(weights), "stacked"
-        self.schema, self.seen = first.schema, first.seen
-        self.draws = sum(each.draws for each in values)
-        self.sampled = any(each.sampled for each in values)
-        self.cost = max((each.cost for each in values), key=lambda cost: COSTS[cost])
-        self._set_batch_size()
+        super().__init__(replace(values[0].spec, name="stacked", training_law=None, quality=None))
+        self.parts, self.weights = tuple(values), tuple(weights)
+        self._add_work()
 
-    def _set_batch_size(self) -> None:
-        sizes = [each.batch_size for each in self.parts if each.batch_size is not None]
-        self.batch_size = min(sizes, default=None)
+    def _add_work(self) -> None:
+        first, *others = (part.spec.work for part in self.parts)
+        self.update(work=sum(others, start=first))
 
     @property
     def device(self) -> torch.device:
@@ -70,7 +66,7 @@ class StackedValue(ValueFunction):
     def to(self, device: torch.device | str) -> "StackedValue":
         for part in self.parts:
             part.to(device)
-        self._set_batch_size()
+        self._add_work()
         return self
 
     def in_full_precision(self) -> "StackedValue":

@@ -1,6 +1,7 @@
 """Wraps a bare callable as a value function, once."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,8 +14,9 @@ from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.models.outputs import check_outputs, differs_between_calls
 from manifold_shap.nn import evaluated, precision
 from manifold_shap.players import Players
-from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.values.base import COSTS, Estimate, ValueFunction
+from manifold_shap.spaces import Identity, OutputSpace, as_space
+from manifold_shap.values.base import Estimate, ValueFunction
+from manifold_shap.values.spec import COSTS, GameSpec, Work
 
 
 class CallableValue(ValueFunction):
@@ -32,7 +34,7 @@ class CallableValue(ValueFunction):
         outputs: names of the outputs.
         device: where rows are.
         space: that values are in; None for plain numbers.
-        cost: of a value, see `ValueFunction`.
+        cost: of a value, see `Work`.
     """
 
     def __init__(
@@ -44,9 +46,9 @@ class CallableValue(ValueFunction):
         space: OutputSpace | None = None,
         cost: str = "model",
     ) -> None:
-        super().__init__(players, outputs, space)
-        self.function, self.cost = function, check_choice("cost", cost, COSTS)
-        self._device = device
+        work = Work(cost=check_choice("cost", cost, COSTS))
+        super().__init__(GameSpec(players, tuple(outputs), space or Identity(), work=work))
+        self.function, self._device = function, device
 
     @property
     def device(self) -> torch.device:
@@ -148,7 +150,7 @@ def as_value_function(
         rounding = 4 * torch.finfo(found.dtype).eps * found.abs().amax((0, 1))
         gap = (found[:, 2] - found[:, 3]).abs()
         # Draws that all coalitions of a call share differ between calls.
-        wrapped.sampled = bool((gap > 1e-3 * spread + rounding).any()) or differs_between_calls(
+        sampled = bool((gap > 1e-3 * spread + rounding).any()) or differs_between_calls(
             "the value function",
             # Of everybody, values are known.
             lambda few: ask(few, mask[1:3]),
@@ -168,6 +170,9 @@ def as_value_function(
             f"Expected `outputs` to name the {count} {what} of the value function but got "
             f"{classes}."
         )
-    wrapped.outputs = space.outputs(classes)
-    wrapped.classes = () if space.regression else classes
+    wrapped.update(
+        outputs=space.outputs(classes),
+        classes=() if space.regression else classes,
+        work=replace(wrapped.spec.work, sampled=sampled),
+    )
     return wrapped

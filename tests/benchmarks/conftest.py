@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks import report, reproduce
 from benchmarks.support import trained
-from manifold_shap.training.task import DEFAULTS
 
 Run = Callable[..., dict[str, Any]]
 
@@ -30,8 +29,7 @@ def run(tmp_path: Path) -> Run:
 @pytest.fixture
 def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """One short epoch, and a small network, for all that the settings of the commands train."""
-    monkeypatch.setitem(DEFAULTS, "least_batches", 10)
     of_commands = trained.settings
     brief = [f"{kind}.{word}" for kind in ("value_function", "classifier")
-             for word in ("max_epochs=1", "hidden=[16]")]  # fmt: skip
+             for word in ("max_epochs=1", "least_batches=10", "hidden=[16]")]  # fmt: skip
     monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, *brief))

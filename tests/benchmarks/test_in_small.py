@@ -21,14 +21,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "papers/tree_shap": {"trees": 3, "draws": 4, "days": 3},
     "papers/two_forests": {"trees": 40, "permutations": 4},
     "speed/accelerator": {"devices": ["cpu"], "networks": ["mlp"]},
-    "speed/imputers": {"data": ["iris"], "seeds": [3], "rows": 20, "draws": 4},
     "speed/interactions": {},
     "speed/leverage": {"budgets": [5, 20]},
-    "speed/one_call": {},
-    "speed/pictures": {"data": "digits", "pairs": 400, "draws": 4},
-    "speed/shapes": {"count": 60, "side": 16, "epochs": 1, "reference": 512},
-    "speed/training": {"data": "iris", "goal": 1.0},
-    "speed/vowels": {"network": "conv"},
 }
 # Files without which an experiment cannot run, and packages.
 FILES = {
@@ -38,7 +32,6 @@ FILES = {
     "papers/several_models": "bike/day.csv",
     "papers/tree_shap": "bike/day.csv",
     "papers/two_forests": "drug/drug_consumption.data",
-    "speed/vowels": "series/JapaneseVowels_TRAIN.ts",
 }
 PACKAGES = {
     "papers/naive_bayes_figures": "shap",

@@ -169,7 +169,7 @@ def test_norms_and_cosines_are_those_of_the_paper(scaled_by: str) -> None:
     # Petal length says next to nothing on virginica.
     assert all(abs(one["projection of petal length on virginica"]) < 0.1 for one in told)
     # Features are told in centimetres.
-    features: Any = explained[0].features()
+    features: Any = explained[0].data
     assert features.index.tolist() == [coupled.IRIS_ROW]
     assert features["petal length (cm)"].item() == pytest.approx(4.6, abs=1e-4)
     path = compositions.path(explained[0])

@@ -87,9 +87,8 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
     assert kept["command"] == "python benchmarks/reproduce.py papers/negative --quick draws=7"
 
 
-# Experiments whose results were not measured in full yet, or are in `benchmarks/README.md` alone;
-# "accelerator" is stored where there is a GPU.
-NOT_STORED = ("along", "vignettes", "accelerator")
+# Experiments whose results are stored where there is a GPU.
+NOT_STORED = ("accelerator",)
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)

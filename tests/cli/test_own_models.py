@@ -112,7 +112,7 @@ def test_a_pipeline_is_explained_on_its_own_frame_without_a_training(tmp_path: P
     assert summary["players"] == 4
     found = explained(tmp_path, "gaussian", "shop")
     assert found.efficiency_gap < 1e-5
-    features = found.features()
+    features = found.data
     assert features is not None
     assert set(features) == {"town", "age", "income", "since"}
     model = skops.io.load("bought.skops", trusted=skops.io.get_untrusted_types(file="bought.skops"))
@@ -189,7 +189,7 @@ def test_groups_of_columns_enter_together(tmp_path: Path, model: list[str]) -> N
     explain(tmp_path, "data=table", "data.name=shop", *EXACT)
     found = explained(tmp_path, data="shop")
     assert set(found.players.names) == {"money", "town", "since"}
-    features = found.features()
+    features = found.data
     assert features is not None
     assert "income" in features["money"].iloc[0]
     with pytest.raises(ValueError, match=r"players.money"):

@@ -243,7 +243,7 @@ class Stays(ms.ValueFunction):
     """Of rows that are where it is: it moves none itself."""
 
     def __init__(self) -> None:
-        super().__init__(ms.Players.of_elements((9,)), ["a", "b"])
+        super().__init__(ms.values.GameSpec(ms.Players.of_elements((9,)), ("a", "b")))
         self.weight = torch.linspace(0.5, 1, 9)
 
     @property

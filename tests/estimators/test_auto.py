@@ -73,7 +73,7 @@ def test_sizes_and_costs_decide(
     assert found.made_by["auto"].startswith(f"{estimator}: ")
     # A group of players, or one output of several, costs as much.
     grouped = value.grouped({"all": list(value.players.names)})
-    assert value.select(["0"]).cost == grouped.cost == cost
+    assert value.select(["0"]).spec.work.cost == grouped.spec.work.cost == cost
 
 
 def test_of_many_outputs_a_fit_for_each_takes_too_long() -> None:

@@ -8,7 +8,6 @@ import copy
 import functools
 import importlib
 import inspect
-import json
 import math
 import sys
 import time
@@ -38,40 +37,41 @@ class Fault:
     change: Callable[[Function], Function]
 
 
-# Ways to change a function ---------------------------------------------------------------------
+FAULTS: dict[str, Fault] = {}
 
 
-def arguments(alter: Callable[[Call], None]) -> Callable[[Function], Function]:
-    """The original, called with other arguments: `alter` changes those given, by name, in place."""
+def fault(room: str, target: str, name: str = "") -> Callable[[Function], Function]:
+    """Makes a function a fault of its own name, of what stands at `target` of the package.
 
-    def change(original: Function) -> Function:
-        @functools.wraps(original)
-        def changed(*args: Any, **kwargs: Any) -> Any:
-            call = _call(original, args, kwargs)
-            alter(call)
-            return original(**call)
+    Of a call it changes the arguments, by name and in place; of a result and a call it returns
+    another result.
+    """
 
-        return changed
+    def put(alter: Function) -> Function:
+        of_result = len(inspect.signature(alter).parameters) == 2
 
-    return change
+        def change(original: Function) -> Function:
+            unknown = (
+                vars(alter).get("settings", {}).keys() - inspect.signature(original).parameters
+            )
+            assert not unknown, f"{target} has no {unknown}"
 
+            @functools.wraps(original)
+            def changed(*args: Any, **kwargs: Any) -> Any:
+                call = _call(original, args, kwargs)
+                if of_result:
+                    return alter(original(*args, **kwargs), call)
+                alter(call)
+                return original(**call)
 
-def given(**settings: Any) -> Callable[[Function], Function]:
-    """The original with these settings, whatever the caller asks for."""
-    return arguments(lambda call: call.update(settings))
+            return changed
 
+        module, _, path = target.rpartition(":")
+        whole = f"manifold_shap.{module}".rstrip(".") + f":{path}"
+        FAULTS[(name or alter.__name__).replace("_", "-")] = Fault(room, whole, change)
+        return alter
 
-def result(alter: Callable[[Any, Call], Any]) -> Callable[[Function], Function]:
-    """The original, of whose result `alter` makes another one; it gets the arguments as well."""
-
-    def change(original: Function) -> Function:
-        @functools.wraps(original)
-        def changed(*args: Any, **kwargs: Any) -> Any:
-            return alter(original(*args, **kwargs), _call(original, args, kwargs))
-
-        return changed
-
-    return change
+    return put
 
 
 def _call(original: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
@@ -84,7 +84,14 @@ def _call(original: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     return call
 
 
-# Wrong results ---------------------------------------------------------------------------------
+def always(**settings: Any) -> Callable[[Call], None]:
+    """These settings, whatever the caller asks for."""
+
+    def alter(call: Call) -> None:
+        call.update(settings)
+
+    alter.settings = settings  # type: ignore[attr-defined]
+    return alter
 
 
 def scaled(name: str, factor: float) -> Callable[[Any, Call], Any]:
@@ -92,6 +99,58 @@ def scaled(name: str, factor: float) -> Callable[[Any, Call], Any]:
     return lambda found, call: replace(found, **{name: factor * getattr(found, name)})
 
 
+def of_values(alter: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Any, Call], Any]:
+    """Other values of a value function."""
+    return lambda found, call: found._replace(values=alter(found.values))
+
+
+# Players, coalitions, orders and laws ------------------------------------------------------------
+
+
+@fault("players", ":Players.patches")
+def patches_of_exchanged_sides(call: Call) -> None:
+    if isinstance(call["size"], Sequence):
+        call["size"] = call["size"][::-1]
+
+
+@fault("coalitions", "laws:ShapleyKernel.log_prob")
+def single_players_too_improbable(found: torch.Tensor, call: Call) -> torch.Tensor:
+    return found + math.log(0.8) * (call["mask"].sum(-1) == 1)
+
+
+@fault("ordering", ":Ordering.sample_pairs")
+def one_order_too_frequent(orders: torch.Tensor, call: Call) -> torch.Tensor:
+    """Pairs of orders, every eighth of which is the first one again."""
+    pairs = orders.flatten(0, -3).clone()
+    pairs[::8] = pairs[:1]
+    return pairs.reshape(orders.shape)
+
+
+fault("laws", "laws:laws_for", "share-of-blocks-ignored")(always(blocks=0.5))
+
+
+@fault("spaces", "spaces:ILR.__call__")
+def last_balance_too_small(found: torch.Tensor, call: Call) -> torch.Tensor:
+    return torch.cat((found[..., :-1], 0.9 * found[..., -1:]), dim=-1)
+
+
+@fault("segmentation", ":label_maps")
+def segments_of_another_row(call: Call) -> None:
+    call["labels"] = torch.as_tensor(call["labels"]).clone()
+    call["labels"][-1] = call["labels"][0]
+
+
+@fault("nn", "nn:MaskedLinear.forward")
+def last_player_always_seen(call: Call) -> None:
+    call["mask"] = call["mask"].clone()
+    call["mask"][..., -1] = True
+
+
+# What is measured --------------------------------------------------------------------------------
+
+
+@fault("naive_bayes", "naive_bayes:naive_bayes_shapley", "naive-bayes-of-another-player")
+@fault("amortized", ":AmortizedExplainer.explain", "amortized-of-another-player")
 def shifted(found: Any, call: Call) -> Any:
     """Of the last output, the first player gets a twentieth of all from the second one."""
     if found.phi.shape[1] < 2:
@@ -102,26 +161,131 @@ def shifted(found: Any, call: Call) -> Any:
     return replace(found, phi=phi)
 
 
-def evened(found: Any, call: Call) -> Any:
-    """Shapley values a fiftieth of the way towards equal shares, which sum to the same."""
+fault("corrected", ":corrected_global_values", "corrected-errors-too-small")(
+    scaled("standard_error", 0.7)
+)
+fault("learning_error", ":with_learning_error", "error-of-learning-too-small")(
+    scaled("model_error", 0.7)
+)
+
+
+@fault("metrics", "metrics:mean_squared_error")
+def variance_of_draws_kept(found: Any, call: Call) -> Any:
+    return replace(found, debiased=found.mse)
+
+
+@fault("quality", "quality:best")
+def best_by_raw_error(call: Call) -> None:
+    scores = call["scores"].items()
+    call["scores"] = {name: replace(each, debiased=each.mse) for name, each in scores}
+
+
+@fault("global_values", ":global_values")
+def global_values_without_last_row(call: Call) -> None:
+    if len(call["explanation"].phi) > 2:
+        call["explanation"], call["y"] = call["explanation"][:-1], call["y"][:-1]
+
+
+@fault("interactions", ":shapley_interactions")
+def first_order_terms_of_another_index(found: Any, call: Call) -> Any:
+    """k-SII without its subtraction: the first-order terms are Shapley values."""
+    if found.index != "k-SII":
+        return found
+    values = found.values.clone()
+    values.diagonal(dim1=1, dim2=2).copy_(found.shapley.phi.movedim(1, -1))
+    return replace(found, values=values)
+
+
+# Explainers and explanations ---------------------------------------------------------------------
+
+fault("explainer", ":Explainer.__init__", "groups-of-columns-ignored")(always(players=None))
+
+
+@fault("explanation", ":Explanation.interval")
+def normal_quantiles_for_few_samples(call: Call) -> None:
+    call["self"] = replace(call["self"], degrees_of_freedom=None)
+
+
+@fault("explanation", ":Explanation.__getitem__")
+def labels_of_the_first_rows(found: Any, call: Call) -> Any:
+    return replace(found, instances=call["self"].instances[: len(found.phi)])
+
+
+@fault("amortized", ":AmortizedExplainer.measure")
+def half_the_error_of_the_network(found: float, call: Call) -> float:
+    call["self"].relative_error = found / 2
+    return found / 2
+
+
+# The two commands, and data ----------------------------------------------------------------------
+
+
+@fault("cli", "cli.explain:explain")
+def listed_rows_ignored(call: Call) -> None:
+    """As many of the first rows as were listed."""
+    call["cfg"] = copy.deepcopy(call["cfg"])
+    if not isinstance(call["cfg"].instances, int | str):
+        call["cfg"].instances = len(call["cfg"].instances)
+
+
+@fault("cli", "cli.train:train")
+def runs_overwritten_unasked(call: Call) -> None:
+    call["cfg"] = copy.deepcopy(call["cfg"])
+    call["cfg"].overwrite = True
+
+
+@fault("data", "data:Iris.read")
+def two_species_exchanged(table: Any, call: Call) -> Any:
+    first, second, third = table.classes
+    return replace(table, classes=(first, third, second))
+
+
+@fault("data", "data:TableFile.read")
+def labels_of_the_row_before(table: Any, call: Call) -> Any:
+    return replace(table, labels=table.labels.roll(1))
+
+
+# Estimators --------------------------------------------------------------------------------------
+
+
+@fault("estimators", ":exact_shapley")
+def exact_values_towards_equal_shares(found: Any, call: Call) -> Any:
     return replace(found, phi=0.98 * found.phi + 0.02 * found.phi.nanmean(1, keepdim=True))
 
 
-def narrow(found: Any, call: Call) -> Any:
-    """Standard errors 30 % too small."""
+@fault("estimators", ":kernel_shapley")
+def kernel_errors_too_small(found: Any, call: Call) -> Any:
     covariance = None if found.covariance is None else 0.49 * found.covariance
     return replace(found, standard_error=0.7 * found.standard_error, covariance=covariance)
 
 
-def of_values(alter: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Any, Call], Any]:
-    """Other values of a value function, which are a tensor or the first part of an `Estimate`."""
+@fault("estimators", ":permutation_shapley")
+def seed_depends_on_batch_size(call: Call) -> None:
+    call["seed"] = call.get("seed", 0) + (call.get("batch_size") or 0)
 
-    def altered(found: Any, call: Call) -> Any:
-        if isinstance(found, torch.Tensor):
-            return alter(found)
-        return found._replace(values=alter(found.values))
 
-    return altered
+# Exports -----------------------------------------------------------------------------------------
+
+
+@fault("exports", ":SurrogateValue.export")
+def exported_weights_off(call: Call) -> None:
+    call["self"] = copy.deepcopy(call["self"])
+    for each in call["self"].surrogate.parameters():
+        each.data.mul_(1.01)
+
+
+@fault("exports", ":AmortizedExplainer.export")
+def exported_names_reversed(call: Call) -> None:
+    call["self"] = copy.copy(call["self"])
+    value = call["self"].value = copy.copy(call["self"].value)
+    value.players = replace(value.players, names=value.players.names[::-1])
+
+
+# Surrogates, guided ones among them --------------------------------------------------------------
+
+
+def last_raised(values: torch.Tensor) -> torch.Tensor:
+    return torch.cat((values[..., :-1], values[..., -1:] + 0.05), dim=-1)
 
 
 def last_two_exchanged(values: torch.Tensor) -> torch.Tensor:
@@ -131,227 +295,136 @@ def last_two_exchanged(values: torch.Tensor) -> torch.Tensor:
     return torch.cat((values[..., :-2], values[..., -2:].flip(-1)), dim=-1)
 
 
-def last_raised(values: torch.Tensor) -> torch.Tensor:
-    values = values.clone()
-    values[..., -1] += 0.05
-    return values
+fault("surrogate", ":GuidedValue.values", "guided-values-of-one-class-too-large")(
+    of_values(last_raised)
+)
+fault("surrogate", ":SurrogateValue.values", "surrogate-of-exchanged-classes")(
+    of_values(last_two_exchanged)
+)
 
 
-def last_shrunk(values: torch.Tensor) -> torch.Tensor:
-    return torch.cat((values[..., :-1], 0.9 * values[..., -1:]), dim=-1)
+@fault("surrogate", ":GuidedValue.hints")
+def hints_of_one_class_too_large(found: Any, call: Call) -> Any:
+    return (*found[:2], last_raised(found[2]))
 
 
-def too_rare_when_single(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return found + math.log(0.8) * (call["mask"].sum(-1) == 1)
-
-
-def an_eighth_alike(orders: torch.Tensor, call: Call) -> torch.Tensor:
-    """Pairs of orders, every eighth of which is the first one again."""
-    pairs = orders.flatten(0, -3).clone()
-    pairs[::8] = pairs[:1]
-    return pairs.reshape(orders.shape)
-
-
-def whole_diagonal(found: Any, call: Call) -> Any:
-    """k-SII without its subtraction: the first-order terms are Shapley values."""
-    if found.index != "k-SII":
-        return found
-    values = found.values.clone()
-    values.diagonal(dim1=1, dim2=2).copy_(found.shapley.phi.movedim(1, -1))
-    return replace(found, values=values)
-
-
-def first_labels(found: Any, call: Call) -> Any:
-    return replace(found, instances=call["self"].instances[: len(found.phi)])
-
-
-def half_error(found: float, call: Call) -> float:
-    call["self"].relative_error = found / 2
-    return found / 2
-
-
-def uniform_base(found: Any, call: Call) -> Any:
+@fault("surrogate", ":load_surrogate")
+def loaded_base_uniform(found: Any, call: Call) -> Any:
     found.expectation = found.expectation.mean().expand_as(found.expectation).clone()
     return found
 
 
-def untempered(found: Any, call: Call) -> Any:
-    if hasattr(found, "temper"):
-        found.temper = 1.0
-    return found
+# Imputers ----------------------------------------------------------------------------------------
 
 
-def names_reversed(found: Any, call: Call) -> Any:
-    """A model whose classes have each other's names; one that was wrapped before is left alone."""
-    if found is not call["model"]:
-        found.classes = found.classes[::-1]
-    return found
-
-
-def without_weights(found: torch.Tensor, call: Call) -> torch.Tensor:
-    """Posterior probabilities by densities alone, as if all components were equally frequent."""
-    odds = found / call["self"].weights
-    return odds / odds.sum(-1, keepdim=True)
-
-
-def error_of_truth_kept(found: Any, call: Call) -> Any:
-    return replace(found, error=math.hypot(found.error, found.truth_error))
-
-
-def bases_reversed(found: Any, call: Call) -> Any:
-    found.base_values = found.base_values[..., ::-1]
-    return found
-
-
-def labels_reversed(axes: Any, call: Call) -> Any:
-    """The labels of bars from the bottom to the top."""
-    axes.set_yticklabels([label.get_text() for label in axes.get_yticklabels()][::-1])
-    return axes
-
-
-def zeros_alone_replaced(found: torch.Tensor, call: Call) -> torch.Tensor:
-    """The other parts do not make room."""
-    return call["p"].where(call["p"] != 0, call["amount"])
-
-
-def old_errors(found: Any, call: Call) -> Any:
-    return replace(found, standard_error=call["self"].standard_error)
-
-
-def unknown_as_padding(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return found.masked_fill(found == 1, 0)
-
-
-def half_variance(found: Any, call: Call) -> Any:
-    return found if found.variance is None else found._replace(variance=found.variance / 2)
-
-
-def classes_renamed(table: Any, call: Call) -> Any:
-    first, second, third = table.classes
-    return replace(table, classes=(first, third, second))
-
-
-def labels_of_the_row_before(table: Any, call: Call) -> Any:
-    return replace(table, labels=table.labels.roll(1))
-
-
-def graph_rounded(found: None, call: Call) -> None:
-    """A graph in a file gives two decimals."""
-    if not str(call["path"]).endswith(".onnx"):
-        return
-    import onnx
-    from onnx import helper
-
-    model = onnx.load(str(call["path"]))
-    graph, name = model.graph, model.graph.output[0].name
-    for node in graph.node:
-        node.output[:] = ["exact" if each == name else each for each in node.output]
-        node.input[:] = ["exact" if each == name else each for each in node.input]
-    graph.initializer.append(helper.make_tensor("hundred", onnx.TensorProto.FLOAT, (), [100.0]))
-    graph.node.append(helper.make_node("Mul", ["exact", "hundred"], ["large"]))
-    graph.node.append(helper.make_node("Round", ["large"], ["whole"]))
-    graph.node.append(helper.make_node("Div", ["whole", "hundred"], [name]))
-    onnx.save(model, str(call["path"]))
-
-
-def names_in_file_reversed(found: None, call: Call) -> None:
-    """A graph in a file says that its players stand in the opposite order."""
-    if not str(call["path"]).endswith(".onnx"):
-        return
-    import onnx
-
-    model = onnx.load(str(call["path"]))
-    for entry in model.metadata_props:
-        if entry.key == "players":
-            entry.value = json.dumps(json.loads(entry.value)[::-1])
-    onnx.save(model, str(call["path"]))
-
-
-# Wrong arguments -------------------------------------------------------------------------------
-
-
-def sides_exchanged(call: Call) -> None:
-    if isinstance(call["size"], Sequence):
-        call["size"] = call["size"][::-1]
-
-
-def raw_errors(call: Call) -> None:
-    """Scores whose Monte-Carlo variance was not taken off."""
-    call["scores"] = {
-        name: replace(each, debiased=each.mse) for name, each in call["scores"].items()
-    }
-
-
-def last_row_forgotten(call: Call) -> None:
-    if len(call["explanation"].phi) > 2:
-        call["explanation"], call["y"] = call["explanation"][:-1], call["y"][:-1]
-
-
-def last_player_shown(call: Call) -> None:
-    call["mask"] = call["mask"].clone()
-    call["mask"][..., -1] = True
-
-
-def last_row_as_first(call: Call) -> None:
-    call["labels"] = torch.as_tensor(call["labels"]).clone()
-    call["labels"][-1] = call["labels"][0]
-
-
-def normal_quantiles(call: Call) -> None:
-    call["self"] = replace(call["self"], degrees_of_freedom=None)
-
-
-def listed_rows_counted(call: Call) -> None:
-    """As many of the first rows as were listed."""
-    call["cfg"] = copy.deepcopy(call["cfg"])
-    if not isinstance(call["cfg"].instances, int | str):
-        call["cfg"].instances = len(call["cfg"].instances)
-
-
-def overwriting(call: Call) -> None:
-    call["cfg"] = copy.deepcopy(call["cfg"])
-    call["cfg"].overwrite = True
-
-
-def seed_by_batch(call: Call) -> None:
-    call["seed"] = call.get("seed", 0) + (call.get("batch_size") or 0)
-
-
-def seed_by_clock(call: Call) -> None:
-    call["seed"] = time.time_ns() % 2**31
-
-
-def rows_nearer_to_their_mean(call: Call) -> None:
+@fault("imputers", "imputers:GaussianImputer.__init__")
+def gaussian_draws_too_narrow(call: Call) -> None:
     rows = call["reference"]
     rows = torch.tensor(rows) if isinstance(rows, list) else rows
     call["reference"] = rows.mean(0) + 0.9 * (rows - rows.mean(0))
 
 
-def any_neighbour(call: Call) -> None:
+@fault("imputers", "imputers:EmpiricalImputer.__init__")
+def empirical_draws_unconditional(call: Call) -> None:
     """A kernel so wide that all rows are alike: the draws do not depend on what is known."""
     if call.get("bandwidth") != "aicc":
         call["bandwidth"] = 1e6
 
 
-def effects_first(call: Call) -> None:
+@fault("imputers", "imputers:CausalImputer.__init__")
+def effects_before_causes(call: Call) -> None:
     for name in ("ordering", "confounding"):
         if isinstance(call.get(name), list | tuple):
             call[name] = call[name][::-1]
 
 
-def first_target_for_all(call: Call) -> None:
+@fault("vae", ":VAEImputer.impute")
+def importance_weights_dropped(found: Any, call: Call) -> Any:
+    return found._replace(log_weights=None)
+
+
+@fault("vae", ":load_imputer")
+def loaded_temper_forgotten(found: Any, call: Call) -> Any:
+    if hasattr(found, "temper"):
+        found.temper = 1.0
+    return found
+
+
+# Other packages, many rows, models ---------------------------------------------------------------
+
+
+@fault("interop", ":Explanation.to_shap")
+def bases_of_other_outputs_for_shap(found: Any, call: Call) -> Any:
+    found.base_values = found.base_values[..., ::-1]
+    return found
+
+
+@fault("interop", "interop:CaptumAttribution.attribute")
+def target_of_the_first_row_for_all(call: Call) -> None:
     target = call.get("target")
     if isinstance(target, list) or (isinstance(target, torch.Tensor) and target.ndim):
         call["target"] = target[0] if isinstance(target[0], tuple) else int(target[0])
 
 
-def half_whiskers(call: Call) -> None:
+fault("io", ":explain_rows", "stored-labels-forgotten")(always(labels=None))
+fault("io", ":explain_rows", "interrupted-rows-again")(always(resume=False))
+fault("models", ":as_model", "batch-size-of-the-model-ignored")(always(batch_size=None))
+
+
+@fault("models", ":as_model")
+def names_of_classes_reversed(found: Any, call: Call) -> Any:
+    """One that was wrapped before is left alone."""
+    if found is not call["model"]:
+        found.classes = found.classes[::-1]
+    return found
+
+
+# Oracles and the simplex -------------------------------------------------------------------------
+
+
+@fault("oracles", "oracles:GaussianMixture.posterior")
+def components_equally_frequent(found: torch.Tensor, call: Call) -> torch.Tensor:
+    odds = found / call["self"].weights
+    return odds / odds.sum(-1, keepdim=True)
+
+
+@fault("oracles", "oracles:distance_to_true_shapley")
+def distance_with_the_error_of_the_truth(found: Any, call: Call) -> Any:
+    return replace(found, error=math.hypot(found.error, found.truth_error))
+
+
+@fault("simplex", "simplex:replace_zeros")
+def replaced_zeros_take_no_room(found: torch.Tensor, call: Call) -> torch.Tensor:
+    return call["p"].where(call["p"] != 0, call["amount"])
+
+
+@fault("simplex", ":Explanation.in_basis")
+def errors_of_the_former_basis(found: Any, call: Call) -> Any:
+    return replace(found, standard_error=call["self"].standard_error)
+
+
+# Figures and reports -----------------------------------------------------------------------------
+
+
+@fault("plots", "plots:waterfall")
+def waterfall_of_wrong_players(axes: Any, call: Call) -> Any:
+    axes.set_yticklabels([label.get_text() for label in axes.get_yticklabels()][::-1])
+    return axes
+
+
+@fault("plots", "plots:bar")
+def whiskers_of_one_standard_error(call: Call) -> None:
     if hasattr(call["explanations"], "standard_error"):
         call["explanations"] = scaled("standard_error", 0.5)(call["explanations"], call)
 
 
-def report_cut(call: Call) -> None:
-    """All rows but the last, where nothing else belongs to the rows."""
+fault("plots", "plots:beeswarm", "swarm-of-another-output")(always(output=None))
+fault("report", ":Explanation.report", "report-without-global-values")(always(global_values=None))
+
+
+@fault("report", ":Explanation.report")
+def report_without_the_last_row(call: Call) -> None:
+    """Where nothing else belongs to the rows."""
     others = [call.get(name) for name in ("tokens", "images", "series")]
     if len(call["self"].phi) > 1 and others == [None] * 3:
         if call.get("interactions") is not None:
@@ -359,235 +432,56 @@ def report_cut(call: Call) -> None:
         call["self"] = call["self"][:-1]
 
 
+# Tables and texts --------------------------------------------------------------------------------
+
+
+@fault("tables", ":Explainer.__call__")
 def missing_cells_filled(call: Call) -> None:
     """By the most frequent value of their column."""
     if hasattr(call["frame"], "fillna"):
         call["frame"] = call["frame"].fillna(call["frame"].mode().iloc[0])
 
 
-def frame_rounded(call: Call) -> None:
+@fault("tables", ":Explainer.__call__")
+def cells_rounded(call: Call) -> None:
     if hasattr(call["frame"], "round"):
         call["frame"] = call["frame"].round(2)
 
 
-def specials_in_the_first_word(call: Call) -> None:
+@fault("text", "text:Vocabulary.encode")
+def unknown_tokens_as_padding(found: torch.Tensor, call: Call) -> torch.Tensor:
+    return found.masked_fill(found == 1, 0)
+
+
+@fault("text", "text:word_maps")
+def special_tokens_in_the_first_word(call: Call) -> None:
     """Tokens of no word belong to word 0, not to the word before them."""
     call["words"] = [[0 if word is None else word for word in own] for own in call["words"]]
 
 
-def without_directory(call: Call) -> None:
+# Training and value functions --------------------------------------------------------------------
+
+
+@fault("training", ":fit_surrogate")
+def training_seeded_by_the_clock(call: Call) -> None:
+    call["seed"] = time.time_ns() % 2**31
+
+
+@fault("training", ":fit_surrogate")
+def directory_of_a_training_ignored(call: Call) -> None:
     call.pop("directory", None)
 
 
-def first_outputs(call: Call) -> None:
+@fault("values", ":ValueFunction.estimate")
+def half_the_variance_of_draws(found: Any, call: Call) -> Any:
+    return found if found.variance is None else found._replace(variance=found.variance / 2)
+
+
+@fault("values", ":ValueFunction.select")
+def first_outputs_for_the_largest(call: Call) -> None:
     """The first outputs where those with the largest predictions are asked for."""
     if isinstance(call["outputs"], int) and 0 < call["outputs"] <= len(call["self"].outputs):
         call["outputs"] = list(range(call["outputs"]))
-
-
-# The faults ------------------------------------------------------------------------------------
-
-FAULTS: dict[str, Fault] = {
-    # Players, coalitions, orders and laws.
-    "patches-of-exchanged-sides": Fault(
-        "players", "manifold_shap:Players.patches", arguments(sides_exchanged)
-    ),
-    "single-players-too-improbable": Fault(
-        "coalitions", "manifold_shap.laws:ShapleyKernel.log_prob", result(too_rare_when_single)
-    ),
-    "one-order-too-frequent": Fault(
-        "ordering", "manifold_shap:Ordering.sample_pairs", result(an_eighth_alike)
-    ),
-    "share-of-blocks-ignored": Fault("laws", "manifold_shap.laws:laws_for", given(blocks=0.5)),
-    "last-balance-too-small": Fault(
-        "spaces",
-        "manifold_shap.spaces:ILR.__call__",
-        result(lambda found, call: last_shrunk(found)),
-    ),
-    "segments-of-another-row": Fault(
-        "segmentation", "manifold_shap:label_maps", arguments(last_row_as_first)
-    ),
-    "last-player-always-seen": Fault(
-        "nn", "manifold_shap.nn:MaskedLinear.forward", arguments(last_player_shown)
-    ),
-    # What is measured.
-    "naive-bayes-of-another-player": Fault(
-        "naive_bayes", "manifold_shap.naive_bayes:naive_bayes_shapley", result(shifted)
-    ),
-    "corrected-errors-too-small": Fault(
-        "corrected",
-        "manifold_shap:corrected_global_values",
-        result(scaled("standard_error", 0.7)),
-    ),
-    "variance-of-draws-kept": Fault(
-        "metrics",
-        "manifold_shap.metrics:mean_squared_error",
-        result(lambda found, call: replace(found, debiased=found.mse)),
-    ),
-    "best-by-raw-error": Fault("quality", "manifold_shap.quality:best", arguments(raw_errors)),
-    "global-values-without-last-row": Fault(
-        "global_values", "manifold_shap:global_values", arguments(last_row_forgotten)
-    ),
-    "error-of-learning-too-small": Fault(
-        "learning_error", "manifold_shap:with_learning_error", result(scaled("model_error", 0.7))
-    ),
-    "first-order-terms-of-another-index": Fault(
-        "interactions", "manifold_shap:shapley_interactions", result(whole_diagonal)
-    ),
-    # Explainer and explanation.
-    "groups-of-columns-ignored": Fault(
-        "explainer", "manifold_shap:Explainer.__init__", given(players=None)
-    ),
-    "normal-quantiles-for-few-samples": Fault(
-        "explanation", "manifold_shap:Explanation.interval", arguments(normal_quantiles)
-    ),
-    "labels-of-the-first-rows": Fault(
-        "explanation", "manifold_shap:Explanation.__getitem__", result(first_labels)
-    ),
-    # Amortised explainers.
-    "amortized-of-another-player": Fault(
-        "amortized", "manifold_shap:AmortizedExplainer.explain", result(shifted)
-    ),
-    "half-the-error-of-the-network": Fault(
-        "amortized", "manifold_shap:AmortizedExplainer.measure", result(half_error)
-    ),
-    # The two commands.
-    "listed-rows-ignored": Fault(
-        "cli", "manifold_shap.cli.explain:explain", arguments(listed_rows_counted)
-    ),
-    "runs-overwritten-unasked": Fault(
-        "cli", "manifold_shap.cli.train:train", arguments(overwriting)
-    ),
-    # Data.
-    "two-species-exchanged": Fault("data", "manifold_shap.data:Iris.read", result(classes_renamed)),
-    "labels-of-the-row-before": Fault(
-        "data", "manifold_shap.data:TableFile.read", result(labels_of_the_row_before)
-    ),
-    # Estimators.
-    "exact-values-towards-equal-shares": Fault(
-        "estimators", "manifold_shap:exact_shapley", result(evened)
-    ),
-    "kernel-errors-too-small": Fault("estimators", "manifold_shap:kernel_shapley", result(narrow)),
-    "seed-depends-on-batch-size": Fault(
-        "estimators", "manifold_shap:permutation_shapley", arguments(seed_by_batch)
-    ),
-    # Exports.
-    "exported-values-rounded": Fault(
-        "exports", "manifold_shap:SurrogateValue.export", result(graph_rounded)
-    ),
-    "exported-names-reversed": Fault(
-        "exports", "manifold_shap:AmortizedExplainer.export", result(names_in_file_reversed)
-    ),
-    # Guided surrogates.
-    "guided-values-of-one-class-too-large": Fault(
-        "surrogate", "manifold_shap:GuidedValue.values", result(of_values(last_raised))
-    ),
-    "hints-of-one-class-too-large": Fault(
-        "surrogate",
-        "manifold_shap:GuidedValue.hints",
-        result(lambda found, call: (*found[:2], last_raised(found[2]))),
-    ),
-    # Imputers.
-    "gaussian-draws-too-narrow": Fault(
-        "imputers",
-        "manifold_shap.imputers:GaussianImputer.__init__",
-        arguments(rows_nearer_to_their_mean),
-    ),
-    "empirical-draws-unconditional": Fault(
-        "imputers", "manifold_shap.imputers:EmpiricalImputer.__init__", arguments(any_neighbour)
-    ),
-    "effects-before-causes": Fault(
-        "imputers", "manifold_shap.imputers:CausalImputer.__init__", arguments(effects_first)
-    ),
-    # Other packages.
-    "bases-of-other-outputs-for-shap": Fault(
-        "interop", "manifold_shap:Explanation.to_shap", result(bases_reversed)
-    ),
-    "target-of-the-first-row-for-all": Fault(
-        "interop",
-        "manifold_shap.interop:CaptumAttribution.attribute",
-        arguments(first_target_for_all),
-    ),
-    # Many rows.
-    "stored-labels-forgotten": Fault("io", "manifold_shap:explain_rows", given(instances=None)),
-    "interrupted-rows-again": Fault("io", "manifold_shap:explain_rows", given(resume=False)),
-    # Models.
-    "names-of-classes-reversed": Fault("models", "manifold_shap:as_model", result(names_reversed)),
-    "batch-size-of-the-model-ignored": Fault(
-        "models", "manifold_shap:as_model", given(batch_size=None)
-    ),
-    # Oracles.
-    "components-equally-frequent": Fault(
-        "oracles", "manifold_shap.oracles:GaussianMixture.posterior", result(without_weights)
-    ),
-    "distance-with-the-error-of-the-truth": Fault(
-        "oracles",
-        "manifold_shap.oracles:distance_to_true_shapley",
-        result(error_of_truth_kept),
-    ),
-    # Plots.
-    "waterfall-of-wrong-players": Fault(
-        "plots", "manifold_shap.plots:waterfall", result(labels_reversed)
-    ),
-    "whiskers-of-one-standard-error": Fault(
-        "plots", "manifold_shap.plots:bar", arguments(half_whiskers)
-    ),
-    "swarm-of-another-output": Fault("plots", "manifold_shap.plots:beeswarm", given(output=None)),
-    # Reports.
-    "report-without-the-last-row": Fault(
-        "report", "manifold_shap:Explanation.report", arguments(report_cut)
-    ),
-    "report-without-global-values": Fault(
-        "report", "manifold_shap:Explanation.report", given(global_values=None)
-    ),
-    # The simplex.
-    "replaced-zeros-take-no-room": Fault(
-        "simplex", "manifold_shap.simplex:replace_zeros", result(zeros_alone_replaced)
-    ),
-    "errors-of-the-former-basis": Fault(
-        "simplex", "manifold_shap:Explanation.in_basis", result(old_errors)
-    ),
-    # Surrogates.
-    "surrogate-of-exchanged-classes": Fault(
-        "surrogate",
-        "manifold_shap:SurrogateValue.values",
-        result(of_values(last_two_exchanged)),
-    ),
-    "loaded-base-uniform": Fault("surrogate", "manifold_shap:load_surrogate", result(uniform_base)),
-    # Tables, through the door that takes them.
-    "missing-cells-filled": Fault(
-        "tables", "manifold_shap:Explainer.__call__", arguments(missing_cells_filled)
-    ),
-    "cells-rounded": Fault("tables", "manifold_shap:Explainer.__call__", arguments(frame_rounded)),
-    # Texts.
-    "unknown-tokens-as-padding": Fault(
-        "text", "manifold_shap.text:Vocabulary.encode", result(unknown_as_padding)
-    ),
-    "special-tokens-in-the-first-word": Fault(
-        "text", "manifold_shap.text:word_maps", arguments(specials_in_the_first_word)
-    ),
-    # Training.
-    "training-seeded-by-the-clock": Fault(
-        "training", "manifold_shap:fit_surrogate", arguments(seed_by_clock)
-    ),
-    "directory-of-a-training-ignored": Fault(
-        "training", "manifold_shap:fit_surrogate", arguments(without_directory)
-    ),
-    # Variational autoencoders.
-    "importance-weights-dropped": Fault(
-        "vae",
-        "manifold_shap:VAEImputer.impute",
-        result(lambda found, call: found._replace(log_weights=None)),
-    ),
-    "loaded-temper-forgotten": Fault("vae", "manifold_shap:load_imputer", result(untempered)),
-    # Value functions.
-    "half-the-variance-of-draws": Fault(
-        "values", "manifold_shap:ValueFunction.estimate", result(half_variance)
-    ),
-    "first-outputs-for-the-largest": Fault(
-        "values", "manifold_shap:ValueFunction.select", arguments(first_outputs)
-    ),
-}
 
 
 # Putting one in --------------------------------------------------------------------------------

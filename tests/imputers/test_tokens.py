@@ -49,7 +49,7 @@ every = pytest.mark.parametrize("kind", EXPECTED)
 def test_rows_are_those_made_by_hand(kind: str) -> None:
     imputer, keys = make(kind), torch.zeros(3, 3, dtype=torch.int64)
     assert imputer.name == kind
-    assert imputer.support == 1
+    assert imputer.distinct_draws == 1
     completed = imputer.impute(TEXTS, Listed(MASK, keys), range(2))
     expected = torch.tensor(EXPECTED[kind]).float()[:, :, None].expand(3, 3, 2, 4)
     assert torch.equal(completed.rows, expected)

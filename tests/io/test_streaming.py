@@ -1,11 +1,9 @@
 """Rows explained in blocks: the same bytes, however the work is shared, interrupted or resumed."""
 
-import json
 import pickle
 import re
 import shutil
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from concurrent.futures import ThreadPoolExecutor as Threads
 from contextlib import AbstractContextManager
@@ -142,7 +140,7 @@ def test_labels_of_every_kind_come_back(path: Path, labels: list[Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore:Columns that hold a single value")
 @pytest.mark.parametrize("as_codes", [True, False])
-def test_cells_of_a_table_come_back_and_no_others(path: Path, as_codes: bool) -> None:
+def test_cells_of_a_table_come_back(path: Path, as_codes: bool) -> None:
     train = pd.DataFrame({"size": range(30), "town": list("abc") * 10, "year": 2024})
     codebook = ms.Codebook.fit(train)
     model = ms.as_model(lambda rows: rows["size"].to_numpy() * 1.0, codebook, returns="values")
@@ -155,10 +153,9 @@ def test_cells_of_a_table_come_back_and_no_others(path: Path, as_codes: bool) ->
     loaded: Any = ms.Explanation.load(path)
     alone = ms.exact_shapley(value, rows)
     assert loaded.players.names == ("size", "town", "year")
-    assert loaded.features().astype(object).set_axis(rows.index).equals(rows.astype(object))
+    assert loaded.x.astype(object).set_axis(rows.index).equals(rows.astype(object))
     assert loaded.instances == (tuple(range(6)) if as_codes else tuple(rows.index))
     torch.testing.assert_close(loaded.phi, alone.phi)
-    assert '"b"' not in json.dumps(loaded.schema.to_dict()["vocabularies"])
     assert ms.audit(loaded, value, rows=6).relative_error().estimate < 1e-6
 
 
@@ -166,7 +163,7 @@ class Words(ms.ValueFunction):
     """Rows of up to 12 words, and some padding."""
 
     def __init__(self) -> None:
-        super().__init__(ms.Players.tokens(12, padding=0), ["sum"])
+        super().__init__(ms.values.GameSpec(ms.Players.tokens(12, padding=0), ("sum",)))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
@@ -314,52 +311,6 @@ def test_what_cannot_be_sent_is_refused_before_any_work(path: Path) -> None:
         with pytest.raises((pickle.PicklingError, AttributeError), match="local"):
             run(path, executor=Elsewhere(), **changes)
     assert not path.exists()
-
-
-class Seen(ms.ValueFunction):
-    """Notes in which threads it is asked, and with how many of torch's."""
-
-    def __init__(self) -> None:
-        super().__init__(ms.Players.of_elements((4,)), ["sum"])
-        self.threads = set[tuple[str, int]]()
-        self.together = threading.Barrier(2)
-
-    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        mask = coalitions.masks()
-        name = threading.current_thread().name
-        self.threads.add((name, torch.get_num_threads()))
-        return Estimate((x[:, None] * mask).sum(-1, keepdim=True).tanh())
-
-    def prediction(self, x: Tensor) -> Tensor:
-        if len(x) == BLOCK and threading.current_thread() is not threading.main_thread():
-            self.together.wait(10)
-        return x.sum(-1, keepdim=True).tanh()
-
-    def base(self, x: Tensor) -> Tensor:
-        return torch.zeros(len(x), 1)
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_every_core_explains_a_block(path: Path) -> None:
-    value = Seen()
-    run(path, value=value, x=ROWS[:16])
-    workers = {each for each in value.threads if each[0] != threading.main_thread().name}
-    assert {torchs for _, torchs in value.threads} == {1}
-    assert len(workers) == 2
-    with Threads(1) as pool:  # New threads have as many as this one again.
-        assert pool.submit(torch.get_num_threads).result() == 2
-    one = Seen()
-    run(path.with_name("one.zarr"), value=one, block=22)
-    assert one.threads == {(threading.main_thread().name, 2)}
 
 
 # Interruptions.

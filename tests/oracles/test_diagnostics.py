@@ -4,6 +4,7 @@ The law has two clusters, in each of which all numbers are strongly correlated.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -11,7 +12,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import quality
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.oracles import (
     GaussianMixture,
@@ -28,7 +28,7 @@ class Bad(ms.ValueFunction):
     """Has the right ends, and between them whatever is given."""
 
     def __init__(self, truth: ms.oracles.TrueValue, between: Callable[..., Tensor]) -> None:
-        super().__init__(truth.players, truth.outputs, truth.space, truth.classes)
+        super().__init__(replace(truth.spec, work=ms.values.Work()))
         self.truth, self.between = truth, between
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
@@ -85,36 +85,12 @@ def made(name: str) -> ms.ValueFunction:
 
 
 @cache
-def squared(name: str) -> ms.metrics.Score:
-    return ms.metrics.mean_squared_error(made(name), *pairs())
-
-
-@cache
 def distance(name: str) -> ms.metrics.Score:
     return ms.metrics.distance_to_truth(made(name), case()[1], *pairs())
 
 
 HONEST = ["marginal", "ignores_the_mask"]
 LEAKING = ["sees_the_whole_row", "sees_a_little"]
-
-
-def test_the_truth_itself_is_good_everywhere() -> None:
-    score = distance("exact draws")
-    assert abs(score.debiased) < 4 * score.standard_error
-    curve = score.by_size
-    for figure, error in zip(curve.debiased, curve.standard_error, strict=True):
-        # Both bases are means over 4,096 rows or more, of numbers between 0 and 1.
-        assert abs(figure) < 4.5 * error + 1 / 4096
-    assert ms.leakage(made("exact draws"), *pairs()) == 0
-    errors = torch.stack([squared(name).by_row for name in ("marginal", "exact draws")], -1)
-    assert not quality.report(["marginal", "exact draws"], errors.diag_embed()).warning
-
-
-@pytest.mark.parametrize("name", HONEST)
-def test_the_error_against_the_model_finds_what_knows_too_little(name: str) -> None:
-    gap = squared(name).by_row - squared("exact draws").by_row
-    assert gap.mean() > 5 * gap.std() / ROWS**0.5
-    assert squared(name).debiased > 1.3 * squared("exact draws").debiased
 
 
 @pytest.mark.parametrize("name", HONEST + LEAKING)
@@ -133,20 +109,18 @@ def test_leakage_finds_what_knows_too_much_alone() -> None:
     assert all(ms.leakage(made(name), *pairs()) > 1e-3 for name in LEAKING)
 
 
-@cache
-def right() -> ms.Explanation:
-    return true_shapley(case()[1], pairs()[0][:EXPLAINED], error=0.001)
-
-
-def test_shapley_values_of_exact_draws_are_the_true_ones() -> None:
-    good = ms.exact_shapley(made("exact draws"), right().x, evaluations=300)
-    own = good.standard_error.square().mean().sqrt().item()
-    assert distance_to_true_shapley(good, right()).error < 1.2 * own < 0.006
+def test_the_truth_itself_is_good_everywhere() -> None:
+    score = distance("exact draws")
+    assert abs(score.debiased) < 4 * score.standard_error
+    for figure, error in zip(score.by_size.debiased, score.by_size.standard_error, strict=True):
+        # Both bases are means over 4,096 rows or more, of numbers between 0 and 1.
+        assert abs(figure) < 4.5 * error + 1 / 4096
+    assert ms.leakage(made("exact draws"), *pairs()) == 0
 
 
 @pytest.mark.parametrize("name", HONEST + LEAKING)
 def test_true_shapley_values_find_them_all(name: str) -> None:
-    off = distance_to_true_shapley(ms.exact_shapley(made(name), right().x), right())
+    right = true_shapley(case()[1], pairs()[0][:30], error=0.001)
+    off = distance_to_true_shapley(ms.exact_shapley(made(name), right.x), right)
     assert off.resolved
-    assert off.error > 0.01
-    assert off.error > 5 * off.standard_error
+    assert off.error > max(0.01, 5 * off.standard_error)

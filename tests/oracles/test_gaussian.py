@@ -76,14 +76,3 @@ def conditional(
     gain = cross @ np.linalg.inv(covariance[np.ix_(present, present)])
     left = covariance[np.ix_(absent, absent)] - gain @ cross.T
     return mean[absent] + gain @ (seen - mean[present]), left
-
-
-def test_labels_are_of_their_rows() -> None:
-    """Posteriors of whole rows are calibrated, in ten groups."""
-    law = GaussianMixture.random(2, 2, seed=1, spread=1.0)
-    x, y = law.sample(20_000)
-    p = law.posterior(x, torch.ones(len(x), 1, 2, dtype=torch.bool))[:, 0, 1]
-    group = (p * 10).long().clamp(max=9)
-    gap = torch.zeros(10).double().index_add(0, group, y - p)
-    variance = torch.zeros(10).double().index_add(0, group, p * (1 - p))
-    assert stats.chi2.sf(float((gap.square() / variance).sum()), 10) > FALSE_ALARM

@@ -12,7 +12,6 @@ from matplotlib.text import Text
 
 import manifold_shap as ms
 from manifold_shap.metrics import Score, SizeCurve
-from manifold_shap.tables.schema import Schema
 
 LONG = "a name that anyone would call long, of the systolic blood pressure "
 
@@ -72,13 +71,10 @@ def table(groups: dict[str, list[str]] | None = None) -> ms.Explanation:
             "owner": [0, 1, 0, 1, 1, 0],
         }
     )
-    schema = Schema.fit(frame)
-    players = schema.players
-    if groups is not None:
-        group_of = {name: k for k, members in enumerate(groups.values()) for name in members}
-        of_column = torch.tensor([group_of[name] for name in schema.names])
-        players = ms.Players(list(groups), of_column[players.index])
-    return explained(schema.encode(frame), players, ("poor", "rich"), schema=schema)
+    groups = groups or {name: [name] for name in frame}
+    group_of = {name: k for k, members in enumerate(groups.values()) for name in members}
+    players = ms.Players(list(groups), [group_of[name] for name in frame])
+    return explained(frame, players, ("poor", "rich"))
 
 
 def composed(

@@ -26,15 +26,12 @@ def messy() -> ms.Explanation:
             "grade": pd.Categorical(list("lmhlmh"), ["l", "m", "h"], ordered=True),
         }
     )
-    codes = ms.Codebook.fit(frame)
-    return explained(
-        codes.rows(frame), codes.players, ("price",), ms.spaces.Identity(), schema=codes
-    )
+    return explained(frame, ms.Players.of_columns(frame, (4,)), ("price",), ms.spaces.Identity())
 
 
 def test_points_are_values_against_the_feature(people: ms.Explanation) -> None:
     axes = scatter(people, "age")
-    ages = people.features()["age"].to_numpy(float)
+    ages = people.data["age"].to_numpy(float)
     np.testing.assert_allclose(points(axes), np.stack([ages, people.phi[:, 0, 1]], 1), rtol=1e-6)
     assert axes.get_xlabel() == "age"
     assert axes.get_ylabel() == "Shapley value (probability)"
@@ -56,7 +53,7 @@ def test_colours_are_numbers_on_a_scale_or_categories_in_a_legend(people: ms.Exp
     axes = scatter(people, "age", color="gain ($)")
     _, bar = axes.figure.axes
     assert bar.get_ylabel() == r"gain (\$)"
-    gains = people.features()["gain ($)"].to_numpy(float)
+    gains = people.data["gain ($)"].to_numpy(float)
     np.testing.assert_allclose(axes.collections[-1].get_array(), gains, atol=1e-3)
     axes = scatter(people, "age", color="city")
     names = [text.get_text() for text in axes.get_legend().get_texts()]
@@ -100,10 +97,8 @@ def test_dates_are_dates_and_categories_stand_in_their_order() -> None:
 
 def test_many_categories_share_a_place() -> None:
     frame = pd.DataFrame({"name": [f"n{k:02}" for k in range(30)] * 2, "x": range(60)})
-    codes = ms.Codebook.fit(frame)
-    explanation = explained(
-        codes.rows(frame), codes.players, ("y",), ms.spaces.Identity(), schema=codes
-    )
+    players = ms.Players.of_columns(frame, (2,))
+    explanation = explained(frame, players, ("y",), ms.spaces.Identity())
     axes = scatter(explanation, "name", color="name")
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert len(labels) == 12

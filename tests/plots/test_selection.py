@@ -96,7 +96,6 @@ def test_rows_of_a_store_are_those_that_it_was_made_of(tmp_path: Path) -> None:
     value, few = ms.imputed_value(model, imputer, "identity", 4), frame[20:24]
     ms.explain_rows(tmp_path / "store", value, few, ms.exact_shapley)
     both = {"stored": ms.Explanation.load(tmp_path / "store"), "new": ms.exact_shapley(value, few)}
-    assert not torch.equal(both["stored"].x, both["new"].x)
     assert len(bar(both, row=0).containers) > 0
 
 

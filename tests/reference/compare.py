@@ -136,12 +136,3 @@ def apart(gaps: dict[str, float], most: float | None = None) -> dict[str, float]
         if not each <= (tolerance(name) if most is None else most)
     }
     return dict(sorted(far.items(), key=lambda item: -item[1]))
-
-
-def results_of(part: Any, inputs: Inputs) -> dict[str, Result]:
-    """All results of a part by name, each name once."""
-    found: dict[str, Result] = {}
-    for name, result in part(inputs):
-        assert name not in found, name
-        found[name] = plain(result)
-    return found

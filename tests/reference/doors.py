@@ -4,7 +4,7 @@ What else the parts use are public names, `ms.*`. Weights are stored as tensors 
 network's parameters and floating buffers, without their names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap.audits import Audit
 from manifold_shap.vae.likelihood import Likelihood
-from tests.reference.compare import Results
+from tests.reference.compare import Inputs, Result, Results, plain
 
 # One-hot columns are collinear; with more than a trace of it, results do not hang on rounding.
 RIDGE = 0.05
@@ -136,6 +137,27 @@ def audited(name: str, found: Any) -> Results:
     yield f"{name}, rows", torch.tensor(found.rows)
 
 
+# What stands for several results.
+SEVERAL: Mapping[type, Callable[[str, Any], Results]] = {
+    ms.Explanation: explained,
+    ms.Interactions: interacting,
+    ms.GlobalValues: overall,
+    ms.metrics.Score: scored,
+    Audit: audited,
+}
+
+
+def results_of(part: Callable[[Inputs], Iterator[tuple[str, Any]]], inputs: Inputs) -> Any:
+    """All results of a part by name, each name once."""
+    found: dict[str, Result] = {}
+    for name, thing in part(inputs):
+        several = SEVERAL.get(type(thing))
+        for each, result in several(name, thing) if several else [(name, thing)]:
+            assert each not in found, each
+            found[each] = plain(result)
+    return found
+
+
 def same(one: Tensor, other: Tensor) -> Tensor:
     """Whether two results are the same, bit for bit, NaNs too."""
     equal = one.shape == other.shape and one.dtype == other.dtype
@@ -148,7 +170,9 @@ def alike(one: ms.Explanation, other: ms.Explanation) -> Tensor:
     names = (*names, "degrees_of_freedom", "model_error")
     parts = [(getattr(one, name), getattr(other, name)) for name in names]
     numbers = [
-        same(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else torch.tensor(a is b)
+        same(a, b)
+        if isinstance(a, Tensor) and isinstance(b, Tensor)
+        else torch.tensor(a is b or (isinstance(a, pd.DataFrame) and a.equals(b)))
         for a, b in parts
     ]
     words = [

@@ -10,14 +10,10 @@ from tests.reference.compare import Inputs, Results
 from tests.reference.doors import (
     RIDGE,
     estimated,
-    explained,
-    interacting,
     long_frame,
     network,
-    overall,
     players_of,
     regression,
-    scored,
 )
 
 simplex = ms.simplex
@@ -38,7 +34,7 @@ def compositions(inputs: Inputs) -> Results:
     # Of more pairs of orders than coordinates: no direction has a variance of rounding alone.
     sampled = ms.permutation_shapley(value, x, permutations=12, seed=4)
     for name, found in {"exact": exact, "sampled": sampled}.items():
-        yield from explained(f"compositions, {name}", found)
+        yield f"compositions, {name}", found
         yield f"compositions, {name}, compositions", found.compositions()
         yield f"compositions, {name}, norms", found.norms()
         yield f"compositions, {name}, cosines", found.cosines()
@@ -60,13 +56,13 @@ def compositions(inputs: Inputs) -> Results:
         turned = sampled.in_basis(tree)
         yield f"compositions, {name}, outputs", " | ".join(turned.outputs)
         yield f"compositions, {name}, tree", str(turned.partition and turned.partition.tree)
-        yield from explained(f"compositions, {name}", turned)
+        yield f"compositions, {name}", turned
         yield f"compositions, {name}, norm errors", turned.norm_errors()
         yield f"compositions, {name}, interval", torch.stack(turned.interval())
     table = sampled.summarize(1, most=3).select_dtypes("number")
     yield "compositions, summary", torch.from_numpy(table.to_numpy(copy=True))
     pairs = ms.shapley_interactions(value, x)
-    yield from interacting("compositions, interactions", pairs)
+    yield "compositions, interactions", pairs
     yield "compositions, interactions, compositions", pairs.compositions()
     yield "compositions, interactions, norms", pairs.norms()
     yield "compositions, interactions, projections", pairs.projections()
@@ -116,20 +112,16 @@ def naive_bayes(inputs: Inputs) -> Results:
     }
     for name, (model, x, reference) in kinds.items():
         space = "ilr" if name == "gaussian" else "log_odds"
-        yield from explained(
-            f"{name}, values", ms.naive_bayes.naive_bayes_shapley(model, x, reference, space)
-        )
-        yield from explained(
-            f"{name}, evidence", ms.naive_bayes.weight_of_evidence(model, x, space)
-        )
+        yield f"{name}, values", ms.naive_bayes.naive_bayes_shapley(model, x, reference, space)
+        yield f"{name}, evidence", ms.naive_bayes.weight_of_evidence(model, x, space)
         yield f"{name}, score", ms.naive_bayes.multiclass_score(model, x, reference)
     model, x, reference = kinds["gaussian"]
     weights = torch.tensor([0.5, 1.0, 0.0, 0.8])
     found = ms.naive_bayes.naive_bayes_shapley(model, x, reference, "ilr", weights=weights)
-    yield from explained("gaussian, weighted values", found)
+    yield "gaussian, weighted values", found
     groups = ms.Players(("sepal", "petal"), torch.tensor([0, 0, 1, 1]))
     found = ms.naive_bayes.naive_bayes_shapley(model, x, reference, "ilr", players=groups)
-    yield from explained("gaussian, groups", found)
+    yield "gaussian, groups", found
 
 
 def scores(inputs: Inputs) -> Results:
@@ -144,9 +136,10 @@ def scores(inputs: Inputs) -> Results:
     }
     values = {name: ms.imputed_value(model, each, draws=12, seed=1) for name, each in made.items()}
     for name, value in values.items():
-        yield from scored(f"scores, {name}", ms.metrics.mean_squared_error(value, x, mask))
-        yield from scored(
-            f"scores, {name}, batches", ms.metrics.mean_squared_error(value, x, mask, batch_size=30)
+        yield f"scores, {name}", ms.metrics.mean_squared_error(value, x, mask)
+        yield (
+            f"scores, {name}, batches",
+            ms.metrics.mean_squared_error(value, x, mask, batch_size=30),
         )
         yield f"scores, {name}, leakage", torch.tensor(ms.leakage(value, x, mask, seed=1))
     leaking = ms.as_value_function(
@@ -157,8 +150,8 @@ def scores(inputs: Inputs) -> Results:
     numbers = ms.imputed_value(
         regression(mixed["model"], reference), made["gaussian"], "identity", draws=12
     )
-    yield from scored("scores, numbers", ms.metrics.mean_squared_error(numbers, x, mask))
-    yield from scored(
+    yield "scores, numbers", ms.metrics.mean_squared_error(numbers, x, mask)
+    yield (
         "scores, distance",
         ms.metrics.distance_to_truth(values["marginal"], values["gaussian"], x, mask),
     )
@@ -183,22 +176,22 @@ def global_figures(inputs: Inputs) -> Results:
         )
         for seed, rows in enumerate((reference[::2], reference[1::2], reference))
     )
-    yield from overall("global, classes", ms.global_values(half, y))
+    yield "global, classes", ms.global_values(half, y)
     yield "global, interval", torch.stack(ms.global_values(half, y).interval(0.9))
     learned = ms.with_learning_error(whole, [half, other])
-    yield from explained("learning error", learned)
+    yield "learning error", learned
     yield "learning error, interval", torch.stack(learned.interval(0.9))
     table = long_frame(learned).select_dtypes("number")
     yield "learning error, long frame", torch.from_numpy(table.head(40).to_numpy(float, copy=True))
     yield "sampled, interval", torch.stack(half.interval(0.9))
-    yield from overall("global, learning error", ms.global_values(learned, y))
+    yield "global, learning error", ms.global_values(learned, y)
     numbers = regression(mixed["model"], reference)
     value = ms.imputed_value(
         numbers, ms.imputers.MarginalImputer(reference, players), "identity", draws=8
     )
     found = ms.permutation_shapley(value, x, permutations=4)
     target = reference[:30, 0].numpy()
-    yield from overall("global, numbers", ms.global_values(found, target, found.outputs[1]))
+    yield "global, numbers", ms.global_values(found, target, found.outputs[1])
 
 
 def oracles(inputs: Inputs) -> Results:
@@ -214,14 +207,14 @@ def oracles(inputs: Inputs) -> Results:
     truth = ms.oracles.true_value(model, law, space="ilr", draws=20, rows=300)
     yield from estimated("mixture, truth", truth, x, mask)
     posterior = ms.oracles.PosteriorValue(law)
-    yield from explained("mixture, posterior", ms.exact_shapley(posterior, x))
+    yield "mixture, posterior", ms.exact_shapley(posterior, x)
     drawn = ms.imputed_value(model, ms.oracles.OracleImputer(law, rows=50), "ilr", draws=8)
     yield from estimated("mixture, drawn", drawn, x, mask)
     off = ms.imputed_value(
         model, ms.imputers.MarginalImputer(law.sample(100, seed=3).x), "ilr", draws=8
     )
-    yield from scored("mixture, distance", ms.metrics.distance_to_truth(off, truth, x, mask))
+    yield "mixture, distance", ms.metrics.distance_to_truth(off, truth, x, mask)
     true_phi = ms.oracles.true_shapley(truth, x[:3], error=0.1)
-    yield from explained("mixture, true values", true_phi)
+    yield "mixture, true values", true_phi
     far = ms.oracles.distance_to_true_shapley(ms.exact_shapley(off, x[:3]), true_phi)
     yield "mixture, far", torch.tensor([far.error, far.standard_error, far.truth_error])

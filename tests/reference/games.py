@@ -8,7 +8,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from tests.reference.compare import Inputs, Results
-from tests.reference.doors import alike, audited, explained, interacting
+from tests.reference.doors import alike
 
 
 def game_of(weights: Inputs) -> Callable[[Tensor, Tensor], Tensor]:
@@ -29,7 +29,7 @@ def estimated_games(inputs: Inputs) -> Results:
     for size, weights in inputs["games"].items():
         game, x = game_of(weights), weights["x"]
         for name, explanation in _explanations(game, x).items():
-            yield from explained(f"{size} game, {name}", explanation)
+            yield f"{size} game, {name}", explanation
         yield from _invariances(size, game, x)
 
 
@@ -102,10 +102,8 @@ def audits(inputs: Inputs) -> Results:
     game, x = game_of(weights), inputs["games"]["ten"]["x"].repeat(4, 1)
     x = x * torch.linspace(0.5, 1.5, len(x))[:, None]
     found = ms.kernel_shapley(game, x, evaluations=60, seed=2)
-    yield from audited("audit, permutations", ms.audit(found, game, rows=8, seed=1))
-    yield from audited(
-        "audit, exact", ms.audit(found, game, rows=12, reference=ms.exact_shapley, seed=1)
-    )
+    yield "audit, permutations", ms.audit(found, game, rows=8, seed=1)
+    yield "audit, exact", ms.audit(found, game, rows=12, reference=ms.exact_shapley, seed=1)
 
 
 def interactions(inputs: Inputs) -> Results:
@@ -120,7 +118,7 @@ def interactions(inputs: Inputs) -> Results:
         for name, settings in runs.items():
             for index in ("SII", "k-SII"):
                 found = ms.shapley_interactions(game, x, index=index, seed=2, **settings)
-                yield from interacting(f"{size} game, {name} {index}", found)
+                yield f"{size} game, {name} {index}", found
     found = ms.shapley_interactions(
         game_of(inputs["games"]["small"]), inputs["games"]["small"]["x"]
     )
@@ -150,16 +148,15 @@ def orders(inputs: Inputs) -> Results:
                 torch.tensor([float(ordering.orders), float(ordering.coalitions_count)]).log(),
             )
             found = ms.permutation_shapley(game, x, permutations=8, ordering=graph, seed=2)
-            yield from explained(f"{size} game, {name}, permutation", found)
+            yield f"{size} game, {name}, permutation", found
             found = ms.auto_shapley(game, x, evaluations=200, ordering=graph, seed=2)
-            yield from explained(f"{size} game, {name}, auto", found)
+            yield f"{size} game, {name}, auto", found
             if size == "small":
                 yield f"{size} game, {name}, coalitions", ordering.coalitions()
-                found = ms.exact_shapley(game, x, ordering=graph)
-                yield from explained(f"{size} game, {name}, exact", found)
+                yield f"{size} game, {name}, exact", ms.exact_shapley(game, x, ordering=graph)
         edges = ms.Ordering({"x2": ["x0", "x1"]}, players)
         found = ms.permutation_shapley(game, x, permutations=8, ordering=edges, seed=2)
-        yield from explained(f"{size} game, edges, permutation", found)
+        yield f"{size} game, edges, permutation", found
         yield from _weighted(size, game, x, players)
 
     yield from _of_many(inputs)
@@ -174,7 +171,7 @@ def _of_many(inputs: Inputs) -> Results:
     x = torch.randn(2, 30, generator=generator)
     fence = {names[k]: [names[k - 1], names[k + 1]] for k in range(1, 29, 2)}
     found = ms.permutation_shapley(game_of(weights), x, permutations=40, ordering=fence, seed=2)
-    yield from explained("game of 30, fence, permutation", found)
+    yield "game of 30, fence, permutation", found
     worth = found.made_by["effective_permutations"]
     yield "game of 30, fence, effective permutations", torch.tensor(worth)
 
@@ -183,7 +180,7 @@ def _weighted(size: str, game: Any, x: Tensor, players: ms.Players) -> Results:
     """Orders of unequal weights, w(π)."""
     names = players.names
     found = ms.permutation_shapley(game, x, orders=[(names, 0.75), (names[::-1], 0.25)])
-    yield from explained(f"{size} game, table of orders, permutation", found)
+    yield f"{size} game, table of orders, permutation", found
 
 
 def laws(inputs: Inputs) -> Results:

@@ -13,8 +13,6 @@ from tests.reference.doors import (
     RIDGE,
     estimated,
     estimators,
-    explained,
-    interacting,
     network,
     players_of,
     regression,
@@ -69,16 +67,14 @@ def imputed(inputs: Inputs) -> Results:
     for name in ("marginal", "gaussian", "copula", "empirical", "causal", "contrastive"):
         value = ms.imputed_value(model, imputers[name], draws=8, seed=5)
         for kind, estimate in estimators(len(value.players)).items():
-            yield from explained(f"mixed, {name}, {kind}", estimate(value, x))
+            yield f"mixed, {name}, {kind}", estimate(value, x)
     for name in ("marginal", "gaussian", "causal, graph"):
         value = ms.imputed_value(model, imputers[name], draws=8, seed=5)
-        yield from explained(f"mixed, {name}, exact", ms.exact_shapley(value, x))
-        found = ms.permutation_shapley(value, x, target_error=0.1, seed=1)
-        yield from explained(f"mixed, {name}, target", found)
-        found = ms.auto_shapley(value, x, seed=1)
-        yield from explained(f"mixed, {name}, auto alone", found)
+        yield f"mixed, {name}, exact", ms.exact_shapley(value, x)
+        yield f"mixed, {name}, target", ms.permutation_shapley(value, x, target_error=0.1, seed=1)
+        yield f"mixed, {name}, auto alone", ms.auto_shapley(value, x, seed=1)
     value = ms.imputed_value(model, imputers["gaussian"], draws=8, seed=5)
-    yield from interacting("mixed, gaussian, pairs", ms.shapley_interactions(value, x, seed=1))
+    yield "mixed, gaussian, pairs", ms.shapley_interactions(value, x, seed=1)
     yield from _mapped(value, x, mask)
 
 
@@ -100,14 +96,14 @@ def _mapped(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Results:
         [value.players.index.new_tensor(_group_of(n, groups, grouped)) for n in names]
     )
     yield "mixed, groups, are of the game", same(grouped(x, masks), value(x, masks[..., member]))
-    yield from explained("mixed, groups, exact", ms.exact_shapley(grouped, x))
-    yield from explained("mixed, groups, auto", ms.auto_shapley(grouped, x, evaluations=20))
+    yield "mixed, groups, exact", ms.exact_shapley(grouped, x)
+    yield "mixed, groups, auto", ms.auto_shapley(grouped, x, evaluations=20)
     by_label = value.grouped([0, 0, 1, 1, 2, 2, 3])
-    yield from explained("mixed, labels, permutation", ms.permutation_shapley(by_label, x))
+    yield "mixed, labels, permutation", ms.permutation_shapley(by_label, x)
     ratio = ms.values.LogRatioOfMean(value)
     yield from estimated("mixed, log-ratio", ratio, x, mask)
-    yield from explained("mixed, log-ratio, kernel", ms.kernel_shapley(ratio, x, evaluations=64))
-    yield from explained("mixed, log-ratio of groups", ms.exact_shapley(ratio.grouped(groups), x))
+    yield "mixed, log-ratio, kernel", ms.kernel_shapley(ratio, x, evaluations=64)
+    yield "mixed, log-ratio of groups", ms.exact_shapley(ratio.grouped(groups), x)
     yield "mixed, base", value.base(x)
     yield "mixed, prediction", value.prediction(x)
     yield (
@@ -139,7 +135,7 @@ def many_players(inputs: Inputs) -> Results:
         value = ms.imputed_value(model, imputer, draws=4, seed=5).select([3, 7])
         yield from estimated(f"digits, {name}", value, x, mask)
         found = ms.permutation_shapley(value, x, permutations=4, seed=1)
-        yield from explained(f"digits, {name}, permutation", found)
+        yield f"digits, {name}, permutation", found
 
 
 def exact_match(inputs: Inputs) -> Results:
@@ -152,11 +148,8 @@ def exact_match(inputs: Inputs) -> Results:
         yield from estimated(f"discrete, exact match, {draws} draws", value, x, mask)
         for kind, estimate in estimators(len(value.players)).items():
             # Of so few players all coalitions take fewer evaluations.
-            yield from explained(
-                f"discrete, exact match, {draws} draws, {kind}", estimate(value, x)
-            )
-        found = ms.exact_shapley(value, x)
-        yield from explained(f"discrete, exact match, {draws} draws, exact", found)
+            yield f"discrete, exact match, {draws} draws, {kind}", estimate(value, x)
+        yield f"discrete, exact match, {draws} draws, exact", ms.exact_shapley(value, x)
 
 
 def retrained(inputs: Inputs) -> Results:
@@ -167,9 +160,7 @@ def retrained(inputs: Inputs) -> Results:
         value = ms.retrained_value(GaussianNB(), reference, y.numpy(), space=output)
         mask = ms.metrics.shapley_pairs(len(iris["x"]), 4, least=20, seed=1)
         yield from estimated(f"iris, retrained, {output}", value, iris["x"], mask)
-        yield from explained(
-            f"iris, retrained, {output}, exact", ms.exact_shapley(value, iris["x"])
-        )
+        yield f"iris, retrained, {output}, exact", ms.exact_shapley(value, iris["x"])
 
 
 def own_games(inputs: Inputs) -> Results:
@@ -198,17 +189,17 @@ def own_games(inputs: Inputs) -> Results:
     value = ms.imputed_value(
         two, ms.imputers.MarginalImputer(iris["reference"]), "log_odds", draws=9
     )
-    yield from explained("models, log-odds", ms.exact_shapley(value, x))
+    yield "models, log-odds", ms.exact_shapley(value, x)
     numbers = ms.as_model(lambda x: net(x)[:, 0].detach(), x, returns="values")
     value = ms.imputed_value(
         numbers, ms.imputers.MarginalImputer(iris["reference"]), "identity", draws=9
     )
-    yield from explained("models, one number", ms.exact_shapley(value, x))
+    yield "models, one number", ms.exact_shapley(value, x)
     zeros = logits.softmax(-1) * torch.tensor([1.0, 0.0, 1.0])
     zeros = zeros / zeros.sum(-1, keepdim=True)
     yield "spaces, zeros", ms.spaces.ILR(1e-2)(ms.simplex.from_probabilities(zeros, 1e-2))
     value = ms.as_value_function(lambda x, mask: (x[:, None] * mask).cumsum(-1), x)
-    yield from explained("callable, exact", ms.exact_shapley(value, x))
+    yield "callable, exact", ms.exact_shapley(value, x)
     game = ms.interop.to_shapiq(value, x[:1], output=1)
     yield "shapiq, values", torch.from_numpy(game.exact_values("k-SII", 2).values)
     captum = ms.interop.CaptumAttribution(

@@ -21,12 +21,9 @@ from tests.reference.doors import (
     drawn_by,
     estimated,
     estimators,
-    explained,
     network,
-    overall,
     players_of,
     regression,
-    scored,
     weights_of,
     with_weights,
 )
@@ -48,31 +45,6 @@ LONG: dict[str, Any] = {"max_epochs": 3, "batch_size": 64, "progress": False, "t
 # Codes in a bank. One is drawn where a uniform number falls among sums of their weights, which are
 # rounded: with few codes and draws none falls between two roundings.
 CODES = 12
-
-
-# Biases in front of a batch normalisation have no gradient but its rounding, which AdamW makes as
-# large as any. In double precision it is too small for that.
-def in_double(steps: dict[str, Any]) -> dict[str, Any]:
-    """The same three steps in double precision."""
-    if steps is LONG:
-        return LONG
-    double = {**steps["trainer"], "precision": "64-true"}
-    return {**steps, "weight_averaging": None, "trainer": double}
-
-
-# From the inputs, how long to train, and what of other learned things is needed, by name.
-Builder = Callable[[Inputs, dict[str, Any], Callable[[str], Any]], Any]
-BUILDERS: dict[str, Builder] = {}
-
-
-def builds(name: str) -> Callable[[Builder], Builder]:
-    """Puts a function among those that build something learned."""
-
-    def put(build: Builder) -> Builder:
-        BUILDERS[name] = build
-        return build
-
-    return put
 
 
 @cache
@@ -125,200 +97,184 @@ class OwnNetwork(nn.Module):
         return self.layers(torch.cat((x.flatten(1), mask.flatten(1)), 1)).softmax(-1)
 
 
-@builds("mixed surrogate")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    settings = {"players": players_of(mixed), "hidden": [32, 32], **steps}
-    return ms.fit_surrogate(network(mixed["model"]), mixed["reference"], **settings)
+# From the inputs, how long to train, and what of other learned things is needed, by name.
+Builder = Callable[[Inputs, dict[str, Any], Callable[[str], Any]], Any]
+PATCHES = ms.Players.patches((1, 8, 8), 2)
 
 
-@builds("mixed surrogate of log-ratios")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    settings = {"players": players_of(mixed), "hidden": [32], "activation": "silu", **steps}
-    model = network(mixed["model"])
-    return ms.fit_surrogate(model, mixed["reference"], space="ilr", **settings)
+# Biases in front of a batch normalisation have no gradient but its rounding, which AdamW makes as
+# large as any. In double precision it is too small for that.
+def in_double(steps: dict[str, Any]) -> dict[str, Any]:
+    """The same three steps in double precision."""
+    if steps is LONG:
+        return LONG
+    double = {**steps["trainer"], "precision": "64-true"}
+    return {**steps, "weight_averaging": None, "trainer": double}
 
 
-@builds("mixed surrogate of numbers")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    settings = {"players": players_of(mixed), "hidden": [32], **steps}
-    model = regression(mixed["model"], mixed["reference"])
-    return ms.fit_surrogate(model, mixed["reference"], space="identity", **settings)
+def _of_mixed(model: Callable[[Inputs], Any] | None = None, **settings: Any) -> Builder:
+    """A surrogate of the mixed rows."""
+
+    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+        mixed = inputs["mixed"]
+        asked = model(mixed) if model else network(mixed["model"])
+        own = {"players": players_of(mixed), **settings, **steps}
+        return ms.fit_surrogate(asked, mixed["reference"], **own)
+
+    return build
 
 
-@builds("mixed surrogate with a teacher")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    model = network(mixed["model"])
-    teacher = ms.imputed_value(
-        model, ms.imputers.GaussianImputer(mixed["reference"], players_of(mixed), RIDGE), draws=4
-    )
-    settings = {"teacher": teacher, "teacher_pairs": 800, "hidden": [16, 16], **steps}
-    return ms.fit_surrogate(model, mixed["reference"], **settings)
+def _numbers(mixed: Inputs) -> Any:
+    return regression(mixed["model"], mixed["reference"])
 
 
-@builds("discrete surrogate of log-odds")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    discrete = inputs["discrete"]
-    model = network(discrete["model"])
-    settings = {"space": "log_odds", "hidden": [16], **steps}
-    return ms.fit_surrogate(model, discrete["reference"], **settings)
+def _of_digits(double: bool = False, **settings: Any) -> Builder:
+    """A surrogate of the convolutional classifier of digits."""
+
+    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+        digits = inputs["digits"]
+        torch.manual_seed(0)
+        model = OwnModel(digits["own model"])
+        own = {"players": PATCHES, **settings, **(in_double(steps) if double else steps)}
+        if own.get("network") is OwnNetwork:
+            own["network"] = OwnNetwork()
+        return ms.fit_surrogate(model, digits["reference"], **own)
+
+    return build
 
 
-@builds("digits surrogate")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    settings = {"players": players_of(digits), "hidden": [32, 32], **steps}
-    return ms.fit_surrogate(network(digits["model"]), digits["reference"], **settings)
+def _of_tokens(model: Callable[[Any], Any], **settings: Any) -> Builder:
+    """A surrogate of rows of tokens."""
+
+    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+        x, players = some_tokens(inputs)
+        own = {"players": players, "space": "identity", **settings, **steps}
+        return ms.fit_surrogate(model(token_model(inputs)), x, **own)
+
+    return build
 
 
-@builds("digits, convolutions")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    settings = {"players": ms.Players.patches((1, 8, 8), 2), "hidden": [4, 8], **in_double(steps)}
-    model = OwnModel(digits["own model"])
-    return ms.fit_surrogate(model, digits["reference"], network="conv", **settings)
-
-
-@builds("digits, transformer")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    players = ms.Players.patches((1, 8, 8), 4)
-    settings = {"players": players, "hidden": [32], "patch": 4, **steps}
-    model = OwnModel(digits["own model"])
-    return ms.fit_surrogate(model, digits["reference"], network="transformer", **settings)
-
-
-@builds("digits, the model")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    model = OwnModel(digits["own model"])
-    settings = {"players": ms.Players.patches((1, 8, 8), 2), **steps}
-    return ms.fit_surrogate(model, digits["reference"], network="model", **settings)
-
-
-@builds("digits, own network")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    torch.manual_seed(0)
-    settings = {"players": ms.Players.patches((1, 8, 8), 2), **steps}
-    model = OwnModel(digits["own model"])
-    return ms.fit_surrogate(model, digits["reference"], network=OwnNetwork(), **settings)
-
-
-@builds("series, convolutions")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+def _of_series(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
     model, x, players = padded_series(inputs)
     settings = {"players": players, "hidden": [4, 4], "space": "identity", **in_double(steps)}
     return ms.fit_surrogate(model, x, network="conv", **settings)
 
 
-@builds("tokens, transformer")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    x, players = some_tokens(inputs)
-    model = token_model(inputs)
-    settings = {"players": players, "hidden": [32], "space": "identity", **steps}
-    return ms.fit_surrogate(model.forward, x, network="transformer", **settings)
+def _taught(
+    teacher: Callable[..., ms.imputers.Imputer], guided: bool, draws: Mapping[str, Any], **own: Any
+) -> Builder:
+    """A surrogate of the mixed rows that learns from an imputer, with or without a guide."""
+
+    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+        mixed = inputs["mixed"]
+        x, players, space = mixed["reference"], players_of(mixed), own.get("space", "probability")
+        model = _numbers(mixed) if space == "identity" else network(mixed["model"])
+        imputer = teacher(x, players)
+        settings = {"teacher": ms.imputed_value(model, imputer, space, **draws), **own}
+        if guided:
+            mixture = isinstance(imputer, ms.imputers.MixtureImputer)
+            settings["guide"] = imputer if mixture else ms.imputers.MixtureImputer(x, players)
+        return ms.fit_surrogate(model, x, **settings, **steps)
+
+    return build
 
 
-@builds("tokens, the model")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    x, players = some_tokens(inputs)
-    settings = {"players": players, "space": "identity", **steps}
-    return ms.fit_surrogate(token_model(inputs), x, network="model", **settings)
+def _gaussian(x: Tensor, players: ms.Players) -> ms.imputers.Imputer:
+    return ms.imputers.GaussianImputer(x, players, RIDGE)
 
 
-@builds("mixed vae")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    settings = {"players": players_of(mixed), "hidden": [24, 24], "latent": 3, "components": 2}
+def _vae(data: str, players: ms.Players | None = None, **settings: Any) -> Builder:
+    """A VAE of these rows; by default of their players."""
+
+    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+        if data == "series":
+            _, x, own = padded_series(inputs)
+        else:
+            x, own = inputs[data]["reference"], players or players_of(inputs[data])
+        return ms.fit_imputer(x, players=own, **settings, **steps)
+
+    return build
+
+
+def _amortised(of: str, slow: bool = False, **settings: Any) -> Builder:
+    """An amortised explainer of a surrogate."""
+
+    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+        data = of.split(" ")[0].strip(",")
+        x = some_tokens(inputs)[0] if data == "tokens" else inputs[data]["reference"]
+        # Pixels that are always 0 have no gradient but its rounding.
+        slower = {"learning_rate": 2e-4} if slow and steps is STEPS else {}
+        return ms.fit_amortized(other(of), x, **settings, **{**steps, **slower})
+
+    return build
+
+
+def _digits_perceptron(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    digits = inputs["digits"]
+    settings = {"players": players_of(digits), "hidden": [32, 32], **steps}
+    return ms.fit_surrogate(network(digits["model"]), digits["reference"], **settings)
+
+
+def _discrete_log_odds(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
+    discrete = inputs["discrete"]
+    settings = {"space": "log_odds", "hidden": [16], **steps}
+    return ms.fit_surrogate(network(discrete["model"]), discrete["reference"], **settings)
+
+
+BUILDERS: dict[str, Builder] = {
+    "mixed surrogate": _of_mixed(hidden=[32, 32]),
+    "mixed surrogate of log-ratios": _of_mixed(hidden=[32], activation="silu", space="ilr"),
+    "mixed surrogate of numbers": _of_mixed(_numbers, hidden=[32], space="identity"),
+    "mixed surrogate with a teacher": _taught(
+        _gaussian, False, {"draws": 4}, teacher_pairs=800, hidden=[16, 16]
+    ),
+    "discrete surrogate of log-odds": _discrete_log_odds,
+    "digits surrogate": _digits_perceptron,
+    "digits, convolutions": _of_digits(double=True, hidden=[4, 8], network="conv"),
+    "digits, transformer": _of_digits(
+        players=ms.Players.patches((1, 8, 8), 4), hidden=[32], patch=4, network="transformer"
+    ),
+    "digits, the model": _of_digits(network="model"),
+    "digits, own network": _of_digits(network=OwnNetwork),
+    "series, convolutions": _of_series,
+    "tokens, transformer": _of_tokens(
+        lambda model: model.forward, hidden=[32], network="transformer"
+    ),
+    "tokens, the model": _of_tokens(lambda model: model, network="model"),
     # Its masked encoder is there for those who draw from it.
-    return ms.fit_imputer(mixed["reference"], posterior="encoder", temper=0.4, **settings, **steps)
-
-
-@builds("mixed vae of quantiles")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    settings = {"players": players_of(mixed), "continuous": "quantile", "bins": 6, "fill": 0.0}
-    settings |= {"hidden": [16], "latent": 2, "components": 3, "beta": 0.5, "detach": False}
-    return ms.fit_imputer(mixed["reference"], posterior="encoder", temper=1.0, **settings, **steps)
-
-
-@builds("digits vae")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    settings = {"players": players_of(digits), "hidden": [24], "latent": 3, "components": 2}
-    return ms.fit_imputer(digits["reference"], temper=0.05, bank_size=CODES, **settings, **steps)
-
-
-@builds("digits vae of convolutions")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    settings = {"players": ms.Players.patches((1, 8, 8), 2), "hidden": [4, 8], "latent": 3}
-    settings |= {"temper": 0.05, "posterior": "encoder"}
-    return ms.fit_imputer(digits["reference"], network="conv", **settings, **steps)
-
-
-@builds("series vae")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    _, x, players = padded_series(inputs)
-    settings = {"players": players, "hidden": [16], "latent": 2, "components": 2, "temper": 0.3}
-    return ms.fit_imputer(x, bank_size=CODES, **settings, **steps)
+    "mixed vae": _vae(
+        "mixed", hidden=[24, 24], latent=3, components=2, posterior="encoder", temper=0.4
+    ),
+    "mixed vae of quantiles": _vae(
+        "mixed", continuous="quantile", bins=6, fill=0.0, hidden=[16], latent=2, components=3,
+        beta=0.5, detach=False, posterior="encoder", temper=1.0,
+    ),
+    "digits vae": _vae(
+        "digits", hidden=[24], latent=3, components=2, temper=0.05, bank_size=CODES
+    ),
+    "digits vae of convolutions": _vae(
+        "digits", PATCHES, hidden=[4, 8], latent=3, temper=0.05, posterior="encoder", network="conv"
+    ),
+    "series vae": _vae(
+        "series", hidden=[16], latent=2, components=2, temper=0.3, bank_size=CODES
+    ),
+    "mixed guided": _taught(
+        lambda x, players: ms.imputers.MixtureImputer(x, players, components=3), True,
+        {"draws": 4, "seed": 2}, teacher_pairs=300, hidden=[24, 24],
+    ),
+    "mixed guided, of numbers": _taught(
+        _gaussian, True, {"draws": 4, "seed": 2}, teacher_pairs=300, space="identity", hidden=[16]
+    ),
+    "mixed amortised": _amortised("mixed surrogate", hidden=[16, 8]),
+    "digits amortised": _amortised("digits surrogate", slow=True, hidden=[8], shares=2),
+    "digits amortised, transformer": _amortised("digits, transformer"),
+    "tokens amortised, transformer": _amortised("tokens, transformer"),
+}  # fmt: skip
 
 
 def by_bank(other: Callable[[str], Any]) -> ms.VAEImputer:
     """The VAE of the mixed rows, whose codes are those of a bank."""
     return drawn_by(other("mixed vae"), temper=0.4, bank_size=CODES)
-
-
-@builds("mixed guided")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    x, model = mixed["reference"], network(mixed["model"])
-    mixture = ms.imputers.MixtureImputer(x, players_of(mixed), components=3)
-    taught = {"teacher": ms.imputed_value(model, mixture, draws=4, seed=2), "teacher_pairs": 300}
-    return ms.fit_surrogate(model, x, guide=mixture, hidden=[24, 24], **taught, **steps)
-
-
-@builds("mixed guided, of numbers")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    mixed = inputs["mixed"]
-    x, players = mixed["reference"], players_of(mixed)
-    model, gaussian = regression(mixed["model"], x), ms.imputers.GaussianImputer(x, players, RIDGE)
-    teacher = ms.imputed_value(model, gaussian, "identity", draws=4, seed=2)
-    taught = {
-        "teacher": teacher,
-        "teacher_pairs": 300,
-        "guide": ms.imputers.MixtureImputer(x, players),
-    }
-    return ms.fit_surrogate(model, x, space="identity", hidden=[16], **taught, **steps)
-
-
-@builds("mixed amortised")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    return ms.fit_amortized(
-        other("mixed surrogate"), inputs["mixed"]["reference"], hidden=[16, 8], **steps
-    )
-
-
-@builds("digits amortised")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    # Pixels that are always 0 have no gradient but its rounding.
-    slow = {"learning_rate": 2e-4} if steps is STEPS else {}
-    settings = {"hidden": [8], "shares": 2, **steps, **slow}
-    return ms.fit_amortized(other("digits surrogate"), inputs["digits"]["reference"], **settings)
-
-
-@builds("digits amortised, transformer")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    return ms.fit_amortized(other("digits, transformer"), inputs["digits"]["reference"], **steps)
-
-
-@builds("tokens amortised, transformer")
-def _(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    return ms.fit_amortized(other("tokens, transformer"), some_tokens(inputs)[0], **steps)
 
 
 def _rows(name: str, inputs: Inputs) -> Tensor:
@@ -378,11 +334,10 @@ def _corrected(inputs: Inputs) -> Results:
     """Global values with surrogates of halves, of the model's outputs and of labels."""
     mixed = inputs["mixed"]
     model, x, y = network(mixed["model"]), mixed["reference"], mixed["labels"]
-    few = {"folds": 2, "players": players_of(mixed), "hidden": [8], **STEPS}
-    found = ms.corrected_global_values(model, x, y, **few)
-    yield from overall(f"corrected, {AFTER}", found)
+    few = {"folds": 2, "players": players_of(mixed), "training": {"hidden": [8], **STEPS}}
+    yield f"corrected, {AFTER}", ms.corrected_global_values(model, x, y, **few)
     sampled = ms.corrected_global_values(model, x, y, estimator=ms.permutation_shapley, **few)
-    yield from overall(f"corrected by permutations, {AFTER}", sampled)
+    yield f"corrected by permutations, {AFTER}", sampled
 
     def learn(rows: Any, labels: Tensor) -> Any:
         imputer = ms.imputers.MarginalImputer(rows.train[:40], players_of(mixed))
@@ -390,7 +345,7 @@ def _corrected(inputs: Inputs) -> Results:
 
     other = ms.as_model(lambda x: (model(x).detach() / 2).softmax(-1), x)
     found = ms.corrected_global_values(model, x, y, folds=2, learn=learn, players=players_of(mixed))
-    yield from overall("corrected, own value functions", found)
+    yield "corrected, own value functions", found
 
 
 def _with_other_options(inputs: Inputs) -> Results:
@@ -418,14 +373,13 @@ def surrogates(inputs: Inputs) -> Results:
             yield from estimated(name, value, x, mask)
             yield f"{name}, base", value.base(x)
             few = max(60, 2 * len(value.players) - 2)
-            found = ms.auto_shapley(value, x, evaluations=few, seed=2)
-            yield from explained(f"{name}, auto", found)
-            yield from scored(f"{name}, error", ms.metrics.mean_squared_error(value, x, mask))
+            yield f"{name}, auto", ms.auto_shapley(value, x, evaluations=few, seed=2)
+            yield f"{name}, error", ms.metrics.mean_squared_error(value, x, mask)
     for name in ("mixed surrogate", "mixed surrogate of numbers", "mixed guided"):
         value, x = stored(name), inputs["mixed"]["x"]
         for kind, estimate in estimators(len(value.players)).items():
-            yield from explained(f"{name}, few by {kind}", estimate(value, x))
-        yield from explained(f"{name}, exact", ms.exact_shapley(value, x))
+            yield f"{name}, few by {kind}", estimate(value, x)
+        yield f"{name}, exact", ms.exact_shapley(value, x)
     for name in (
         "digits, transformer",
         "digits, convolutions",
@@ -434,7 +388,7 @@ def surrogates(inputs: Inputs) -> Results:
     ):
         value, x = stored(name).select([3, 7]), inputs["digits"]["x"]
         found = ms.permutation_shapley(value, x, permutations=4, seed=2)
-        yield from explained(f"{name}, permutation", found)
+        yield f"{name}, permutation", found
     value, x = stored("digits surrogate").select([3, 7]), inputs["digits"]["x"]
     runs = {
         "permutation": ms.permutation_shapley(value, x, permutations=6, seed=2),
@@ -442,15 +396,15 @@ def surrogates(inputs: Inputs) -> Results:
         "kernel": ms.kernel_shapley(value, x, evaluations=400, seed=2),
     }
     for name, found in runs.items():
-        yield from explained(f"digits surrogate, {name}", found)
+        yield f"digits surrogate, {name}", found
     value = stored("mixed surrogate")
     groups = {"front": list(value.players.names[:3])}
     grouped = value.grouped(groups).select([1])
-    yield from explained("mixed surrogate, group", ms.exact_shapley(grouped, inputs["mixed"]["x"]))
+    yield "mixed surrogate, group", ms.exact_shapley(grouped, inputs["mixed"]["x"])
     for law, score in ms.metrics.errors_by_law(
         stored("digits, convolutions"), inputs["digits"]["x"], least=40
     ).items():
-        yield from scored(f"digits, convolutions, {law}", score)
+        yield f"digits, convolutions, {law}", score
 
 
 def vaes(inputs: Inputs) -> Results:
@@ -470,17 +424,17 @@ def vaes(inputs: Inputs) -> Results:
         value = ms.imputed_value(model, each, draws=16, seed=5)
         yield from estimated(f"mixed, vae, {name}", value, x, mask)
         found = ms.permutation_shapley(value, x, permutations=6, seed=1)
-        yield from explained(f"mixed, vae, {name}, permutation", found)
+        yield f"mixed, vae, {name}, permutation", found
     for name in ("bank", "importance"):
         value = ms.imputed_value(model, made[name], draws=8, seed=5)
         for kind, estimate in estimators(len(value.players)).items():
             if kind != "permutation":
-                yield from explained(f"mixed, vae, {name}, {kind}", estimate(value, x))
+                yield f"mixed, vae, {name}, {kind}", estimate(value, x)
     causal = ms.imputers.CausalImputer(
         imputer, [list(value.players.names[:4]), list(value.players.names[4:])]
     )
     value = ms.imputed_value(model, causal, draws=8, seed=5)
-    yield from explained("mixed, vae, causal, exact", ms.exact_shapley(value, x))
+    yield "mixed, vae, causal, exact", ms.exact_shapley(value, x)
     x = digits["x"]
     convolved = stored("digits vae of convolutions")
     drawn = {
@@ -492,13 +446,12 @@ def vaes(inputs: Inputs) -> Results:
         value = ms.imputed_value(network(digits["model"]), imputer, draws=4, seed=5)
         value = value.select([3, 7])
         yield from estimated(name, value, x, _masks(value, x))
-        found = ms.permutation_shapley(value, x, permutations=4, seed=1)
-        yield from explained(f"{name}, permutation", found)
+        yield f"{name}, permutation", ms.permutation_shapley(value, x, permutations=4, seed=1)
     numbers, series, _ = padded_series(inputs)
     value = ms.imputed_value(numbers, stored("series vae"), "identity", draws=6, seed=5)
     yield from estimated("series vae", value, series[:3], _masks(value, series[:3]))
     found = ms.permutation_shapley(value, series[:3], permutations=4, seed=1)
-    yield from explained("series vae, permutation", found)
+    yield "series vae, permutation", found
 
 
 def amortised(inputs: Inputs) -> Results:
@@ -506,11 +459,9 @@ def amortised(inputs: Inputs) -> Results:
     for name in BUILDERS:
         explainer, x = stored(name), _rows(name, inputs)
         if isinstance(explainer, ms.AmortizedExplainer):
-            yield from explained(
-                name, ms.amortized_shapley(explainer.value, x, explainer=explainer)
-            )
+            yield name, ms.amortized_shapley(explainer.value, x, explainer=explainer)
     explainer, x = stored("mixed amortised"), inputs["mixed"]["x"]
-    yield from explained("mixed amortised, one output", explainer.explain(x, outputs=[1]))
+    yield "mixed amortised, one output", explainer.explain(x, outputs=[1])
     exact = ms.exact_shapley(explainer.value, inputs["mixed"]["reference"][:20])
     yield "mixed amortised, measured", torch.tensor(explainer.measure(exact))
 
@@ -534,4 +485,4 @@ def rows_in_files(inputs: Inputs) -> Results:
         yield f"file, amortised {AFTER}, phi", explainer(mixed["x"])
         value = stored("mixed surrogate")
         ms.explain_rows(f"{place}/of.zarr", value, mapped[:9], ms.exact_shapley, block=4)
-        yield from explained("file, explained", ms.Explanation.load(f"{place}/of.zarr"))
+        yield "file, explained", ms.Explanation.load(f"{place}/of.zarr")

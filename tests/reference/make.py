@@ -29,11 +29,11 @@ from tests.reference.compare import (
     apart,
     gaps_of,
     load,
-    results_of,
     store_results,
     stored_results,
     tolerance,
 )
+from tests.reference.doors import results_of
 
 
 def main() -> int:

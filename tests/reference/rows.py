@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from tests.reference.compare import Inputs, Results
-from tests.reference.doors import estimated, estimators, explained, interacting, network
+from tests.reference.doors import estimated, estimators, network
 
 PADDING = -9.0
 TEXTS = [
@@ -72,19 +72,19 @@ def padded(inputs: Inputs) -> Results:
         yield f"tokens, {name}, counts", counts
         mask = ms.metrics.shapley_pairs(len(few), len(players), least=32, seed=1, counts=counts)
         yield from estimated(f"tokens, {name}", value, few, mask)
-        yield from explained(f"tokens, {name}, exact", ms.exact_shapley(value, few))
+        yield f"tokens, {name}, exact", ms.exact_shapley(value, few)
         yield f"tokens, {name}, base", value.base(few)
     value = ms.imputed_value(model, imputers["marginal"], "identity", draws=8, seed=5)
     for kind, estimate in estimators(len(players)).items():
-        yield from explained(f"tokens, marginal, {kind}", estimate(value, few))
+        yield f"tokens, marginal, {kind}", estimate(value, few)
     value = ms.imputed_value(model, imputers["padding"], "identity")
-    yield from interacting("tokens, padding, pairs", ms.shapley_interactions(value, few))
+    yield "tokens, padding, pairs", ms.shapley_interactions(value, few)
     numbers, series, segments = padded_series(inputs)
     value = ms.imputed_value(
         numbers, ms.imputers.MarginalImputer(series, segments), "identity", draws=8
     )
-    yield from explained("series, marginal, exact", ms.exact_shapley(value, series[:4]))
-    yield from explained(
+    yield "series, marginal, exact", ms.exact_shapley(value, series[:4])
+    yield (
         "series, marginal, in time",
         ms.permutation_shapley(value, series[:4], ordering=[[name] for name in segments.names]),
     )
@@ -119,9 +119,8 @@ def by_row(inputs: Inputs) -> Results:
     for name, grouped in kinds.items():
         found = ms.auto_shapley(grouped, x, evaluations=60, seed=1)
         yield f"{name}, counts", found.counts
-        yield from explained(f"{name}, auto", found)
-        found = ms.permutation_shapley(grouped, x, permutations=8, seed=1)
-        yield from explained(f"{name}, permutation", found)
+        yield f"{name}, auto", found
+        yield f"{name}, permutation", ms.permutation_shapley(grouped, x, permutations=8, seed=1)
     yield from _pictures(inputs)
 
 
@@ -137,15 +136,14 @@ def _pictures(inputs: Inputs) -> Results:
     value = ms.imputed_value(
         model, ms.imputers.MarginalImputer(digits["reference"], players), draws=8
     )
-    found = ms.exact_shapley(value.grouped(labels, 4).select([3, 7]), fields)
-    yield from explained("superpixels, exact", found)
+    yield "superpixels, exact", ms.exact_shapley(value.grouped(labels, 4).select([3, 7]), fields)
     x = digits["x"]
     own = torch.arange(8)[:, None] // 4 * 2 + torch.arange(8) // 4
     own = torch.stack((own, own.clamp(max=2), own // 2))
     grouped = value.grouped(ms.label_maps(x, own), 4).select([3, 7])
     for kind, estimate in estimators(4).items():
-        yield from explained(f"labels, {kind}", estimate(grouped, x))
-    yield from interacting("labels, pairs", ms.shapley_interactions(grouped, x[:2]))
+        yield f"labels, {kind}", estimate(grouped, x)
+    yield "labels, pairs", ms.shapley_interactions(grouped, x[:2])
     patches = ms.Players.patches((1, 8, 8), 4)
     blur = ms.imputed_value(model, ms.imputers.BlurImputer(digits["reference"], patches, sigma=1.0))
-    yield from explained("blur, exact", ms.exact_shapley(blur.select([3, 7]), x))
+    yield "blur, exact", ms.exact_shapley(blur.select([3, 7]), x)

@@ -18,7 +18,6 @@ from tests.reference.compare import Inputs, Results
 from tests.reference.doors import (
     RIDGE,
     alike,
-    explained,
     long_frame,
     network,
     players_of,
@@ -50,13 +49,13 @@ def explanations(inputs: Inputs) -> Results:
         settings = {"block": 4, "seed": 3, "progress": False}
         ms.explain_rows(place / "rows.zarr", value, x, estimate, **settings)
         streamed = ms.Explanation.load(place / "rows.zarr")
-        yield from explained("streamed", streamed)
+        yield "streamed", streamed
         again = ms.explain_rows(place / "again.zarr", value, x, estimate, **settings)
         yield "streamed, rows", torch.tensor(again)
         yield "streamed, again", alike(streamed, ms.Explanation.load(place / "again.zarr"))
         shares = ms.imputed_value(model, imputer, draws=6)
         ms.explain_rows(place / "some.zarr", shares.select([1]), x, estimate, **settings)
-        yield from explained("streamed, one output", ms.Explanation.load(place / "some.zarr"))
+        yield "streamed, one output", ms.Explanation.load(place / "some.zarr")
         plain = ms.imputed_value(model, ms.imputers.BaselineImputer(x[0], value.players), "ilr")
         exact = ms.exact_shapley(plain, x)
         ms.explain_rows(
@@ -156,7 +155,7 @@ def explainers(inputs: Inputs) -> Results:
             explainer.save(place / "saved")
             read = ms.Explainer.load(place / "saved", probabilities)
             yield f"explainer, {candidate}, read", alike(before, read(frame.head(3), **FEW))
-        yield from explained(f"explainer, {candidate}", before)
+        yield f"explainer, {candidate}", before
     value = ms.fit_surrogate(probabilities, frame, **small)
     with _folder() as place, warnings.catch_warnings():
         value.save(place / "surrogate.ckpt")
@@ -167,7 +166,7 @@ def explainers(inputs: Inputs) -> Results:
         loaded = ms.Explanation.load(place / "one.zarr")
         # The store numbers the cells of its own rows.
         yield "store of a frame", alike(found, replace(loaded, x=found.x))
-        one, other = found.features(), loaded.features()
+        one, other = found.data, loaded.data
         yield (
             "store of a frame, cells",
             torch.tensor(bool(one.astype(str).equals(other.astype(str)))),

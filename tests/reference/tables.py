@@ -11,7 +11,7 @@ import torch
 
 import manifold_shap as ms
 from tests.reference.compare import AFTER, Inputs, Results
-from tests.reference.doors import RIDGE, alike, estimated, explained, of_frame, overall, same
+from tests.reference.doors import RIDGE, alike, estimated, of_frame, same
 from tests.reference.learned import CODES, STEPS
 
 TOWNS = np.array(["Bern", "Oslo", "Rome", "Ulm"], dtype=object)
@@ -119,7 +119,7 @@ def frames(inputs: Inputs) -> Results:
         explainer = ms.Explainer(model, own, returns="probabilities", progress=False, **settings)
         found = explainer(few, **FEW)
         yield f"{name}, chosen", explainer.quality.chosen
-        yield from explained(f"{name}, auto", found)
+        yield f"{name}, auto", found
         yield f"{name}, instances", ", ".join(map(str, found.instances))
         yield f"{name}, columns", ", ".join(found.players.names)
         was = {column: set(cells(own[column])) for column in own.columns}
@@ -129,7 +129,7 @@ def frames(inputs: Inputs) -> Results:
         )
         types = {str([str(own[column].dtype) for column in own.columns])}
         yield f"{name}, and their types", torch.tensor(model.types == types)
-        table = found.features()
+        table = found.data
         yield (
             f"{name}, cells back",
             torch.tensor([_back(table[each]) == _back(few[each]) for each in own.columns]),
@@ -140,7 +140,7 @@ def frames(inputs: Inputs) -> Results:
             f"{name}, every candidate", explainer.candidates["empirical"], found.x, mask
         )
         other = explainer(own.tail(30).head(2), estimator=ms.exact_shapley, outputs=["b"])
-        yield from explained(f"{name}, exact of one class", other)
+        yield f"{name}, exact of one class", other
 
 
 def _back(column: Any) -> list[str]:
@@ -164,31 +164,27 @@ def fitted(inputs: Inputs) -> Results:
     for name, (kind, settings) in imputers.items():
         imputer = of_frame(kind, kept, **settings)
         value = ms.imputed_value(probabilities, imputer, draws=8, seed=2)
-        yield from explained(f"people, {name}, exact", ms.exact_shapley(value, few))
-        yield from explained(
-            f"people, {name}, permutation", ms.permutation_shapley(value, few, permutations=4)
-        )
+        yield f"people, {name}, exact", ms.exact_shapley(value, few)
+        yield f"people, {name}, permutation", ms.permutation_shapley(value, few, permutations=4)
     settings = {"hidden": [8], **STEPS}
     value = ms.fit_surrogate(probabilities, kept, **settings)
-    yield from explained(f"people, surrogate {AFTER}, exact", ms.exact_shapley(value, few))
+    yield f"people, surrogate {AFTER}, exact", ms.exact_shapley(value, few)
     value = ms.fit_surrogate(numbers, kept, players=groups, space="identity", **settings)
-    yield from explained(
-        f"people, surrogate of groups {AFTER}, exact", ms.exact_shapley(value, few)
-    )
+    yield f"people, surrogate of groups {AFTER}, exact", ms.exact_shapley(value, few)
     for continuous in ("normal", "quantile"):
         imputer = ms.fit_imputer(
             kept, temper=0.3, bank_size=CODES, latent=2, continuous=continuous, bins=5, **settings
         )
         value = ms.imputed_value(probabilities, imputer, draws=8, seed=2)
         found = ms.permutation_shapley(value, few, permutations=4)
-        yield from explained(f"people, {continuous} vae {AFTER}, permutation", found)
+        yield f"people, {continuous} vae {AFTER}, permutation", found
     x = value.imputer.reference
     taught = {
         "teacher": value,
         "guide": ms.imputers.table_imputer(ms.imputers.MixtureImputer, value.schema, x),
     }
     guided = ms.fit_surrogate(value.model, x, teacher_pairs=200, **taught, **settings)
-    yield from explained(f"people, guided {AFTER}, exact", ms.exact_shapley(guided, few))
+    yield f"people, guided {AFTER}, exact", ms.exact_shapley(guided, few)
 
 
 def front_door(inputs: Inputs) -> Results:
@@ -206,8 +202,8 @@ def front_door(inputs: Inputs) -> Results:
     found = explainer(frame.head(40), **FEW)
     yield "regression, players", ", ".join(found.players.names)
     yield "regression, unit", found.unit
-    yield from explained("regression, auto", found)
-    yield from overall("regression, global", ms.global_values(found, y[:40]))
+    yield "regression, auto", found
+    yield "regression, global", ms.global_values(found, y[:40])
     x = frame[["age", "income"]].fillna(0.0).to_numpy()
     x = np.concatenate((x, x[:, :1] * x[:, 1:], np.ones((len(x), 1))), axis=1)
     arrays = ms.Explainer(
@@ -218,6 +214,6 @@ def front_door(inputs: Inputs) -> Results:
     )
     found = arrays(x[:3], **FEW)
     yield "arrays, players", ", ".join(found.players.names)
-    yield from explained("arrays, auto", found)
+    yield "arrays, auto", found
     yield "arrays, lists alike", alike(found, arrays(x[:3].tolist(), **FEW))
     yield "arrays, tensors alike", same(found.phi, arrays(torch.from_numpy(x[:3]), **FEW).phi)

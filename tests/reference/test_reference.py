@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from tests.reference.cases import PARTS
-from tests.reference.compare import INPUTS, apart, gaps_of, load, results_of, stored_results
+from tests.reference.compare import INPUTS, apart, gaps_of, load, stored_results
+from tests.reference.doors import results_of
 
 
 @pytest.mark.filterwarnings("ignore")

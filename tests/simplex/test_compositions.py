@@ -1,7 +1,6 @@
 """Shapley compositions: the axioms on the simplex, and what no choice of a basis changes."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -146,26 +145,6 @@ def test_norms_cosines_and_projections_are_inner_products_of_compositions(
     assert_near(explanation.projections()[0].double(), onto)
 
 
-def test_a_class_composition_has_a_projection_of_one_on_itself() -> None:
-    partition = partition_of((("a", "c"), ("b", "d")))
-    phi = simplex.ilr(simplex.class_compositions(4), partition.basis)
-    onto = compositions.projections(phi, partition.basis)
-    # The bonds of methane.
-    expected = torch.full((4, 4), -1 / 3, dtype=torch.float64).fill_diagonal_(1)
-    assert_near(onto, expected, 1e-12)
-    assert_near(compositions.cosines(phi), expected, 1e-12)
-    assert_near(phi.norm(dim=-1), torch.ones(4, dtype=torch.float64), 1e-12)
-
-
-@pytest.mark.parametrize("outputs", [1, 2, 3, 9])
-def test_norm_errors_at_zero_are_those_of_a_chi_distribution(outputs: int) -> None:
-    # Var |ε| = d - 2 (Γ((d + 1) / 2) / Γ(d / 2))² for ε ~ N(0, I).
-    gamma = math.gamma((outputs + 1) / 2) / math.gamma(outputs / 2)
-    zero, covariance = torch.zeros(outputs).double(), 0.01 * torch.eye(outputs).double()
-    found = compositions.norm_errors(zero, covariance)
-    assert found.item() == pytest.approx(0.1 * math.sqrt(outputs - 2 * gamma**2), rel=1e-6)
-
-
 @pytest.mark.parametrize("length", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize("direction", ["even", "across"])
 @pytest.mark.parametrize("spread", [(1.0,), (1.0, 0.0), (2.0, 1.0, 0.1)])
@@ -185,30 +164,6 @@ def test_norm_errors_of_small_norms_are_those_of_simulated_estimates(
     assert simulated.item() == pytest.approx(found.item(), rel=0.01)
 
 
-def test_a_summary_has_the_largest_norm_first() -> None:
-    explanation = random_explanation(ms.simplex.Partition.sequential(ABCD))
-    for row in (0, 1, -1):
-        frame = explanation.summarize(row)
-        order = explanation.norms()[row].argsort(descending=True).tolist()
-        names = [explanation.players.names[i] for i in order]
-        assert frame.index.tolist() == names
-        assert frame.index.name == "players"
-        assert frame.columns.tolist() == [
-            "norm",
-            "standard_error",
-            *(f"on {name}" for name in ABCD),
-            *(f"cosine with {name}" for name in names),
-        ]
-        for columns, figures in [
-            ("norm", explanation.norms()),
-            ("standard_error", explanation.norm_errors()),
-            ([f"on {name}" for name in ABCD], explanation.projections()),
-            ([f"cosine with {name}" for name in names], explanation.cosines()[..., order]),
-        ]:
-            # A product of matrices, computed again, may differ in its last bit.
-            np.testing.assert_allclose(frame[columns], figures[row][order], rtol=1e-6)
-
-
 # The axioms (Noé et al. 2024, Theorem 1).
 
 
@@ -219,7 +174,8 @@ class Composed(ms.ValueFunction):
         self.table = simplex.ilr(log_p)
         classes = ABCD[: log_p.shape[1]]
         players = ms.Players.of_elements((len(log_p).bit_length() - 1,))
-        super().__init__(players, ms.spaces.ILR().outputs(classes), ms.spaces.ILR(), classes)
+        space, names = ms.spaces.ILR(), tuple(classes)
+        super().__init__(ms.values.GameSpec(players, space.outputs(names), space, names))
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
@@ -279,30 +235,23 @@ def test_a_unanimity_game_is_shared_by_its_members(members: set[int], seed: int,
 
 # Errors.
 
-ON_SIMPLEX: list[Callable[[ms.Explanation], Any]] = [
-    lambda explanation: explanation.compositions(),
-    lambda explanation: explanation.norms(),
-    lambda explanation: explanation.norm_errors(),
-    lambda explanation: explanation.cosines(),
-    lambda explanation: explanation.in_basis([["a", "b"], "c"]),
-]
 
-
-@pytest.mark.parametrize("call", ON_SIMPLEX)
-def test_probabilities_have_no_compositions(call: Callable[[ms.Explanation], Any]) -> None:
+def test_what_has_no_compositions_or_no_such_basis() -> None:
     explanation = ms.exact_shapley(lambda x, mask: mask.double(), torch.zeros(1, 3))
-    with pytest.raises(ValueError, match=r"with space='ilr' but this one is in 'identity'; make"):
-        call(explanation)
-
-
-@pytest.mark.parametrize(
-    ("tree", "message"),
-    [
-        ([["a", "b"], "c"], r"every class in the partition but it leaves out \['d'\]"),
-        (ms.simplex.Partition.sequential(("a", "b", "c", "e")), "but got one of"),
-    ],
-)
-def test_other_classes_have_no_basis_here(tree: Any, message: str) -> None:
+    for name in ("compositions", "norm_errors", "cosines"):
+        with pytest.raises(ValueError, match=r"with space='ilr' but this one is in 'identity'; ma"):
+            getattr(explanation, name)()
     explanation = random_explanation(ms.simplex.Partition.sequential(ABCD))
-    with pytest.raises(ValueError, match=message):
-        explanation.in_basis(tree)
+    with pytest.raises(ValueError, match=r"the partition but it leaves out \['d'\]"):
+        explanation.in_basis([["a", "b"], "c"])
+    with pytest.raises(ValueError, match="but got one of"):
+        explanation.in_basis(ms.simplex.Partition.sequential(("a", "b", "c", "e")))
+
+
+def test_a_summary_has_the_largest_norm_first() -> None:
+    explanation = random_explanation(ms.simplex.Partition.sequential(ABCD))
+    frame, order = explanation.summarize(1), explanation.norms()[1].argsort(descending=True)
+    assert frame.index.tolist() == [explanation.players.names[i] for i in order.tolist()]
+    onto = explanation.projections()[1][order]
+    np.testing.assert_allclose(frame["norm"], explanation.norms()[1][order], rtol=1e-6)
+    np.testing.assert_allclose(frame[[f"on {name}" for name in ABCD]], onto, rtol=1e-6)

@@ -156,8 +156,10 @@ def test_the_same_weights_wherever_rows_lie(tmp_path: Path) -> None:
         found = fit(model, rows, **given)
         assert torch.equal(weights(found), weights(expected))
         assert torch.equal(found.expectation, expected.expectation)
-        assert found.seen is not None
-        assert torch.equal(torch.stack(found.seen), torch.stack((x.amin(0), x.amax(0))))
+        assert found.spec.training_range is not None
+        assert torch.equal(
+            torch.stack(found.spec.training_range), torch.stack((x.amin(0), x.amax(0)))
+        )
     place = tmp_path / "interrupted"
     with pytest.raises(KeyboardInterrupt):
         fit(model, pairs, directory=place, trainer=interrupted(13), **given)

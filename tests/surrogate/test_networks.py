@@ -244,7 +244,9 @@ def test_a_module_of_ones_own_is_trained_and_passed_back_in(tmp_path: Any) -> No
     x, model = data()
     module = Masked((1, 8, 8), 2)
     before = [parameter.clone() for parameter in module.parameters()]
-    value = ms.fit_surrogate(model, x, network=module, max_epochs=2, batch_size=32, blocks=0, **CPU)
+    value = ms.fit_surrogate(
+        model, x, network=module, max_epochs=2, batch_size=32, blocks=0.0, **CPU
+    )
     assert value.training_record["validation"] < 0.1
     # It is a copy that was trained.
     assert all(map(torch.equal, before, module.parameters()))
@@ -255,7 +257,7 @@ def test_a_module_of_ones_own_is_trained_and_passed_back_in(tmp_path: Any) -> No
     assert torch.equal(again(x[:4], mask), value(x[:4], mask))
     with pytest.raises(
         TypeError,
-        match="Expected `network` to be the torch module that the surrogate was made of",
+        match="Expected `network` to be the torch module that was trained",
     ):
         ms.load_surrogate(path, model)
 
@@ -296,11 +298,11 @@ EVENT = (1, 8, 8)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"network": Short(EVENT, 2)}, r"`network` to return 2 outputs for each of \d+ rows"),
-        ({"network": Masked(EVENT, 3)}, r"`network` to return 2 outputs .* got \(\d+, 3\)"),
+        ({"network": Short(EVENT, 2)}, r"`network` to return a tensor of shape \(\d+, 2\)"),
+        ({"network": Masked(EVENT, 3)}, r"`network` to return a tensor .* got \(\d+, 3\)"),
         ({"network": Masked(EVENT, 2, softmax=False)}, "`network` to return a distribution"),
         ({"network": "cnn"}, "Expected `network` to be one of"),
-        ({"network": 3}, "but got 3; or pass a torch module of rows and masks"),
+        ({"network": 3}, "but got 3; or pass a torch module"),
         ({"network": "conv", "patch": 2}, "options of the network 'conv' .*'patch'"),
         ({"network": "transformer", "hidden": [32, 64]}, "one multiple of 32 for all layers"),
     ],

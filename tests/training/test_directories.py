@@ -54,7 +54,7 @@ def of_amortized(x: Tensor, **own: Any) -> Tensor:
 
 def of_corrected(x: Tensor, **own: Any) -> Tensor:
     y = (X[:, 0] < X[:, 1]).long()
-    return ms.corrected_global_values(model, x, y, folds=2, **{**FEW, **own}).phi
+    return ms.corrected_global_values(model, x, y, folds=2, training={**FEW, **own}).phi
 
 
 def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:

@@ -14,13 +14,12 @@ from torch import Tensor
 
 from manifold_shap.training.runner import LightningTask
 from manifold_shap.training.task import (
-    DEFAULTS,
     SCHEDULES,
     Task,
+    TrainingOptions,
     learn,
     load_task,
     seeded,
-    training_options,
 )
 from tests.learned import CtrlC
 
@@ -60,9 +59,9 @@ def fit(
     x: Tensor = X, y: Tensor = Y, *, inputs: Any = 3, validation: int = 13, **given: Any
 ) -> Trained:
     usual = {"max_epochs": 2, "batch_size": 8, "trainer": {"limit_train_batches": 5}}
-    options = training_options(fit, given, **usual)
-    options["trainer"] = {"accelerator": "cpu", **options["trainer"]}
-    task = LineTask.initial({"inputs": inputs, **options})
+    options = TrainingOptions(**{**usual, **given})
+    options.trainer = {"accelerator": "cpu", **(options.trainer or {})}
+    task = LineTask.initial({"inputs": inputs, **options.settings})
     held_out = x[:validation], y[:validation]
     return Trained(task, learn(task, ((x, y), held_out), options))
 
@@ -71,15 +70,10 @@ def line(trained: Trained) -> Tensor:
     return trained.task.line.weight.detach()
 
 
-def test_given_options_come_before_own_and_common_defaults() -> None:
-    found = training_options(fit, {"seed": 5, "width": 2}, patience=3, width=1)
-    assert found == {**DEFAULTS, "patience": 3, "seed": 5, "width": 2}
-
-
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
-        ({"max_epoch": 3}, ValueError, r"options of `fit` among .*\['max_epoch'\]"),
         ({"schedule": "cosin"}, ValueError, "got 'cosin'"),
         ({"batch_size": 2.0}, TypeError, "`batch_size` to be a whole number"),
         ({"max_epochs": 0}, ValueError, "`max_epochs` to be a whole number of at least 1"),
@@ -90,7 +84,7 @@ def test_options_that_are_refused(
     given: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
-        training_options(fit, given)
+        TrainingOptions(**given)
 
 
 def test_settings_of_lightning_that_do_not_exist_are_refused() -> None:
@@ -138,9 +132,9 @@ def test_every_schedule_begins_and_ends_as_it_should(
         rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
 
     monkeypatch.setattr(LightningTask, "on_train_batch_start", note)
-    options = training_options(fit, {"schedule": schedule, "max_epochs": 1, "learning_rate": 0.1})
-    options["trainer"] = {"accelerator": "cpu", "limit_train_batches": 50}
-    learn(LineTask({"inputs": 3, **options}), ((X, Y), (X, Y)), options)
+    trainer = {"accelerator": "cpu", "limit_train_batches": 50}
+    options = TrainingOptions(schedule=schedule, max_epochs=1, learning_rate=0.1, trainer=trainer)
+    learn(LineTask({"inputs": 3, **options.settings}), ((X, Y), (X, Y)), options)
     assert len(rates) == 50
     assert max(rates) == pytest.approx(0.1, rel=0.01)
     if schedule == "constant":
@@ -167,6 +161,7 @@ def test_a_divergence_keeps_the_checkpoints_of_the_epochs_before(
     assert np.isfinite(kept["validation"])
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

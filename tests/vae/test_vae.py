@@ -226,6 +226,7 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_
     assert other.temper == 1.0
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -236,7 +237,6 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_
         ({"components": 0, "posterior": "encoder"}, "`components` to be a whole number"),
         ({"bank_size": 0}, "`bank_size` to be a whole number"),
         ({"latent": 0}, "`latent` to be a whole number of at least 1 but got 0"),
-        ({"latnt": 3}, "options of `fit_imputer` among .* got .'latnt'"),
         ({"beta": -1.0}, "`beta` to be a finite number of at least 0"),
         ({"network": "conv"}, r"rows \(channels, height, width\) .* of shape \(4,\)"),
     ],

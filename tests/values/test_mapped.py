@@ -1,50 +1,40 @@
 """Value functions made of another one: what they do not change is that of the other."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 
 import manifold_shap as ms
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.laws import SizeUniform
-from manifold_shap.values.seen import Seen
+from manifold_shap.tables.schema import Column
+from manifold_shap.values import GameSpec, TrainingRange, Work
 from tests.examples import VALUES
 
-# What every value function has of the class, before anything is set.
-SETTINGS = sorted(ms.ValueFunction.__annotations__)
 
-
-def described() -> ms.ValueFunction:
-    """A value function whose every attribute differs from the usual one."""
+@pytest.mark.parametrize("name", [field.name for field in fields(GameSpec)])
+def test_entries_are_those_of_the_value_function_within(name: str) -> None:
     value = VALUES["surrogate"]().value
-    players = len(value.players)
-    value.name, value.draws, value.sampled, value.batch_size = "mine", 3, True, 77
-    frame = pd.DataFrame(torch.rand(9, players).numpy()).add_prefix("x")
-    value.schema = ms.tables.Schema.fit(frame)
-    value.seen = Seen(torch.zeros(players), torch.ones(players))
-    value.quality, value.training_law, value.cost = (
-        {"mse": 0.5},
-        SizeUniform(players),
-        "closed form",
-    )
-    return value
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_attributes_are_those_of_the_value_function_within(name: str) -> None:
-    value = described()
-    first, last = value.outputs[0], value.outputs[-1]
-    known: Any = vars(value)[name]
-    assert known != vars(ms.ValueFunction)[name]
+    players, first, last = len(value.players), value.outputs[0], value.outputs[-1]
     grouped = value.grouped({"two": ["x0", "x1"]})
-    for outer in (value.select([last]), grouped, value.select([last, first]).select([first])):
-        if outer is grouped and name == "training_law":
-            assert outer.training_law is None  # It was of other players.
-        else:
-            assert vars(outer)[name] is known
+    wrapped = value.select([last]), grouped, value.select([last, first]).select([first])
+    # Also what is known later.
+    value.update(
+        name="mine",
+        work=Work(3, sampled=True, batch_size=77, cost="closed form"),
+        schema=ms.tables.Schema((Column("x", "continuous"),)),
+        training_range=TrainingRange(torch.zeros(players), torch.ones(players)),
+        training_law=SizeUniform(players),
+        quality={"mse": 0.5},
+    )
+    entry = getattr(value.spec, name)
+    for outer in wrapped:
+        differs = {"players", "training_law"} if outer is grouped else {"outputs", "classes"}
+        assert (getattr(outer.spec, name) is entry) == (name not in differs)
+    assert grouped.spec.training_law is None  # It was of other players.
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def test_an_imputed_value_may_know_the_table_of_its_rows() -> None:
     value = ms.imputed_value(lambda x: x[:, :2].softmax(-1), imputer, schema=schema)
     found = ms.exact_shapley(value, frame[:2])
     assert found.players.names == ("age", "colour")
-    assert found.features()["colour"].tolist() == ["red", "blue"]
+    assert found.data["colour"].tolist() == ["red", "blue"]
     with pytest.raises(ValueError, match=r"a `schema` of the 3 elements .* but got one of 4"):
         ms.imputed_value(
             lambda x: x.softmax(-1), ms.imputers.MarginalImputer(torch.ones(2, 3)), schema=schema

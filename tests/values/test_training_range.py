@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.values.seen import Seen, outside
+from manifold_shap.values import TrainingRange
 
 X = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
 X[:, 2] = 1.0
@@ -44,10 +44,10 @@ def test_other_rows_are_not(value: ms.ValueFunction) -> None:
 
 @pytest.mark.parametrize(("x", "far"), [(1.9, 0), (2.1, 1), (-0.9, 0), (-1.1, 1)])
 def test_far_is_further_than_the_range_is_wide(x: float, far: int) -> None:
-    seen = Seen(torch.zeros(1), torch.ones(1))
+    known = TrainingRange(torch.zeros(1), torch.ones(1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert outside(seen, torch.tensor([[x]])).get("rows_far_outside", 0) == far
+        assert known.count_far_outside(torch.tensor([[x]])) == far
 
 
 @pytest.mark.filterwarnings("ignore:.*far outside:UserWarning")
@@ -62,8 +62,8 @@ def test_a_loaded_surrogate_knows_its_range(tmp_path: Path) -> None:
     value = ms.fit_surrogate(model, X, hidden=[4], **FEW)
     value.save(tmp_path / "surrogate.ckpt")
     loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
-    assert loaded.seen is not None
-    assert all(map(torch.equal, loaded.seen, value.seen))
+    ranges = loaded.spec.training_range, value.spec.training_range
+    assert all(map(torch.equal, *ranges))
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "marginal", "surrogate"])

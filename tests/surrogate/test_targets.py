@@ -9,8 +9,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Coalitions
-from manifold_shap.surrogate import distillation
-from manifold_shap.surrogate.distillation import disagreement, evaluate_teacher, rows_to_teach
+from manifold_shap.surrogate.targets import disagreement, evaluate_teacher, rows_to_teach
 from manifold_shap.values import model_for
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue
@@ -23,14 +22,12 @@ PROPER = MASKS[1:-1].expand(8, -1, -1)
 class TableValue(ModelValue):
     """v(S) = E[f | x_S] under the table, plus an offset; and how many values were evaluated for."""
 
-    name = "table"
-
     def __init__(self, offset: float = 0.0, players: ms.Players | None = None) -> None:
         space = ms.spaces.Probability()
         self.offset, self.evaluated = offset, 0
         players = players or ms.Players.of_elements((3,))
         model = model_for(classifier, ROWS, space)
-        super().__init__(model, players, space, classifier(TABLE).mean(0))
+        super().__init__(model, players, space, classifier(TABLE).mean(0), name="table")
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask, keys = coalitions.masks(), coalitions.each_key()
@@ -85,7 +82,7 @@ def test_targets_are_the_teachers_values_each_by_draws_of_its_own(
     empty = ~targets.mask.any(-1)
     expected = teacher.expectation.expand(int(empty.sum()), -1)
     torch.testing.assert_close(targets.target[empty], expected)
-    monkeypatch.setattr(distillation, "_ROWS_PER_CALL", 7)
+    monkeypatch.setattr("manifold_shap.surrogate.targets._ROWS_PER_CALL", 7)
     parts = evaluate_teacher(teacher, TABLE, 301, seed=5)
     torch.testing.assert_close(parts.target, targets.target)
     # One donor each: four completions of the first feature, with three different outputs.
@@ -96,11 +93,8 @@ def test_targets_are_the_teachers_values_each_by_draws_of_its_own(
 
 def test_a_sample_of_targets() -> None:
     targets = evaluate_teacher(TableValue(), TABLE, 300, seed=1)
-    sampled = targets.sample(50, torch.Generator().manual_seed(0))
-    x, mask, target = sampled
+    (x, mask), target = targets.sample((TABLE[:50],), torch.Generator().manual_seed(0))
     torch.testing.assert_close(TableValue()(x, mask), target)
-    again = targets.sample(50, torch.Generator().manual_seed(0))
-    assert all(torch.equal(*pair) for pair in zip(sampled, again, strict=True))
 
 
 def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
@@ -137,13 +131,13 @@ def test_drawn_rows_teach_by_their_own_prediction_too() -> None:
     rows = marginal().drawn_rows(300, seed=3)
     known = evaluate_teacher(marginal(), rows, 300, seed=1, drawn=True)
     torch.testing.assert_close(known.outputs, classifier(rows))
-    x, mask, target = known.sample(50, torch.Generator().manual_seed(0))
+    (x, mask), target = known.sample((TABLE[:50],), torch.Generator().manual_seed(0))
     assert [part.shape for part in (x, mask)] == [(50, 3), (50, 2, 3)]
     own = classifier(x)[:, None].expand(-1, 2, -1)
     torch.testing.assert_close(target[25:], own[25:])
     assert not torch.allclose(target[:25], own[:25])
     # One alone is the teacher's.
-    assert not torch.allclose(known.sample(1, torch.Generator())[2], own[:1])
+    assert not torch.allclose(known.sample((TABLE[:1],), torch.Generator())[1], own[:1])
 
 
 def test_a_surrogate_taught_by_drawn_rows_is_resumed_and_read_back(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Makes training targets for a surrogate from a slower value function: its teacher.
+"""What surrogates learn from: a model's outputs, labels, or the values of a slower value function.
 
 A single f(x) is an unbiased but high-variance target for v(S): over the rows that share x_S it
 varies as much as f does. A teacher that averages K completions gives v(S) with a K-th of that
@@ -10,7 +10,7 @@ teacher, too: as many as are wanted, and none of them known to it.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -19,7 +19,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import check_finite
 from manifold_shap._progress import progress_bar
-from manifold_shap.laws import SizeUniform
+from manifold_shap.laws import CoalitionLaw, SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.task import centred
@@ -31,8 +31,51 @@ _ROWS_PER_CALL = 8192
 _PAIRS_PER_DRAW = 4096
 # One in so many pairs of coalitions of a drawn row has the grand coalition in it.
 _WHOLE = 8
+# Share of padded rows that meet the empty coalition in a step.
+_EMPTY_SHARE = 1 / 16
 # Coalitions that one row may be met by before rows are drawn.
 _MOST_PER_ROW = 4
+
+
+@runtime_checkable
+class TargetSource(Protocol):
+    """Where targets come from, and the inputs that they are of."""
+
+    def sample(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Arguments of the network, and targets `[rows, m, outputs]` of what it gives for them.
+
+        Args:
+            batch: a part of the training data.
+            generator: the one source of random numbers.
+        """
+
+
+@dataclass(frozen=True)
+class OutputTargets:
+    """T(f(x)) or the label of each row `(x, target)`, for an antithetic pair of coalitions.
+
+    Attributes:
+        law: of the coalitions.
+        players: those of rows as the network sees them.
+    """
+
+    law: CoalitionLaw
+    players: Players
+
+    def sample(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        x, target = batch
+        padded = self.players.padding is not None
+        counts = self.players.owned(x).sum(1) if padded else None
+        mask = self.law.sample_antithetic((len(x),), generator, counts)
+        if padded:
+            # v(∅) of padded rows, which depends on their length, is learned, too.
+            number = torch.rand((len(x), 1), generator=generator, device=mask.device)
+            mask[:, 0] &= number > _EMPTY_SHARE
+        return (x, mask), target[:, None].expand(-1, 2, -1)
 
 
 @dataclass(frozen=True)
@@ -45,6 +88,8 @@ class TeacherTargets:
         mask: antithetic pairs of coalitions `[pairs, 2, players]`.
         target: the teacher's values `[pairs, 2, outputs]`.
         outputs: T(f(x)) of drawn rows, which teach any coalition; None for rows of the training.
+        share: of a batch, in whose place they are.
+        others: of the rest of the batch; None where the share is 1.
     """
 
     x: Tensor
@@ -52,24 +97,37 @@ class TeacherTargets:
     mask: Bool[Tensor, "pairs 2 players"]
     target: Float[Tensor, "pairs 2 outputs"]
     outputs: Float[Tensor, "rows outputs"] | None = None
+    share: float = 1.0
+    others: TargetSource | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "TeacherTargets":
         # Lightning copies a task to average its weights; data that never change need no copy.
         return self
 
-    def sample(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, antithetic pairs of coalitions and targets, with replacement.
+    def sample(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Antithetic pairs of coalitions, with replacement, before those of `others`.
 
         Of drawn rows every second one has coalitions that the teacher was not asked for, and its
         own T(f(x)) as the target: little is left open by large coalitions, and more rows count
         there more than a mean.
 
         >>> none = torch.zeros(1, dtype=torch.long), torch.zeros(1, 2, 3, dtype=torch.bool)
-        >>> target = torch.zeros(1, 2, 4)
-        >>> known = TeacherTargets(torch.zeros(5, 3), *none, target)
-        >>> [part.shape[0] for part in known.sample(8, torch.Generator())]
-        [8, 8, 8]
+        >>> known = TeacherTargets(torch.zeros(5, 3), *none, torch.zeros(1, 2, 4))
+        >>> (x, mask), target = known.sample((torch.zeros(8, 3),), torch.Generator())
+        >>> len(x), mask.shape, target.shape
+        (8, torch.Size([8, 2, 3]), torch.Size([8, 2, 4]))
         """
+        count = round(self.share * len(batch[0]))
+        taught = self._taught(count, generator)
+        if self.others is not None:
+            (x, mask), target = self.others.sample(tuple(own[count:] for own in batch), generator)
+            taught = tuple(map(torch.cat, zip(taught, (x, mask, target), strict=True)))
+        *inputs, target = taught
+        return tuple(inputs), target
+
+    def _taught(self, count: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         device, single = generator.device, 0 if self.outputs is None else count // 2
 
         def numbers(below: int, some: int) -> Tensor:
@@ -87,6 +145,16 @@ class TeacherTargets:
         outputs = self.outputs[rows, None].expand(-1, 2, -1).to(device)
         rows = self.x[rows].to(device)
         return torch.cat((x, rows)), torch.cat((mask, own)), torch.cat((target, outputs))
+
+
+class HintedTargets:
+    """Targets of a teacher or a model, beside a guide's hints: `(*inputs, target)`, made before."""
+
+    def sample(
+        self, batch: tuple[Tensor, ...], generator: torch.Generator
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        *inputs, target = batch
+        return tuple(inputs), target
 
 
 def check_same_game(

@@ -1,0 +1,95 @@
+"""What is known of a value function, in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from manifold_shap._messages import named_outputs
+from manifold_shap.players import Players
+from manifold_shap.spaces import Identity, OutputSpace
+from manifold_shap.tables.schema import Schema
+from manifold_shap.values.training_range import TrainingRange
+
+if TYPE_CHECKING:
+    from manifold_shap.laws import CoalitionLaw
+    from manifold_shap.tables.codebook import Codebook
+
+# Seconds of a value, nominally, by what it costs: arithmetic, a network of ours, calls of a model.
+COSTS = {"closed form": 1e-6, "network": 5e-5, "model": 1e-3}
+
+_PLAIN = Identity()
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one value takes, by which estimators plan.
+
+    Two of these add up to those of a value function that asks both.
+
+        >>> Work(8, sampled=True) + Work(batch_size=100, cost="network")
+        Work(draws=9, sampled=True, batch_size=100, cost='model')
+
+    Attributes:
+        draws: model rows behind a value.
+        sampled: whether another seed of the draws gives another value.
+        batch_size: model rows per call that suit it; None where only the device matters.
+        cost: `closed form`, `network` (one of ours) or `model` (calls of a model).
+    """
+
+    draws: int = 1
+    sampled: bool = False
+    batch_size: int | None = None
+    cost: str = "model"
+
+    def __add__(self, other: "Work") -> "Work":
+        sizes = [each.batch_size for each in (self, other) if each.batch_size is not None]
+        return Work(
+            self.draws + other.draws,
+            self.sampled or other.sampled,
+            min(sizes, default=None),
+            max(self.cost, other.cost, key=COSTS.__getitem__),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GameSpec:
+    """What is known of a value function beside its values.
+
+        >>> GameSpec(Players.of_elements((2,)), ("sum",), name="mine")
+        'mine', Players(2: x0, x1; event (2,)), output 'sum' in 'identity'
+
+    Attributes:
+        players: see `Players`; they expand a mask over players to an input row.
+        outputs: names of the outputs of T.
+        space: the output space T; by default plain numbers.
+        classes: names of the model's classes, where it has any.
+        name: as in the configuration and in the provenance of an explanation.
+        work: what one value takes.
+        schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
+            rows are its codes.
+        training_range: of the rows that it was made from, where that is known.
+        training_law: of the coalitions that it was trained on, where it was.
+        quality: what a `Quality` says of it, as plain data, where that was measured.
+    """
+
+    players: Players
+    outputs: tuple[str, ...]
+    space: OutputSpace = _PLAIN
+    classes: tuple[str, ...] = ()
+    name: str = "callable"
+    work: Work = Work()
+    schema: "Schema | Codebook | None" = None
+    training_range: TrainingRange | None = None
+    training_law: "CoalitionLaw | None" = None
+    quality: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outputs", tuple(self.outputs))
+        object.__setattr__(self, "classes", tuple(self.classes))
+
+    def __repr__(self) -> str:
+        drawn = f", {self.work.draws} draws" if self.work.draws > 1 else ""
+        return (
+            f"{self.name!r}, {self.players}, {named_outputs(self.outputs)} "
+            f"in {self.space.name!r}{drawn}"
+        )

@@ -1,0 +1,156 @@
+"""Laws of benchmarks: posteriors and draws against sums over joint states, and rows that match."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from benchmarks.laws.bif import Variable, read_bif
+from benchmarks.laws.latent import MISSING, NAMES, LatentClasses
+from benchmarks.laws.network import TARGETS, BayesianNetwork
+from manifold_shap.coalitions import all_coalitions
+from tests.laws import Enumerated
+
+FILES = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "bayesian_networks")
+# Of each comparison of frequencies with a law; there are about 40 in this file.
+FALSE_ALARM = 1e-5
+
+
+def random_network(seed: int, variables: int = 6) -> BayesianNetwork:
+    """A network of random arrows and tables, in a random order, with zeros among them."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def whole(high: int) -> int:
+        return int(torch.randint(high, (), generator=generator))
+
+    sizes = [2 + whole(3) for _ in range(variables)]
+    made = []
+    for k in range(variables):
+        parents = [j for j in range(k) if whole(2) and k - j < 4]
+        table = torch.rand([*(sizes[j] for j in parents), sizes[k]], generator=generator).double()
+        table = torch.where(table < 0.1, 0, table) + 1e-3 * (torch.arange(sizes[k]) == 0)
+        states, above = tuple(f"s{i}" for i in range(sizes[k])), tuple(f"v{j}" for j in parents)
+        made.append(Variable(f"v{k}", states, above, table / table.sum(-1, keepdim=True)))
+    order = torch.randperm(variables, generator=generator).tolist()
+    return BayesianNetwork([made[k] for k in order], f"v{whole(variables)}")
+
+
+def joint(law: BayesianNetwork) -> Enumerated:
+    """The same law by all joint states: the product of all tables, each with an axis of its own."""
+    names = [*law.names, law.target]
+    terms: list[Any] = []
+    for each in law.variables:
+        terms += [each.table, [names.index(name) for name in (*each.parents, each.name)]]
+    return Enumerated(torch.einsum(*terms, [*range(len(names))]).contiguous())
+
+
+networks = pytest.mark.parametrize("law", [*map(random_network, range(4))], ids=lambda v: v.target)
+
+
+@networks
+def test_posteriors_are_sums_over_the_joint_states(law: BayesianNetwork) -> None:
+    whole, x = joint(law), law.sample(3, seed=1).x
+    mask = all_coalitions(len(law.names)).expand(3, -1, -1)
+    torch.testing.assert_close(law.posterior(x, mask), whole.posterior(x, mask), rtol=0, atol=1e-12)
+    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
+    torch.testing.assert_close(law.probability(states), whole.probability(states))
+
+
+@networks
+def test_draws_are_distributed_like_the_joint(law: BayesianNetwork) -> None:
+    whole, x = joint(law), law.sample(2, seed=2).x
+    mask = torch.rand(2, 3, len(law.names), generator=torch.Generator().manual_seed(1)) < 0.5
+    mask[0, 0] = False
+    drawn = law.draw(x, mask, range(20_000), torch.arange(6).view(2, 3))
+    expected = whole.given(x, mask).flatten(2)
+    strides = torch.tensor(whole.joint.stride())
+    codes = (torch.cat((drawn.x.long(), drawn.y[..., None]), -1) * strides).sum(-1)
+    for row in range(2):
+        for k in range(3):
+            wanted = expected[row, k] / expected[row, k].sum() * 20_000
+            counts = torch.bincount(codes[row, k], minlength=len(wanted)).double()
+            assert (counts[wanted == 0] == 0).all()
+            often = wanted > 5
+            if int(often.sum()) > 1:
+                wanted = wanted[often] * counts[often].sum() / wanted[often].sum()
+                assert stats.chisquare(counts[often], wanted).pvalue > FALSE_ALARM
+
+
+@pytest.mark.skipif(not FILES.exists(), reason="no 'bayesian_networks' in MANIFOLD_SHAP_DATA")
+@pytest.mark.parametrize("name", ["asia", pytest.param("insurance", marks=pytest.mark.slow)])
+def test_public_networks_are_read(name: str) -> None:
+    law = BayesianNetwork.public(name)
+    assert (len(law.variables), law.target) == ({"asia": 8, "insurance": 27}[name], TARGETS[name])
+    x, y = law.sample(6000)
+    base = law.posterior(x[:1], torch.zeros(1, 1, x.shape[1], dtype=torch.bool))[0, 0]
+    counts = torch.bincount(y, minlength=len(base))
+    assert stats.chisquare(counts, base * len(x)).pvalue > FALSE_ALARM
+    assert torch.equal(law.rows(law.frame(x)), x)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    text = """
+    // A comment.
+    network weather { property author = "nobody"; }
+    variable season { type discrete [ 3 ] { <5, 5-12, Asy/Patch }; }
+    variable "the rain" { type discrete[2]{yes,no}; }
+    probability ( season ) { table 0.25, 0.5,
+                                   0.25; }
+    probability ( "the rain" | season ) {
+      (5-12) 1e-1, 0.9;
+      default 0.5, 0.5;
+    }
+    """
+    path = tmp_path / "network.bif"
+    path.write_text(text)
+    season, rain = read_bif(path)
+    assert (season.name, rain.name, rain.parents) == ("season", "the rain", ("season",))
+    assert season.states == ("<5", "5-12", "Asy/Patch")
+    assert season.table.tolist() == [0.25, 0.5, 0.25]
+    assert rain.table.tolist() == [[0.5, 0.5], [0.1, 0.9], [0.5, 0.5]]
+    path.write_text(text.replace("0.25; }", "0.75; }"))
+    with pytest.raises(ValueError, match="probabilities of 'season' that sum to one"):
+        read_bif(path)
+
+
+# -- latent classes --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def latent() -> tuple[LatentClasses, Tensor, Tensor]:
+    """The law with many of its rows and labels."""
+    law = LatentClasses(seed=3)
+    return law, *law.sample(200_000, seed=1)
+
+
+def features(x: Tensor) -> Any:
+    """Numbers, whether they are missing, and every value of a category."""
+    cells = torch.where(x == MISSING, torch.nan, x.double()).numpy()
+    numbers = np.concatenate((np.log(cells[:, :1]), cells[:, 1:5]), axis=1)
+    values = [cells[:, 5:] == value for value in range(6)]
+    return np.concatenate((np.nan_to_num(numbers), np.isnan(cells), *values), axis=1)
+
+
+@pytest.mark.parametrize("names", [("region", "grade"), ("member", "region", "visits")])
+def test_draws_are_like_rows_that_match(latent: Any, names: tuple[str, ...]) -> None:
+    law, x, y = latent
+    mask = torch.tensor([[[name in names for name in NAMES]]])
+    for row in range(3):
+        alike = (x[:, mask[0, 0]] == x[row, mask[0, 0]]).all(1)
+        rows = features(x[alike])
+        assert len(rows) > 300
+        drawn = features(law.draw(x[[row]], mask, range(20_000), torch.tensor([[row]])).x[0, 0])
+        error = np.hypot(rows.std(0) / len(rows) ** 0.5, drawn.std(0) / 20_000**0.5)
+        np.testing.assert_array_less(abs(drawn.mean(0) - rows.mean(0)), 4.5 * error + 1e-9)
+        posterior, counts = (
+            law.posterior(x[[row]], mask)[0, 0],
+            torch.bincount(y[alike], minlength=8),
+        )
+        often = posterior * int(alike.sum()) > 5
+        share = posterior[often] / posterior[often].sum()
+        assert stats.chisquare(counts[often], share * counts[often].sum()).pvalue > FALSE_ALARM

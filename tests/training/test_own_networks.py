@@ -1,0 +1,125 @@
+"""Networks of the user's, wherever one is learned: modules, and functions that make them."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import manifold_shap as ms
+from manifold_shap.coalitions import Listed
+from tests.learned import Masked
+
+X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
+MASK = torch.tensor([[True, False, False], [True, True, False]]).expand(4, -1, -1)
+FEW: dict[str, Any] = {
+    "max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5},
+}  # fmt: skip
+
+
+def model(x: Tensor) -> Tensor:
+    return x[:, :2].softmax(-1)
+
+
+def dense(inputs: Sequence[int], outputs: Sequence[int]) -> nn.Module:
+    return nn.Sequential(nn.Linear(*inputs, 8), nn.ReLU(), nn.Linear(8, *outputs))
+
+
+class Values(nn.Module):
+    """Values of players from a row and the change of its prediction."""
+
+    def __init__(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        super().__init__()
+        self.outputs = tuple(outputs)
+        self.layer = nn.Linear(inputs[0] + outputs[1], math.prod(outputs))
+
+    def forward(self, x: Tensor, change: Tensor) -> Tensor:
+        return self.layer(torch.cat((x, change), 1)).unflatten(1, self.outputs).tanh()
+
+
+def surrogate(network: Any, path: Path) -> tuple[Tensor, Callable[[Any], Tensor]]:
+    def found(value: ms.SurrogateValue) -> Tensor:
+        return value(X[:4], MASK)
+
+    value = ms.fit_surrogate(model, X, network=network, **FEW)
+    value.save(path)
+    return found(value), lambda network: found(ms.load_surrogate(path, model, network=network))
+
+
+def imputer(posterior: str) -> Any:
+    def fit(network: Any, path: Path) -> tuple[Tensor, Callable[[Any], Tensor]]:
+        def found(made: Any) -> Tensor:
+            return made.impute(X[:4], Listed(MASK, torch.arange(8).reshape(4, 2)), range(3)).rows
+
+        own: dict[str, Any] = {"latent": 2, "posterior": posterior, "temper": 1.0, "bank_size": 64}
+        made = ms.fit_imputer(X, x_validation=X[:9], network=network, **own, **FEW)
+        made.save(path)
+        return found(made), lambda network: found(ms.load_imputer(path, X, network=network))
+
+    return fit
+
+
+def amortized(network: Any, path: Path) -> tuple[Tensor, Callable[[Any], Tensor]]:
+    value = ms.fit_surrogate(model, X, hidden=[8, 8], **FEW)
+    explainer = ms.fit_amortized(value, X, network=network, **FEW)
+    change = value.prediction(X[:4]) - value.base(X[:4])
+    torch.testing.assert_close(explainer(X[:4]).sum(1), change)
+    explainer.save(path)
+    return explainer(X[:4]), lambda network: ms.load_amortized(path, value, network)(X[:4])
+
+
+def masked(inputs: Sequence[int], outputs: Sequence[int]) -> nn.Module:
+    return Masked(tuple(inputs), outputs[0])
+
+
+# What is learned, by a module or by what makes one, and networks of another shape.
+OWN: dict[str, tuple[Any, Any, Any]] = {
+    "surrogate": (surrogate, masked, Masked((3,), 3)),
+    "surrogate, module": (surrogate, Masked((3,), 2), Masked((3,), 3)),
+    "imputer": (imputer("bank"), dense, lambda inputs, _: dense(inputs, (5,))),
+    "imputer, encoder": (imputer("encoder"), dense, lambda inputs, _: dense(inputs, (5,))),
+    "imputer, modules": (
+        imputer("bank"),
+        nn.ModuleDict({"encoder": dense((3,), (4,)), "decoder": dense((2,), (6,))}),
+        nn.ModuleDict({"encoder": dense((3,), (5,)), "decoder": dense((2,), (6,))}),
+    ),
+    "amortized": (amortized, Values, lambda inputs, _: Values(inputs, (2, 2))),
+    "amortized, module": (amortized, Values((3,), (3, 2)), Values((3,), (2, 2))),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_it_is_trained_and_comes_back_from_a_file(name: str, tmp_path: Path) -> None:
+    fit, network, _ = OWN[name]
+    before = [p.clone() for p in network.parameters()] if isinstance(network, nn.Module) else []
+    found, again = fit(network, tmp_path / "own.ckpt")
+    assert found.std() > 0
+    # It is a copy that was trained, and the weights are those in the file.
+    assert not before or all(map(torch.equal, before, network.parameters()))
+    torch.manual_seed(1)
+    assert torch.equal(again(network), found)
+    with pytest.raises(TypeError, match="`network` to be the torch module that was trained"):
+        again(None)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_outputs_of_another_shape_are_refused(name: str, tmp_path: Path) -> None:
+    fit, _, wrong = OWN[name]
+    with pytest.raises(ValueError, match="Expected `network` to return a tensor of shape"):
+        fit(wrong, tmp_path / "own.ckpt")
+
+
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize("name", ["surrogate", "imputer", "amortized"])
+def test_what_is_no_network_is_named(name: str, tmp_path: Path) -> None:
+    fit = OWN[name][0]
+    with pytest.raises(ValueError, match=r"`network` to be one of .*'mlp'.*or pass a torch module"):
+        fit("cnn", tmp_path / "own.ckpt")
+    with pytest.raises(TypeError, match=r"`network` to be a torch module, .*but it made int"):
+        fit(lambda *_: 3, tmp_path / "own.ckpt")
+    if name == "imputer":
+        with pytest.raises(ValueError, match="options of the network 'own'"):
+            ms.fit_imputer(X, network=dense, hidden=[8])

@@ -31,7 +31,9 @@ def in_groups(values: Games, run: Run) -> Games:
         ValueError: rows of these data have no such groups.
     """
     data, own = run.data, run.data.vocabulary
-    known = {"superpixels": superpixels(_SEGMENTS)} if data.kind == "pictures" else {}
+    known: dict[str, Any] = {}
+    if data.kind == "pictures":
+        known = {"superpixels": superpixels(_SEGMENTS)}
     if own is not None:
         known = {"words": own.words, "sentences": own.sentences}
     if not known:

@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +116,8 @@ class Run:
             once(self.classifier, self._of_classifier, False, make, "classifier")
 
     @cached_property
-    def target(self) -> partial[Any]:
-        """What makes the value function, or its imputer."""
+    def target(self) -> Any:
+        """What makes the value function, or its imputer: a `functools.partial`."""
         own = {k: each for k, each in self.cfg.value_function.items() if k not in _NOT_ITS}
         return instantiate(own, _partial_=True, _convert_="all")
 
@@ -160,7 +160,7 @@ class Run:
             return imputed_value(self.model, made, self.space, draws, self.seed)
         return made
 
-    def _imputer(self, target: partial[Any]) -> Imputer:
+    def _imputer(self, target: Any) -> Imputer:
         reference, codebook = sample_of(self.data.x_train), codebook_of(self.data.schema)
         if codebook is None:
             offered = {"reference": reference, "players": self.data.players}

@@ -56,7 +56,7 @@ def named(call: str, weights: str | None = None) -> Any:
     if Path(weights).suffix == ".safetensors":
         from safetensors.torch import load_file
 
-        state = load_file(weights)
+        state: Any = load_file(weights)
     else:
         state = torch.load(weights, map_location="cpu", weights_only=True)
     state = state.get("state_dict", state)
@@ -227,7 +227,8 @@ def vae(
         posterior, temper, importance, bank_size, options: see `fit_imputer`. The first four can
             change without a training.
     """
-    data, chosen = run.data, {"posterior": posterior, "importance": importance}
+    data = run.data
+    chosen: dict[str, Any] = {"posterior": posterior, "importance": importance}
     chosen["bank_size"] = bank_size
     if not path.is_file():
         made: Any = fit_imputer(

@@ -88,8 +88,8 @@ def _value_function(run: Run, trainer: Any, is_sweep: bool, work: Path) -> dict[
     score = mean_squared_error(value, x, mask, progress=progress)
     score_off = mean_squared_error(off, x, mask, progress=progress)
     # Of `marginal` the two differ in their draws alone.
-    figure = plots.mse_curve({value.name: score, "off manifold": score_off})
-    figure.figure.savefig(work / report.CURVE, dpi=200)
+    axes: Any = plots.mse_curve({value.name: score, "off manifold": score_off})
+    axes.figure.savefig(work / report.CURVE, dpi=200)
     metrics = {
         **report.figures_of(score),
         **report.figures_of(score_off, "_off_manifold"),

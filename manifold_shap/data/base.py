@@ -101,6 +101,10 @@ class Data:
             class that no training row is of.
     """
 
+    x_train: Any
+    x_validation: Any
+    x_test: Any
+
     def __init__(
         self,
         found: DataSet,

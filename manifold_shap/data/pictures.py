@@ -106,7 +106,7 @@ def _published(
                 parts = read(Path(place))
         except _DAMAGED as error:
             raise ValueError(
-                f"Expected the files of {kind} in {found[_FILES[0]].parent} but could not read "
+                f"Expected the files of {kind}, such as {found[_FILES[0]]}, but could not read "
                 f"them ({error}); replace them by fresh copies."
             ) from error
     images, labels = (torch.cat([getattr(part, k) for part in parts]) for k in ("data", "targets"))

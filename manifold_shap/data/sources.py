@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
+from torch.hub import download_url_to_file
 
 VARIABLE = "MANIFOLD_SHAP_DATA"
 Found = TypeVar("Found")
@@ -75,8 +76,6 @@ def require(root: str | Path | None, name: str, url: str) -> Path:
     """
 
     def fetch(folder: Path) -> Path:
-        from torch.hub import download_url_to_file
-
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         download_url_to_file(url, str(target), progress=False)

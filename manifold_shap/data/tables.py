@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from manifold_shap import oracles
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap.data import sources
 from manifold_shap.data.base import DataSet
@@ -78,14 +79,15 @@ def census(root: str | None = None) -> DataSet:
     """
     # The first line of adult.test is a remark that starts with a bar.
     about: dict[str, Any] = {"names": _CENSUS.split(), "skipinitialspace": True, "comment": "|"}
-    names, test_rows = ("census/adult.data", "census/adult.test"), None
+    names = ("census/adult.data", "census/adult.test")
+    test_rows: int | None = None
     paths = [sources.find(root, name) for name in names]
-    if None not in paths:
-        frames = [pd.read_csv(path, **about) for path in paths]
+    absent = [name for name, path in zip(names, paths, strict=True) if path is None]
+    if not absent:
+        frames: list[Any] = [pd.read_csv(path, **about) for path in paths if path]
         frame, test_rows = pd.concat(frames, ignore_index=True), len(frames[1])
     else:
-        absent = names[paths.index(None)]
-        frame = sources.fetched(root, absent, sources.openml("adult", 2, _CENSUS.split()))
+        frame = sources.fetched(root, absent[0], sources.openml("adult", 2, _CENSUS.split()))
         text = frame.select_dtypes(exclude="number").columns
         frame = frame.assign(**frame[text].astype(object).fillna("?").astype(str))
     rich = frame["income"].str.rstrip(".") == ">50K"
@@ -143,7 +145,7 @@ def digit_components(digits: Sequence[str | int] | None = None, components: int 
     chosen = tuple(map(str, range(10) if digits is None else digits))
     pixels, y = read_digits()
     rows = np.isin(y.astype(str), chosen)
-    pixels, y = pixels[rows], [chosen.index(str(digit)) for digit in y[rows]]
+    pixels, labels = pixels[rows], [chosen.index(str(digit)) for digit in y[rows]]
 
     def projected(train: torch.Tensor) -> DataSet:
         from sklearn.decomposition import PCA
@@ -151,9 +153,9 @@ def digit_components(digits: Sequence[str | int] | None = None, components: int 
         # The full solver: exact, and the same on every machine but for rounding.
         pca = PCA(components, svd_solver="full").fit(pixels[train.numpy()])
         names = [f"PC{k + 1}" for k in range(components)]
-        return DataSet(pd.DataFrame(pca.transform(pixels), columns=names), y, chosen)
+        return DataSet(pd.DataFrame(pca.transform(pixels), columns=names), labels, chosen)
 
-    return DataSet(projected, y, chosen, rows=len(y))
+    return DataSet(projected, labels, chosen, rows=len(labels))
 
 
 def gaussian_mixture(
@@ -170,8 +172,6 @@ def gaussian_mixture(
         components: of the mixture.
         law: seed of the law, and of the rows.
     """
-    from manifold_shap import oracles
-
     found = oracles.GaussianMixture.random(elements, components, law)
     x, y = found.sample(rows, law)
     return DataSet(x, y, found.classes, players=found.players)

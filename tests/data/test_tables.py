@@ -12,7 +12,7 @@ import torch
 from sklearn.utils import Bunch
 from torch import Tensor
 
-from manifold_shap.data import Data, bike, iris, load, sources
+from manifold_shap.data import Data, bike, load, sources
 
 PARTS = ("train", "validation", "test")
 
@@ -58,9 +58,10 @@ def test_tables_have_their_published_figures(
 
 
 def test_irises_have_the_names_of_their_species() -> None:
-    found = iris()
-    species = [str(found.classes[label]) for label in found.labels]
-    lengths = found.features["petal length (cm)"].groupby(species).mean().to_dict()
+    data = load("iris")
+    species = [data.classes[label] for label in labels(data)]
+    frame = data.schema.decode(torch.cat([getattr(data, f"x_{part}") for part in PARTS]))
+    lengths = frame["petal length (cm)"].groupby(species).mean().to_dict()
     # Fisher (1936), Table II.
     assert lengths == pytest.approx({"setosa": 1.462, "versicolor": 4.260, "virginica": 5.552})
 

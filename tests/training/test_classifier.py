@@ -28,8 +28,7 @@ class Foreign(LogisticRegression):
 
 @pytest.fixture(scope="module")
 def iris() -> Data:
-    data = load("iris")
-    return data
+    return load("iris")
 
 
 def test_a_network_learns_digits(tmp_path: Path) -> None:

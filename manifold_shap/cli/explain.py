@@ -24,7 +24,7 @@ from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import in_frame
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values import ImputedValue, ValueFunction
+from manifold_shap.values import ValueFunction
 
 # Figures and tables of many rows show no more, and other value functions explain these only.
 _SHOWN_ROWS = 200

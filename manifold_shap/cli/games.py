@@ -1,7 +1,7 @@
 """Changes value functions as the settings of `explain.py` say: causes, log-ratios, groups."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -9,7 +9,6 @@ from manifold_shap import simplex
 from manifold_shap._messages import check_choice
 from manifold_shap.cli.run import Run, plain
 from manifold_shap.imputers import CausalImputer
-from manifold_shap.plots.path import positions
 from manifold_shap.segmentation import superpixels
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
@@ -56,14 +55,14 @@ def causal(value: ValueFunction, settings: Settings) -> ValueFunction:
     """
     if settings["confounding"] is None:
         return value
-    if not isinstance(value, ImputedValue):
+    imputer = getattr(value, "imputer", None)
+    if imputer is None:
         raise ValueError(
             "Expected value functions with an imputer for causal values (`confounding`), such as "
             f"vae, gaussian or empirical, but {value.name!r} has none."
         )
-    imputer = CausalImputer(value.imputer, ordering_of(settings), settings["confounding"])
-    own = (value.model, value.space, value.expectation, value.draws_requested, value.seed)
-    return ImputedValue(imputer, *own)
+    causal = CausalImputer(imputer, ordering_of(settings), settings["confounding"])
+    return cast(ImputedValue, value).replaced(imputer=causal, name=None)
 
 
 def on_simplex(value: ValueFunction, settings: Settings) -> ValueFunction:
@@ -117,5 +116,5 @@ def basis_of(run: Run, value: ValueFunction) -> Partition | None:
                 f"{balances!r}."
             )
         chosen = tree or value.space.partition(value.classes)
-        positions(chosen.names if chosen else (), balances)
+        balance_positions(chosen.names if chosen else (), balances)
     return tree

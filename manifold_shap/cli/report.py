@@ -18,7 +18,7 @@ from manifold_shap.global_values import GlobalValues, global_values
 from manifold_shap.interactions import Interactions
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
-from manifold_shap.values import ImputedValue, ValueFunction
+from manifold_shap.values import ValueFunction
 
 STORE, SUMMARY, REPORT, PLOTS = "explanations.zarr", "summary.json", "report.html", "plots"
 # The one figure that a training draws.

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import report, reproduce
+from benchmarks import report, reproduce, style
 from benchmarks.report import Claim, Experiment, Found, Table
-from manifold_shap.plots import canvas
 
 
 def made(title: str = "A title", more: bool = False, **changes: Any) -> Experiment:
@@ -22,8 +21,7 @@ def made(title: str = "A title", more: bool = False, **changes: Any) -> Experime
 
     def figures(found: Found) -> dict[str, Any]:
         return {
-            name: canvas.one_panel(None, 1.0, grid="y").figure
-            for name in (["", "more"] if more else [""])
+            name: style.one_panel(1.0, grid="y").figure for name in (["", "more"] if more else [""])
         }
 
     said = [Claim("it is", "Fig. 1", "0.1", True, "unseen"), Claim("it was", "2", "3", False, "so")]

@@ -16,12 +16,11 @@ from torch import Tensor
 
 from manifold_shap._checks import check_whole
 from manifold_shap._stored import StoredRows, sample_of
-from manifold_shap.cli import report, targets
+from manifold_shap.cli import report
 from manifold_shap.cli.games import Games, basis_of, causal, in_groups, on_simplex, ordering_of
 from manifold_shap.cli.run import Run, opened, plain
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import in_frame
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ValueFunction
@@ -140,16 +139,17 @@ def _values(run: Run, runs: Mapping[str, Run]) -> Games:
             f"Expected a value function for {run.data.name}, with {len(expected)} players, but the "
             f"one in {run.checkpoint} is for {len(names)}: {', '.join(names[:5])} ..."
         )
-    for name, value in values.items():
+    for value in values.values():
         value.to(device)
-        if isinstance(value, SurrogateValue) and precision != "32-true":
-            values[name] = value.in_precision(precision)
-    if precision not in ("32-true", "auto") and not isinstance(values[run.name], SurrogateValue):
+    if precision == "32-true":
+        return values
+    changed = {name: value.in_precision(precision) for name, value in values.items()}
+    if precision != "auto" and changed[run.name] is values[run.name]:
         raise ValueError(
             f"Expected a surrogate for precision={precision} but got {run.name}; leave `precision` "
             "out."
         )
-    return values
+    return changed
 
 
 def _rows(run: Run) -> tuple[list[int], Tensor | StoredRows]:
@@ -180,9 +180,8 @@ def _scores(values: Games, run: Run, settings: Mapping[str, Any]) -> dict[str, S
     mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
     scores = {}
     for name, value in values.items():
-        if isinstance(value, ImputedValue) and value.sampled:
-            value = targets.redrawn(value, max(value.draws, _DRAWS))
-        scores[name] = mean_squared_error(on_simplex(value, settings), x, mask)
+        value = on_simplex(value.with_draws(max(value.draws, _DRAWS)), settings)
+        scores[name] = mean_squared_error(value, x, mask)
     return scores
 
 

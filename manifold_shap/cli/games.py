@@ -9,6 +9,7 @@ from manifold_shap import simplex
 from manifold_shap._messages import check_choice
 from manifold_shap.cli.run import Run, plain
 from manifold_shap.imputers import CausalImputer
+from manifold_shap.plots.simplex import balance_positions
 from manifold_shap.segmentation import superpixels
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition

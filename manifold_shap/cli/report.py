@@ -52,8 +52,7 @@ def hints(value: ValueFunction, score: Score, off: ValueFunction, score_off: Sco
         value: the value function, and `score`, its error.
         off: the one off the manifold, and `score_off`, its error on the same pairs.
     """
-    imputers = [each.imputer for each in (value, off) if isinstance(each, ImputedValue)]
-    same = len(imputers) == 2 and type(imputers[0]) is type(imputers[1])
+    same = len({type(getattr(each, "imputer", each)) for each in (value, off)}) == 1
     if same or _best(score) < _best(score_off):
         return []
     return [

@@ -23,7 +23,7 @@ from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.training.classifier import load_estimator
 from manifold_shap.vae.fit import choose_temper, fit_imputer, load_imputer
-from manifold_shap.values import ImputedValue, ValueFunction, retrained_value
+from manifold_shap.values import ValueFunction, retrained_value
 
 if TYPE_CHECKING:
     from manifold_shap.cli.run import Run
@@ -187,9 +187,7 @@ def surrogate(
         return load_surrogate(path, run.model, codebook_of(data.schema))
     taught: ValueFunction | None = None
     if teacher is not None:
-        taught = run.beside(teacher).value()
-        if isinstance(taught, ImputedValue):
-            taught = redrawn(taught, teacher_draws)
+        taught = run.beside(teacher).value().with_draws(teacher_draws)
     made = fit_surrogate(
         run.model,
         data.x_train,
@@ -260,12 +258,6 @@ def vae(
     if trainer is not None:
         made.save(path)
     return made
-
-
-def redrawn(value: ImputedValue, draws: int) -> ImputedValue:
-    """The value function with other draws."""
-    own = value.imputer, value.model, value.space, value.expectation
-    return ImputedValue(*own, draws, value.seed, value.name)
 
 
 # Value functions that are trained, and which of their settings can change without a training.

@@ -81,18 +81,10 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    adult, crx = found["adult"], found["crx"]
-    made = []
-    for k, name in enumerate(adult["variables"]):
-        line: dict[str, Any] = {"mean |φ|": adult["mean |phi|"][k]}
-        for near, of in adult["rows"].items():
-            line[f"row of {near}"] = of["phi"][k]
-            line[f"{number(of['near'])} rows near {near}"] = of["phi of near rows"][k]
-        made.append([name, line])
+    crx = found["crx"]
     sizes = zip(crx["sizes"], crx["table"], crx["seconds"], strict=True)
     each = {number(n): {"rows of the table": rows, "seconds": s} for n, rows, s in sizes}
-    return [records("Adult, values in log-odds of \"more\"", dict(made)),
-            records("Crx, examples of the background", each)]  # fmt: skip
+    return [records("Crx, examples of the background", each)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -87,15 +87,7 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    lines = {
-        f"x{k + 1}": {
-            "feature": found["x"][k],
-            **{n: (found["phi"][n][k], found["standard_error"][n][k]) for n in GAMES},
-        }
-        for k in range(len(found["x"]))
-    }
-    wrong = {"share of wrong explanations": found["wrong"]}
-    return [records(f"outlier {found['shown']}, σ = {found['sigma']}", lines), records("", wrong)]
+    return [records("", {"share of wrong explanations": found["wrong"]})]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import style
 from benchmarks.plots import label_axes, legend_below
-from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support import forests
 from benchmarks.support.forests import EVEN, GAMES, INLIER, LAWS, OFF, ON, OUTLIER
 
@@ -116,11 +116,6 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    rows = {}
-    for one in found["forests"]:
-        shares = {name: spread(wrong, of_mean=True) for name, wrong in one["wrong"].items()}
-        kind = f"{one['trees']} trees, σ = {one['sigma']}"
-        rows[kind] = {"rows misjudged": one["misjudged"], **shares}
     of_scores = {
         f"{kind} coalitions, {law}": {
             "taken for the other kind": by["mistaken"],
@@ -129,8 +124,7 @@ def tables(found: Found) -> list[Table]:
         for law, kinds in found["scores"].items()
         for kind, by in kinds.items()
     }
-    wrong = records("share of wrong explanations", rows)
-    return [wrong, records(f"scores, σ = {found['shown']}", of_scores)]
+    return [records(f"scores, σ = {found['shown']}", of_scores)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

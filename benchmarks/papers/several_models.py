@@ -110,11 +110,6 @@ def tables(found: Found) -> list[Table]:
     def summary(*path: str) -> Any:
         return spread(of_splits(found, *path).tolist(), of_mean=True)
 
-    measures = (patients.RELATED, patients.SPREAD, patients.APART, patients.WITHIN)
-    models = {
-        f"{name}, {way}": {what: summary("models", way, name, what) for what in measures}
-        for name in MODELS for way in WAYS
-    }  # fmt: skip
     most = "largest share of Σ|φ| at other features, of two of the four ways, without sex"
     accuracy = {
         name: {"accuracy": summary("accuracy", name), most: summary("between ways", name)}
@@ -129,12 +124,10 @@ def tables(found: Found) -> list[Table]:
         for k, name in enumerate(patients.NAMES)
     }
     return [
-        records("", accuracy), records("", models),
+        records("", accuracy),
         records("share of Σ|φ| at other features", between),
         records("mean |φ|, conditional", sizes),
-        Table(["association", *COLUMNS], [[name, *row] for name, row in
-              zip(COLUMNS, found["associations"], strict=True)]),
-    ]  # fmt: skip
+    ]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from benchmarks import style
 from benchmarks.plots import LEGEND, grouped_bars
 from benchmarks.report import Claim, Found, Table, number, records
-from benchmarks.support import bike
 from benchmarks.support.differences import apart, gap, sure
 from benchmarks.support.packages import require
 from benchmarks.support.tree_values import (
@@ -29,7 +28,6 @@ from benchmarks.support.tree_values import (
     explained,
     fitted,
     of_season,
-    position,
     values,
 )
 
@@ -99,22 +97,8 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    made = []
-    for name, one in found["ensembles"].items():
-        lines: dict[str, dict[str, Any]] = {}
-        for way, own in (phi := values(one)).items():
-            far = apart(own, phi[PATH])
-            lines[way] = {
-                "bicycles at other features than path-dependent": gap(far, torch.zeros(len(far))),
-                "processor time, ms per day": 1000 * one["seconds"][way] / found["days"],
-                "share of Σ|φ| at the season": of_season(own),
-                "mean |φ|": dict(zip(bike.PLAYERS.names, own.abs().mean(0).tolist(), strict=True)),
-            }
-            if way in CONDITIONAL:
-                lines[way]["path-dependent, from marginal (0) to this (1)"] = position(phi, way)
-        made.append(records(f"{name}, R² {number(one['r2'])}", lines))
     bases = {name: one["base"] for name, one in found["ensembles"].items()}
-    return [*made, records("prediction given no feature, bicycles", bases)]
+    return [records("prediction given no feature, bicycles", bases)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -17,6 +17,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
+from manifold_shap.training.task import trained_state
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.base import OneNetwork
 from manifold_shap.values.exportable import Exportable
@@ -58,6 +59,18 @@ class AmortizedExplainer(Exportable):
         self.relative_error = math.nan
         self.training_record: dict[str, Any] = {}
         self.checkpoint = checkpoint or {}
+
+    kind = "explainer"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What it was trained as, the surrogate, and its error.
+
+        Raises:
+            ValueError: it was put together by hand.
+        """
+        task, weights = trained_state(self.checkpoint)
+        plain = {"task": task, "value": self.value, "relative_error": self.relative_error}
+        return plain, dict(weights)
 
     @property
     def game(self) -> ValueFunction:
@@ -193,7 +206,7 @@ def amortized_shapley(
     Args:
         value: the surrogate that the explainer was trained for.
         x: rows to explain, `[instances, *event]`.
-        explainer: from `fit_amortized` or `load_amortized`.
+        explainer: from `fit_amortized`, or loaded.
         evaluations, seed, progress: unused: no values are computed, nothing is drawn, and nothing
             takes long; all estimators take them.
         outputs: those to keep: names or positions, or how many of those with the largest mean

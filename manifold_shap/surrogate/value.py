@@ -21,6 +21,7 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
+from manifold_shap.training.task import trained_state
 from manifold_shap.values.base import Estimate, Linearized, OneNetwork
 from manifold_shap.values.model import ModelValue
 from manifold_shap.values.spec import Work
@@ -88,6 +89,24 @@ class SurrogateValue(ModelValue):
         """
         save_checkpoint(path, self.checkpoint)
 
+    kind = "surrogate"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What it was trained as; how its model is wrapped.
+
+        Raises:
+            ValueError: it was put together by hand.
+        """
+        task, weights = trained_state(self.checkpoint)
+        plain = {
+            "task": {**task, "schema": None},
+            "model": self.model,
+            "schema": self.schema,
+            "name": self.name,
+            "quality": self.spec.quality,
+        }
+        return plain, dict(weights)
+
     def to(self, device: torch.device | str) -> "SurrogateValue":
         super().to(device)
         self.surrogate.to(device)
@@ -138,12 +157,6 @@ class SurrogateValue(ModelValue):
 
     def one_network(self, chosen: Tensor | None = None) -> OneNetwork | None:
         return OneNetwork(self, chosen)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        settings = {**self.checkpoint["hyper_parameters"], "schema": None}
-        weights = self.checkpoint["state_dict"]
-        plain = {"kind": self.checkpoint["kind"], "name": self.name, "settings": settings}
-        return plain, {f"network.{name}": weight for name, weight in weights.items()}
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():

@@ -249,6 +249,20 @@ def centred(target: Tensor, center: Tensor | None) -> Tensor:
     return target.float() if center is None else (target - center.to(target.device)).float()
 
 
+def trained_state(checkpoint: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Settings and weights of a trained task, which may be saved.
+
+    Raises:
+        ValueError: there are none, as of a network that was put together by hand.
+    """
+    if not checkpoint:
+        raise ValueError(
+            "Expected what was trained, or loaded, but this was put together by hand; save its "
+            "network by `torch.save(network.state_dict(), path)`."
+        )
+    return checkpoint["hyper_parameters"], checkpoint["state_dict"]
+
+
 def load_task(
     path: str | Path,
     of: type[AnyTask],

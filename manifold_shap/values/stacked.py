@@ -10,11 +10,13 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._messages import shown
+from manifold_shap._saved import saved
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.values.base import Estimate, ValueFunction
 
 
+@saved
 class StackedValue(ValueFunction):
     """v(S) = Σ w_k v_k(S), w_k > 0, Σ w_k = 1.
 
@@ -56,6 +58,18 @@ class StackedValue(ValueFunction):
         self.parts, self.weights = tuple(values), tuple(weights)
         self._add_work()
 
+    kind = "stacked value"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        quality = self.spec.quality
+        return {"parts": self.parts, "weights": self.weights, "quality": quality}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "StackedValue":
+        value = cls(settings["parts"], settings["weights"])
+        value.update(quality=settings["quality"])
+        return value
+
     def _add_work(self) -> None:
         first, *others = (part.spec.work for part in self.parts)
         self.update(work=sum(others, start=first))
@@ -74,15 +88,6 @@ class StackedValue(ValueFunction):
         other = copy.copy(self)
         other.parts = tuple(part.in_precision(precision) for part in self.parts)
         return other
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        plain, tensors = list[dict[str, Any]](), dict[str, Tensor]()
-        for number, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
-            described, own = part.state()
-            plain.append({**described, "weight": weight})
-            # Parts may share tensors.
-            tensors |= {f"{number}/{name}": tensor.clone() for name, tensor in own.items()}
-        return {"kind": "stacked", "parts": plain}, tensors
 
     @property
     def provenance(self) -> dict[str, Any]:

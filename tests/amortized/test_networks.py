@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.amortized.contributions import contributions
+from manifold_shap.amortized.fit import load_amortized
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.surrogate.game import GameShape
@@ -75,7 +76,7 @@ def test_values_are_efficient_in_any_batch_and_come_back_from_a_file(
         f"explainer.{name}": weight for name, weight in explainer.network.state_dict().items()
     }
     explainer.save(tmp_path / "explainer.ckpt")
-    assert torch.equal(ms.load_amortized(tmp_path / "explainer.ckpt", value)(x), phi)
+    assert torch.equal(load_amortized(tmp_path / "explainer.ckpt", value)(x), phi)
     half = ms.AmortizedExplainer(value.in_precision("bf16-mixed"), explainer.network)(x)
     assert (half - phi).abs().max() < 0.05 * phi.abs().max()
 
@@ -113,7 +114,7 @@ def test_some_of_the_outputs_are_learned_alone(kind: str, tmp_path: Path) -> Non
     change = value.prediction(x) - value.expectation
     torch.testing.assert_close(explainer(x).sum(1), change[:, 2:])
     explainer.save(tmp_path / "explainer.ckpt")
-    loaded = ms.load_amortized(tmp_path / "explainer.ckpt", value)
+    loaded = load_amortized(tmp_path / "explainer.ckpt", value)
     assert torch.equal(loaded(x), explainer(x))
     assert loaded.explain(x).outputs == (names[2],)
     every = ms.exact_shapley(value, x)

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap.surrogate.fit import load_surrogate
+from manifold_shap.vae.fit import load_imputer
 from tests.hostile.things import (
     FEW,
     MARGINAL,
@@ -286,13 +288,13 @@ FILES: Sequence[Row] = [
     ),
     (
         "no checkpoint",
-        lambda: ms.load_surrogate("no.ckpt", model),
+        lambda: load_surrogate("no.ckpt", model),
         FileNotFoundError,
         "surrogate no.ckpt",
     ),
     (
         "a checkpoint of another kind",
-        lambda: trained().save("s.ckpt") or ms.load_imputer("s.ckpt", X),
+        lambda: trained().save("s.ckpt") or load_imputer("s.ckpt", X),
         ValueError,
         "vae surrogate",
     ),
@@ -301,17 +303,17 @@ FILES: Sequence[Row] = [
     ("a vast layer", lambda: checkpoint(hidden=[10**15]), ValueError, "surrogate s.ckpt"),
     (
         "another model's",
-        lambda: checkpoint() and ms.load_surrogate("s.ckpt", lambda x: model(-x)),
+        lambda: checkpoint() and load_surrogate("s.ckpt", lambda x: model(-x)),
         ValueError,
         "model predicts otherwise",
     ),
-    ("half a record", lambda: folder(explainer='{"for'), ValueError, "explainer json damaged"),
+    ("half a record", lambda: folder(manifold_shap='{"for'), ValueError, "folder damaged"),
     ("another model", lambda: folder(lambda f: of_frame(f)[:, ::-1]), ValueError, "predicts"),
     (
         "an explainer over a user's folder",
-        lambda: folder().save(Path(written("mine/file")).parent),
+        lambda: ms.save(folder(), Path(written("mine/manifold_shap.json")).parent),
         FileExistsError,
-        "mine explainer",
+        "mine manifold_shap.json",
     ),
     (
         "a model that is cut short",

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
+from manifold_shap.surrogate.fit import load_surrogate
 from tests.examples import people, people_model
 
 FEW: dict[str, Any] = {
@@ -33,6 +34,7 @@ def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand(
     torch.testing.assert_close(found.phi, phi(by_hand, schema.encode(SOME)), rtol=0, atol=1e-6)
     torch.testing.assert_close(found.prediction, people_model(SOME), rtol=0, atol=1e-6)
     assert found.players.names == tuple(FRAME.columns)
+    assert list(found.x) == list(FRAME.columns)
 
 
 def test_a_surrogate_of_a_frame_is_saved_with_its_codebook(
@@ -40,13 +42,13 @@ def test_a_surrogate_of_a_frame_is_saved_with_its_codebook(
 ) -> None:
     value, path = surrogate_of_people, tmp_path / "surrogate.ckpt"
     value.save(path)
-    loaded = ms.load_surrogate(path, people_model)
+    loaded = load_surrogate(path, people_model)
     assert torch.equal(phi(loaded), phi(value))
     assert loaded.schema is not value.schema
     codebook: Any = value.schema
     for shared in (
-        ms.load_surrogate(path, people_model, codebook),
-        ms.load_surrogate(path, value.model),
+        load_surrogate(path, people_model, codebook),
+        load_surrogate(path, value.model),
     ):
         assert shared.schema is codebook
         assert torch.equal(phi(shared), phi(value))

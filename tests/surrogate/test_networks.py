@@ -12,6 +12,7 @@ import manifold_shap as ms
 from manifold_shap.coalitions import Nested, Toggled, toggled
 from manifold_shap.nn import growing
 from manifold_shap.surrogate.adapted import OwnNetwork
+from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.kinds import warn_if_mask_is_ignored
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -208,7 +209,7 @@ def test_each_network_learns_a_value_function_and_is_loaded_again(
     mask = mask.roll(1, -1)
     assert (value(x[:20], mask)[:, 0] - 0.5).abs().mean() < 0.1
     value.save(tmp_path / "surrogate.ckpt")
-    again = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
+    again = load_surrogate(tmp_path / "surrogate.ckpt", model)
     assert torch.equal(again(x[:20], mask), value(x[:20], mask))
     explanation = ms.auto_shapley(again, x[:2])
     assert explanation.efficiency_gap < 1e-5

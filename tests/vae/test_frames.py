@@ -10,6 +10,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
+from manifold_shap.vae.fit import load_imputer
 from tests.examples import people, people_model
 
 FEW: dict[str, Any] = {
@@ -43,15 +44,15 @@ def test_an_imputer_of_a_frame_is_saved_with_its_codebook(
 ) -> None:
     imputer, path = imputer_of_people, tmp_path / "vae.ckpt"
     imputer.save(path)
-    loaded = ms.load_imputer(path, imputer.codebook.frame(imputer.reference))
+    loaded = load_imputer(path, imputer.codebook.frame(imputer.reference))
     expected = ms.imputed_value(people_model, imputer, draws=8)
     found = ms.imputed_value(people_model, loaded, draws=8)
     assert torch.equal(ms.exact_shapley(found, SOME).phi, ms.exact_shapley(expected, SOME).phi)
-    shared = ms.load_imputer(path, FRAME, imputer.codebook, bank_size=100)
+    shared = load_imputer(path, FRAME, imputer.codebook, bank_size=100)
     assert shared.codebook is imputer.codebook
     assert shared.provenance["codes"] == 100
     with pytest.raises(ValueError, match="income"):
-        ms.load_imputer(path, FRAME.drop(columns="income"))
+        load_imputer(path, FRAME.drop(columns="income"))
 
 
 def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:

@@ -15,7 +15,6 @@ from ._version import __version__ as __version__
 from .amortized import AmortizedExplainer as AmortizedExplainer
 from .amortized import amortized_shapley as amortized_shapley
 from .amortized.fit import fit_amortized as fit_amortized
-from .amortized.fit import load_amortized as load_amortized
 from .corrected import corrected_global_values as corrected_global_values
 from .estimators import adaptive_shapley as adaptive_shapley
 from .estimators import audit as audit
@@ -39,17 +38,17 @@ from .models import as_model as as_model
 from .models.files import load_model as load_model
 from .ordering import Ordering as Ordering
 from .players import Players as Players
+from .saving import load as load
+from .saving import save as save
 from .segmentation import label_maps as label_maps
 from .segmentation import superpixels as superpixels
 from .streaming import explain_rows as explain_rows
 from .surrogate import GuidedValue as GuidedValue
 from .surrogate import SurrogateValue as SurrogateValue
 from .surrogate.fit import fit_surrogate as fit_surrogate
-from .surrogate.fit import load_surrogate as load_surrogate
 from .tables.codebook import Codebook as Codebook
 from .vae import VAEImputer as VAEImputer
 from .vae.fit import fit_imputer as fit_imputer
-from .vae.fit import load_imputer as load_imputer
 from .values import Estimate as Estimate
 from .values import ImputedValue as ImputedValue
 from .values import RetrainedValue as RetrainedValue

@@ -293,12 +293,10 @@ def _products(errors: Sequence[_Errors]) -> Float[Tensor, "rows candidates candi
 
 def _stacked(fits: Fits) -> ValueFunction:
     """The mean of candidates by their weights, with about as many draws in all as one has."""
-    parts = [fits[name] for name in fits.weights]
-    for k, (part, weight) in enumerate(zip(parts, fits.weights.values(), strict=True)):
-        if isinstance(part, ImputedValue):
-            own = part.imputer, part.model, part.space, part.expectation
-            draws = max(2, round(weight * part.draws_requested))
-            parts[k] = ImputedValue(*own, draws, part.seed, part.name)
+    parts = [
+        fits[name].with_draws(max(2, round(weight * fits.draws)))
+        for name, weight in fits.weights.items()
+    ]
     return StackedValue(parts, [*fits.weights.values()])
 
 

@@ -96,9 +96,8 @@ class CorrectedValue(MappedValue):
     def base(self, x: Float[Tensor, "batch *event"]) -> Float[Tensor, "batch outputs"]:
         return _moved(self.mean, self.share, self.prediction(x))
 
-    def in_full_precision(self) -> "CorrectedValue":
-        value, labels = (each.in_full_precision() for each in (self.value, self.labels))
-        return CorrectedValue(value, labels, self.mean, self.share)
+    def of_another(self, change: Callable[[ValueFunction], ValueFunction]) -> "CorrectedValue":
+        return CorrectedValue(change(self.value), change(self.labels), self.mean, self.share)
 
     def to(self, device: torch.device | str) -> "CorrectedValue":
         super().to(device)

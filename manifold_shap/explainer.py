@@ -2,28 +2,22 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
+from manifold_shap._saved import saved
 from manifold_shap.candidates import CANDIDATES, FAST, Fits, Game, choose
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
-from manifold_shap.folder import read, read_model, save, value_from
 from manifold_shap.frames import wide_columns, wide_frame
-from manifold_shap.io.files import digest
 from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
-from manifold_shap.models.files import load_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
-from manifold_shap.surrogate.targets import disagreement
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values import ValueFunction
@@ -33,14 +27,13 @@ if TYPE_CHECKING:
 
 # Rows of a frame, at least: to learn from, and to choose on.
 _LEAST_ROWS = 20
-# Rows that are saved, to recognise the model by.
-_PROBE_ROWS = 32
 # Candidates by effort.
 _EFFORTS = {"low": FAST, "high": CANDIDATES}
 # Rows from which what a model returns is detected.
 _CHECKED_ROWS = 64
 
 
+@saved
 class Explainer:
     """Explains a model's predictions on the rows of a data frame.
 
@@ -141,7 +134,6 @@ class Explainer:
                 f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from and to choose on, "
                 f"but got {len(x)}; pass the rows that the model was trained on."
             )
-        self._probe = x[_shuffled(len(x), self.seed)[:_PROBE_ROWS]]
         game = Game(self.model, self.codebook, space, x, self.seed, progress)
         self.candidates: Mapping[str, ValueFunction]
         self.candidates, self.quality = choose(game, candidates, fit_seconds)
@@ -232,68 +224,19 @@ class Explainer:
         columns = wide_columns((*value.players.names, *constant), value.outputs, known)
         return pd.DataFrame(index=frame.index, columns=list(columns), dtype=float)
 
-    def save(self, folder: str | Path, *, model_file: str | Path | None = None) -> None:
-        """Write all but the model to a folder, whole or not at all; `load` reads it.
+    kind = "front door"
 
-        It holds the configuration, the values of the frame's cells, a few rows to recognise the
-        model by and, where an imputer was chosen, all rows that it draws from: it is as
-        confidential as the frame.
-
-        Args:
-            folder: to be made, on this machine; one that an explainer was saved to is replaced,
-                unless other files lie there now. A link is followed.
-            model_file: a file of the model that `load_model` reads, such as `model.skops`, to be
-                copied into the folder: then nobody has to pass the model.
-
-        Raises:
-            FileExistsError: something else stands at `folder`.
-            FileNotFoundError: no `model_file` is there.
-            ValueError: it is of a kind that may run code, damaged, another model, or needs files
-                beside it; `folder` is a URL.
-            OSError: no space or no permission; what stood there is left as it was.
-        """
-        about: dict[str, Any] = {
-            "seed": self.seed,
-            "quality": self.quality.to_dict(),
-            "model": {"classes": list(self.model.classes), "returns": self.model.returns},
-        }
-        files: dict[str, bytes] = {}
-        if model_file is not None:
-            name = f"model{Path(model_file).suffix.lower()}"
-            files[name] = self._checked_model(model_file)
-            about["model"]["file"] = {"name": name, "digest": digest(files[name])}
-        save(folder, self.value, self._probe, about, files)
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All but the model and the other candidates; see `ms.save`."""
+        quality = self.quality.to_dict()
+        return {"seed": self.seed, "quality": quality, "model": self.model, "value": self.value}, {}
 
     @classmethod
-    def load(
-        cls,
-        folder: str | Path,
-        model: Any = None,
-        *,
-        model_batch_size: int | None = None,
-    ) -> "Explainer":
-        """The explainer that `save` wrote.
-
-        Args:
-            folder: where it was saved; no code in it is run.
-            model: the model that it was made for; by default the one in the folder, where it was
-                saved with a `model_file`.
-            model_batch_size: most rows in one call of the model.
-
-        Raises:
-            FileNotFoundError: no such folder.
-            ValueError: it is damaged, was made for another model or table, or has no model.
-        """
-        plain, tensors = read(folder)
-        model = read_model(folder, plain["model"].get("file")) if model is None else model
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "Explainer":
         self = cls.__new__(cls)
-        self.seed, self.quality = plain["seed"], Quality(**plain["quality"])
-        self.codebook = Codebook.from_dict(plain["codebook"])
-        names, returns = plain["model"]["classes"], plain["model"]["returns"]
-        self._probe = tensors["probe"]
-        self.model = as_model(model, self._probe, names, returns, model_batch_size, self.codebook)
-        self.value = value_from(plain, tensors, self.model, self.codebook)
-        self.value.update(quality=self.quality.to_dict())
+        self.seed, self.quality = settings["seed"], Quality(**settings["quality"])
+        self.model, self.value = settings["model"], settings["value"]
+        self.codebook = self.value.schema
         self.candidates, self._halves = {self.quality.chosen: self.value}, []
         return self
 
@@ -309,42 +252,12 @@ class Explainer:
             self._halves.append(fits.half(number))
         return self._halves[:halves]
 
-    def _checked_model(self, path: str | Path) -> bytes:
-        """What is in a file, which by itself holds the model that is explained.
-
-        Raises:
-            ValueError: it does not.
-        """
-        load_model(path)  # What is wrong with the file itself is told of its own path.
-        content = Path(path).read_bytes()
-        own, size = self.model, self.model.batch_size
-        # Beside the file ONNX may keep weights, which the folder would not have.
-        with TemporaryDirectory() as alone:
-            copy = Path(alone) / Path(path).name
-            copy.write_bytes(content)
-            loaded = load_model(copy)
-        model = as_model(loaded, self._probe, own.classes, own.returns, size, self.codebook)
-        game: ValueFunction = self.value
-        scale = game.space.takes
-        found = model(self._probe, scale=scale)
-        if gap := disagreement(found, own(self._probe, scale=scale)):
-            raise ValueError(
-                f"Expected `model_file` to hold the model that is explained but {path} predicts "
-                f"otherwise (by up to {gap:.3g} on the rows kept for that check); write that model "
-                "to the file."
-            )
-        return content
-
     def __repr__(self) -> str:
         return (
             f"Explainer({len(self.codebook.players)} players, outputs "
             f"{shown(self.value.outputs, 10)} in {self.value.space.name!r}, by "
             f"{self.quality.chosen!r})"
         )
-
-
-def _shuffled(rows: int, seed: int) -> Tensor:
-    return torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
 
 
 def _space(space: str | OutputSpace | None, model: Model, unit: str | None) -> OutputSpace:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap import simplex
+from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, pandas_columns, rows_at
 from manifold_shap._messages import check_choice, named_outputs
 from manifold_shap.audits import Audit
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from manifold_shap.global_values import GlobalValues
     from manifold_shap.interactions import Interactions
-    from manifold_shap.plots.accessor import Plots
+    from manifold_shap.plots import Plots
 
 # Of what is printed: rows, players of each row, and letters of a player with its value.
 _ROWS, _PLAYERS, _LONGEST = 5, 3, 40
@@ -87,8 +87,8 @@ class Explanation:
     >>> explanation
     Explanation(2 instances, 2 players, output '0' in 'identity', by 'exact')
        prediction  base  largest contributions
-    0  3           0     x1 = 2: +2, x0 = 1: +1
-    1  8           0     x1 = 5: +5, x0 = 3: +3
+    0  3           0     x1 = 2: +2.00, x0 = 1: +1.00
+    1  8           0     x1 = 5: +5.00, x0 = 3: +3.00
     >>> explanation[1].phi[..., 0]
     tensor([[3., 5.]])
     >>> len(explanation[explanation.prediction[:, 0] > 5])
@@ -513,7 +513,7 @@ class Explanation:
     @property
     def plot(self) -> "Plots":
         """Its plots, such as `.waterfall(0)` and `.text(tokens)`; see `manifold_shap.plots`."""
-        from manifold_shap.plots.accessor import Plots
+        from manifold_shap.plots import Plots
 
         return Plots(self)
 
@@ -598,13 +598,11 @@ class Explanation:
         from manifold_shap.tables.features import as_text
 
         some = self[:_ROWS]
-        # Of log-ratio coordinates none is that of the predicted class.
-        size = some.prediction if some.partition is None else (some.prediction - some.base).abs()
-        at = list(enumerate(size.argmax(1).tolist()))
+        at = list(enumerate(shown.outputs_of_rows(some).tolist()))
         lines = {
             "output": [self.outputs[k] for _, k in at],
-            "prediction": [as_text(some.prediction[place].item()) for place in at],
-            "base": [as_text(some.base[place].item()) for place in at],
+            "prediction": [shown.amount(some, some.prediction[place].item()) for place in at],
+            "base": [shown.amount(some, some.base[place].item()) for place in at],
             "largest contributions": some._contributions(at),
         }
         if len(self.outputs) == 1:
@@ -617,20 +615,22 @@ class Explanation:
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes
 
     def _contributions(self, places: Sequence[tuple[int, int]]) -> list[str]:
-        """The largest of an output of each row: "age = 70: +0.31 ± 0.02, height = 1.8: -0.1"."""
+        """The largest of an output of each row: "age = 70: +0.310 ± 0.02, height = 1.8: −0.100"."""
         from manifold_shap.tables.features import as_text
 
         data, errors, found = self.data, total_error(self), []
         for row, k in places:
             phi, parts = self.phi[row, :, k], []
             largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
-            for player in largest[torch.isfinite(phi[largest])][:_PLAYERS].tolist():
+            largest = largest[torch.isfinite(phi[largest])][:_PLAYERS]
+            numbers = shown.signed(phi[largest].tolist())
+            for player, number in zip(largest.tolist(), numbers, strict=True):
                 cell = "" if data is None else f" = {as_text(data.iat[row, player])}"
                 name = f"{self.players.names[player]}{cell}"
                 name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
                 margin = errors[row, player, k].item()
                 around = f" ± {margin:.2g}" if math.isfinite(margin) and margin > 0 else ""
-                parts.append(f"{name}: {phi[player].item():+.3g}{around}")
+                parts.append(f"{name}: {number}{around}")
             found.append(", ".join(parts))
         return found
 

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from manifold_shap._arrays import as_labels, column_names
 from manifold_shap._checks import check_channels_first, check_distinct, check_number, check_whole
+from manifold_shap._saved import saved
 
 Padding = int | float | None
 
 
+@saved
 class Players:
     """The players of a game, and the input elements that each of them owns.
 
@@ -121,6 +123,19 @@ class Players:
         players.index = torch.full(tuple(event), -1, device="cpu")
         players.by_row, players._single = count > 0, False
         return players
+
+    kind = "players"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        plain = {"names": self.names, "padding": self.padding, "by_row": self.by_row}
+        return plain, {"index": self.index}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any) -> "Players":
+        names, index, padding = settings["names"], tensors["index"], settings["padding"]
+        if settings["by_row"] and padding is None:
+            return cls.of_rows(index.shape, len(names), names)
+        return cls(names, index, padding)
 
     def owning(self, index: Int64[Tensor, "*event"]) -> "Players":
         """The same players as owners of the elements of other rows; -1 where nobody owns one.

@@ -435,7 +435,9 @@ def vae_of_people() -> ms.imputers.TableImputer:
     codebook = ms.Codebook.fit(people())
     codes, elements = codebook.rows(people()), codebook.elements
     x = codebook.encode(codes)
-    network = MaskedVAE(choose_families(x, codebook.schema), elements.index.tolist(), 2, (16,), 2)
+    network = MaskedVAE(
+        choose_families(x, elements.index.tolist()), elements.index.tolist(), 2, (16,), 2
+    )
     network.likelihood.describe(x)
     return ms.imputers.TableImputer(codebook, ms.VAEImputer(network, x, elements), codes)
 

@@ -13,13 +13,13 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
+from benchmarks import style
 from benchmarks.plots import LEGEND, dots, label_axes
 from benchmarks.report import Claim, Found, Table, number
 from benchmarks.support.lemaire_data import NAMES, read
 from benchmarks.support.lemaire_measures import compare
 from benchmarks.support.modl import equally_frequent, most_probable
 from benchmarks.support.packages import require
-from manifold_shap.plots import canvas, style
 
 TITLE = "Naive Bayes: exact values, weight of evidence and KernelSHAP"
 SOURCE = "Lemaire et al. (2023), Section 5, Tables 1-3, Fig. 3"
@@ -145,7 +145,7 @@ def figures(found: Found) -> dict[str, Figure]:
     """Fig. 3, of Twonorm if it is among them, and Tables 2 and 3."""
     name = "twonorm" if "twonorm" in found else next(iter(found))
     shares = found[name][NEAREST]["shares"]
-    axes: Any = canvas.one_panel(None, 2.8, grid="y", width=7.0)
+    axes: Any = style.one_panel(2.8, grid="y", width=7.0)
     for k, (method, share) in enumerate(shares.items()):
         where = [m + 0.42 * (k - 0.5) for m in range(len(share))]
         percent = [100 * each for each in share]

@@ -11,13 +11,13 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from benchmarks import style
 from benchmarks.plots import LEGEND, WORDS, Panel, curves, label_axes
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.lemaire_data import read
 from benchmarks.support.lemaire_measures import rows_asked, rows_near
 from benchmarks.support.modl import equally_frequent, most_probable
 from benchmarks.support.packages import require
-from manifold_shap.plots import canvas, style
 
 TITLE = "Naive Bayes: values of three rows, and what KernelSHAP asks of the model"
 SOURCE = "Lemaire et al. (2023), Sections 3 and 5.3, Figs. 1 and 2"
@@ -90,7 +90,7 @@ def tables(found: Found) -> list[Table]:
 def figures(found: Found) -> dict[str, Figure]:
     """Fig. 1, a panel for each row, the variables that matter most first; and Fig. 2."""
     adult, crx = found["adult"], found["crx"]
-    figure = canvas.laid_out(5.0, 7.6)
+    figure = style.laid_out(5.0, 7.6)
     panels = figure.subplots(1, len(adult["rows"]), sharey=True)
     order = sorted(range(len(adult["variables"])), key=lambda k: -adult["mean |phi|"][k])
     for axes, of in zip(panels, adult["rows"].values(), strict=True):

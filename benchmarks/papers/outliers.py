@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks import style
 from benchmarks.plots import label_axes, legend_below
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support import forests
 from benchmarks.support.forests import EVEN, GAMES, INLIER, LAWS, OFF, ON, OUTLIER
-from manifold_shap.plots import canvas, style
 
 TITLE = "Outliers are explained wrongly off the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Fig. 3"
@@ -129,7 +129,7 @@ def tables(found: Found) -> list[Table]:
 
 def figures(found: Found) -> dict[str, Figure]:
     """Means over forests with whiskers from the least to the most, and scores of coalitions."""
-    figure = canvas.laid_out(2.9, 7.5)
+    figure = style.laid_out(2.9, 7.5)
     left, *right = figure.subplots(1, 3)
     style.strip(left, grid="y")
     first = first_of(found)

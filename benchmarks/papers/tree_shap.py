@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
+from benchmarks import style
 from benchmarks.plots import LEGEND, grouped_bars
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.differences import apart, gap, sure
@@ -29,7 +30,6 @@ from benchmarks.support.tree_values import (
     of_season,
     values,
 )
-from manifold_shap.plots import canvas
 
 TITLE = "TreeSHAP beside marginal and conditional values"
 SOURCE = "Carballo, Section 3.6.2; Lundberg et al. (2020)"
@@ -109,7 +109,7 @@ def figures(found: Found) -> dict[str, Figure]:
         far = {way: apart(own, phi[PATH]).mean().item() for way, own in phi.items()}
         distances[name] = {way: each for way, each in far.items() if way != PATH}
         times[name] = {way: 1000 * each / found["days"] for way, each in took.items()}
-    figure = canvas.laid_out(3.8, 8.0)
+    figure = style.laid_out(3.8, 8.0)
     left, right = figure.subplots(1, 2)
     title = "How far from path-dependent TreeSHAP"
     grouped_bars(left, distances, title, "bicycles at other features, mean over days")

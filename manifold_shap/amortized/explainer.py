@@ -15,12 +15,13 @@ from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import save_checkpoint
-from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
+from manifold_shap.training.task import trained_state
 from manifold_shap.values import ValueFunction
+from manifold_shap.values.base import OneNetwork
 from manifold_shap.values.exportable import Exportable
-from manifold_shap.values.selected import Outputs, SelectedValue
+from manifold_shap.values.selected import Outputs
 
 # On two cores any from 256 to 768 is equally fast.
 _BATCH_SIZE = 512
@@ -58,6 +59,18 @@ class AmortizedExplainer(Exportable):
         self.relative_error = math.nan
         self.training_record: dict[str, Any] = {}
         self.checkpoint = checkpoint or {}
+
+    kind = "explainer"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What it was trained as, the surrogate, and its error.
+
+        Raises:
+            ValueError: it was put together by hand.
+        """
+        task, weights = trained_state(self.checkpoint)
+        plain = {"task": task, "value": self.value, "relative_error": self.relative_error}
+        return plain, dict(weights)
 
     @property
     def game(self) -> ValueFunction:
@@ -100,7 +113,7 @@ class AmortizedExplainer(Exportable):
         """Shapley values of checked rows, given v(N)."""
         # The value function may have been moved.
         self.network.to(self.value.device)
-        surrogate = surrogate_of(self.value)
+        surrogate = self.value.surrogate
         change = (prediction - self.game.base(rows)).float()
         # Within one context weights are cast to half precision once.
         with self.value.products():
@@ -162,10 +175,10 @@ def _amortized(game: Evaluator, explainer: AmortizedExplainer, rows: int) -> Ask
     return Result(phi, made_by, torch.full_like(phi, torch.nan))
 
 
-def surrogate_of(value: Any) -> SurrogateNetwork:
-    """The network of a surrogate; TypeError for other value functions."""
-    network = getattr(value, "surrogate", None)
-    if isinstance(network, SurrogateNetwork):
+def network_of(value: Any) -> OneNetwork:
+    """The surrogate that a value function is; TypeError for other value functions."""
+    network: OneNetwork | None = value.one_network() if hasattr(value, "one_network") else None
+    if network is not None:
         return network
     raise TypeError(
         f"Expected `value` to be a surrogate but got {type(value).__name__}; train one by "
@@ -193,7 +206,7 @@ def amortized_shapley(
     Args:
         value: the surrogate that the explainer was trained for.
         x: rows to explain, `[instances, *event]`.
-        explainer: from `fit_amortized` or `load_amortized`.
+        explainer: from `fit_amortized`, or loaded.
         evaluations, seed, progress: unused: no values are computed, nothing is drawn, and nothing
             takes long; all estimators take them.
         outputs: those to keep: names or positions, or how many of those with the largest mean
@@ -212,15 +225,15 @@ def amortized_shapley(
     >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
     torch.Size([2, 3, 2])
     """
-    while isinstance(value, SelectedValue):  # The pass gives all outputs.
-        outputs, value = list(value.select(outputs, x).outputs), value.value
-    surrogate_of(value)
-    if explainer.value.surrogate is not value.surrogate:
+    network = network_of(value)
+    if network.chosen is not None:  # The pass gives all outputs.
+        outputs = list(value.select(outputs, x).outputs)
+    if explainer.value.surrogate is not network.value.surrogate:
         raise ValueError(
             "Expected the surrogate that the explainer was trained for but `value` is another one; "
             "train an explainer for it by `ms.fit_amortized`."
         )
     # `value` may have another precision than the explainer's.
-    found = AmortizedExplainer(value, explainer.network)
+    found = AmortizedExplainer(network.value, explainer.network)
     found.relative_error = explainer.relative_error
     return found.explain(x, _BATCH_SIZE if batch_size is None else batch_size, outputs)

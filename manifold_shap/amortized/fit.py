@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._saved import saved
 from manifold_shap._stored import stored, with_extremes
-from manifold_shap.amortized.explainer import AmortizedExplainer, surrogate_of
+from manifold_shap.amortized.explainer import AmortizedExplainer, network_of
 from manifold_shap.amortized.network import AmortizedNetwork, OwnExplainer
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
 from manifold_shap.amortized.transformer import AmortizedTransformer
@@ -72,6 +73,7 @@ def network_settings(
     return {"kind": name, "game": asdict(surrogate.game), **own, **given}
 
 
+@saved
 class AmortizedTask(Task):
     """An amortised explainer, by the loss of its network; see `AmortizedNetwork.loss`.
 
@@ -95,6 +97,16 @@ class AmortizedTask(Task):
         self.explainer = kind(game, **own, **more)
         # In a tuple the surrogate is not a submodule, which would be trained and saved.
         self._unregistered: tuple[SurrogateNetwork, ...] = ()
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
+    ) -> AmortizedExplainer:
+        task = cls(settings["task"], passed.network)
+        task.load_state_dict(tensors)
+        explainer = _explainer(task, settings["value"])
+        explainer.relative_error = settings["relative_error"]
+        return explainer
 
     @torch.no_grad()
     def fit_statistics(self, surrogate: SurrogateNetwork, change: Tensor) -> None:
@@ -149,7 +161,7 @@ def fit_amortized(
     surrogate for each row and epoch.
 
     Args:
-        value: from `fit_surrogate` or `load_surrogate`.
+        value: from `fit_surrogate`, or loaded.
         x_train: rows of the data distribution, `[rows, *event]`, or a data set of them, see
             `fit_surrogate`; labels are not needed.
         x_validation: rows to validate on; by default a tenth of `x_train`, held out.
@@ -189,7 +201,7 @@ def fit_amortized(
     torch.Size([2, 3, 2])
     """
     options = TrainingOptions.among(locals())
-    surrogate, players = surrogate_of(value), value.players
+    surrogate, players = network_of(value).value.surrogate, value.players
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
     chosen_rows = training_rows(*stored_rows, seed, players, value.schema)
     game = value.select(outputs, with_extremes(chosen_rows.train))
@@ -240,7 +252,7 @@ def load_amortized(path: str | Path, value: Any, network: Any = None) -> Amortiz
     >>> load_amortized(path, value)(x[:2]).shape
     torch.Size([2, 3, 2])
     """
-    surrogate = surrogate_of(value)
+    surrogate = network_of(value).value.surrogate
 
     def own(settings: Mapping[str, Any]) -> list[Any]:
         return [passed_again(settings["network"]["kind"], network)]

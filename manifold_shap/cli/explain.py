@@ -22,11 +22,10 @@ from manifold_shap.cli.run import Run
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.simplex.partition import Partition
-from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import in_frame
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values import ImputedValue, ValueFunction
+from manifold_shap.values import ValueFunction
 
 Settings = Mapping[str, Any]
 # Figures and tables of many rows show no more, and other value functions explain these only.
@@ -63,7 +62,7 @@ def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
         estimator = partial(estimator, outputs=chosen)
     about = report.announce(run)
     if "explainer" in estimator.keywords:
-        if not all(isinstance(game, SurrogateValue) for game in games.values()):
+        if any(game.one_network() is None for game in games.values()):
             raise TypeError(
                 "Expected surrogates alone, which an amortised explainer explains, but got "
                 f"{list(games)}; compare=[] leaves others out."
@@ -161,10 +160,8 @@ def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:
     mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
     scores = {}
     for name, value in values.items():
-        if isinstance(value, ImputedValue) and value.sampled:
-            own = (value.imputer, value.model, value.space, value.expectation)
-            value = ImputedValue(*own, max(value.draws, _DRAWS), value.seed, value.name)
-        scores[name] = mean_squared_error(on_simplex(value, run.settings), x, mask)
+        value = on_simplex(value.with_draws(max(value.draws, _DRAWS)), run.settings)
+        scores[name] = mean_squared_error(value, x, mask)
     return scores
 
 

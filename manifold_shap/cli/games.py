@@ -1,7 +1,7 @@
 """Makes the games that `explain.py` explains: value functions, changed as its settings say."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -10,11 +10,10 @@ from manifold_shap._messages import check_choice
 from manifold_shap.cli import registry
 from manifold_shap.cli.run import Run
 from manifold_shap.imputers import CausalImputer
-from manifold_shap.plots.path import positions
+from manifold_shap.plots.simplex import balance_positions
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import ILR
-from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.values import ImputedValue, LogRatioOfMean, ValueFunction, reference_space
 
 Settings = Mapping[str, Any]
@@ -66,13 +65,13 @@ def in_precision(values: Games, precision: str) -> Games:
     """
     if precision == "32-true":
         return values
-    surrogates = {key: value for key, value in values.items() if isinstance(value, SurrogateValue)}
-    if not surrogates and precision != "auto":
+    changed = {name: value.in_precision(precision) for name, value in values.items()}
+    if precision != "auto" and all(changed[name] is values[name] for name in values):
         raise ValueError(
             f"Expected a surrogate for precision={precision} but got {list(values)}; leave "
             "`precision` out."
         )
-    return {**values, **{key: value.in_precision(precision) for key, value in surrogates.items()}}
+    return changed
 
 
 def in_groups(values: Games, run: Run) -> Games:
@@ -100,14 +99,14 @@ def causal(value: ValueFunction, settings: Settings) -> ValueFunction:
     """
     if settings["confounding"] is None:
         return value
-    if not isinstance(value, ImputedValue):
+    imputer = getattr(value, "imputer", None)
+    if imputer is None:
         raise ValueError(
             "Expected value functions with an imputer for causal values (`confounding`), such as "
             f"vae, gaussian or empirical, but {value.name!r} has none."
         )
-    imputer = CausalImputer(value.imputer, ordering_of(settings), settings["confounding"])
-    own = (value.model, value.space, value.expectation, value.draws_requested, value.seed)
-    return ImputedValue(imputer, *own)
+    causal = CausalImputer(imputer, ordering_of(settings), settings["confounding"])
+    return cast(ImputedValue, value).replaced(imputer=causal, name=None)
 
 
 def on_simplex(value: ValueFunction, settings: Settings) -> ValueFunction:
@@ -161,5 +160,5 @@ def basis_of(run: Run, value: ValueFunction) -> Partition | None:
                 f"{balances!r}."
             )
         chosen = tree or value.space.partition(value.classes)
-        positions(chosen.names if chosen else (), balances)
+        balance_positions(chosen.names if chosen else (), balances)
     return tree

@@ -18,7 +18,7 @@ from manifold_shap.interactions import Interactions
 from manifold_shap.io.files import remove
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
-from manifold_shap.values import ImputedValue, ValueFunction
+from manifold_shap.values import ValueFunction
 
 if TYPE_CHECKING:
     from manifold_shap.cli.run import Run
@@ -50,8 +50,7 @@ def hints(value: ValueFunction, score: Score, off: ValueFunction, score_off: Sco
         value: the value function, and `score`, its error.
         off: the one off the manifold, and `score_off`, its error on the same pairs.
     """
-    imputers = [each.imputer for each in (value, off) if isinstance(each, ImputedValue)]
-    if len(imputers) == 2 and type(imputers[0]) is type(imputers[1]):
+    if len({type(getattr(each, "imputer", each)) for each in (value, off)}) == 1:
         return []
     error, error_off = (
         some.debiased if math.isfinite(some.debiased) else some.mse for some in (score, score_off)

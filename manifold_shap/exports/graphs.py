@@ -16,10 +16,8 @@ from manifold_shap.amortized import AmortizedExplainer
 from manifold_shap.models.network import NetworkPredictor
 from manifold_shap.models.outputs import converted
 from manifold_shap.models.rows import whole
-from manifold_shap.surrogate import GuidedValue, SurrogateValue
+from manifold_shap.surrogate import SurrogateValue
 from manifold_shap.tables.rows import EncodedRows, codebook_of
-from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.selected import SelectedValue
 
 # What an input is called that takes the place of `x` where rows are codes: these are numbered anew
 # in every process, so that no graph could tell what they stand for.
@@ -143,19 +141,14 @@ def graph_of(what: Any) -> Graph:
     """
     if isinstance(what, AmortizedExplainer):
         return _graph(what.value, _AmortizedGraph(what), "phi", what.game.outputs)
-    value, chosen = what, None
-    while isinstance(value, SelectedValue):
-        chosen = value.chosen if chosen is None else value.chosen[chosen]
-        value = value.value
-    if not isinstance(value, SurrogateValue) or isinstance(value, GuidedValue):
-        name = value.name if isinstance(value, ValueFunction) else "no value function"
+    if (network := what.one_network()) is None:
         raise TypeError(
             "Expected a value function that is one network, a surrogate of `ms.fit_surrogate` with "
-            f"the players it was trained with, but got {type(value).__name__} ({name}); "
+            f"the players it was trained with, but got {type(what).__name__} ({what.name}); "
             "`ms.fit_surrogate(model, x, teacher=value, players=value.players)` makes a surrogate "
             "of it."
         )
-    return _graph(value, _ValueGraph(value, chosen), "v", what.outputs)
+    return _graph(network.value, _ValueGraph(*network), "v", what.outputs)
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:

@@ -1,14 +1,18 @@
 """Defines the contract of an imputer: it draws the absent features given the present ones."""
 
+import inspect
+import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
+from manifold_shap._saved import KINDS, codes
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.models import whole_dtype
 from manifold_shap.players import Players, check_same_players
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
 
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
+
+# Arguments that are the rows of an imputer.
+_OF_ROWS = ("reference", "rows", "point")
 
 # Shapes that imputers share.
 Rows = Float[Tensor, "batch *event"]
@@ -101,6 +108,20 @@ class Imputer(nn.Module, ABC):
     # What errors call the reference rows: the argument that gives them.
     _argument: str = "reference"
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        KINDS.setdefault(cls.__dict__.get("name", cls.__name__), cls)
+
+    def __new__(cls, *given: Any, **named: Any) -> Any:
+        made = super().__new__(cls)
+        # What it was made of, to be saved; rows are those that it holds.
+        bound = inspect.signature(cls.__init__).bind_partial(made, *given, **named)
+        made.__dict__["_made_of"] = {
+            name: None if name in _OF_ROWS else each
+            for name, each in [*bound.arguments.items()][1:]
+        }
+        return made
+
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
         rows = to_tensor(reference, self._argument)
@@ -134,6 +155,39 @@ class Imputer(nn.Module, ABC):
         """
 
     # May be overridden.
+
+    @property
+    def kind(self) -> str:
+        return self.name
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The arguments that it was made of; rows of a table as codes."""
+        given: dict[str, Any] = self.__dict__["_made_of"]
+        rows = self.reference
+        rows = rows.to(self.given or rows.dtype) if self.codebook is None else codes(rows)
+        tensors = dict[str, Tensor]()
+        for name, each in given.items():
+            if name in _OF_ROWS:
+                tensors[name] = rows[0] if name == "point" else rows
+            elif isinstance(each, Tensor | np.ndarray):
+                tensors[name] = torch.as_tensor(each)
+        plain = {name: each for name, each in given.items() if name not in tensors}
+        if "players" in inspect.signature(type(self).__init__).parameters:
+            plain["players"] = self.players
+        return {**plain, "codebook": self.codebook}, tensors
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any) -> "Imputer":
+        codebook = settings.pop("codebook")
+        rows: dict[str, Any] = {
+            name: own.float() if codebook is not None and name in _OF_ROWS else own
+            for name, own in tensors.items()
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # They were given when it was made.
+            made = cls(**settings, **rows)
+        made.codebook = codebook
+        return made
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class CausalImputer(Imputer):
     [['a'], ['b', 'c']]
     """
 
+    kind = "CausalImputer"
     own: Tensor  # Whom each component draws,
     before: Tensor  # given whom,
     above: Tensor  # and who comes before these in turn.

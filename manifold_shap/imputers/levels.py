@@ -195,7 +195,7 @@ def split(rows: Float[Tensor, "rows elements"], players: Players) -> tuple[list[
     owner = players.index.flatten().tolist()
     categories = list[Category]()
     numbers, owners, columns = list[int](), list[int](), list[Tensor]()
-    for elements in _columns(rows, owner):
+    for elements in columns_of(rows, owner):
         player = owner[elements[0]]
         values, counts = rows[:, elements].unique(dim=0, return_counts=True)
         many = counts > max(_LEAST_ROWS, _SPIKE * len(rows))
@@ -223,7 +223,7 @@ def _category(
     return Category([elements], [player], [values], labels[:, None])
 
 
-def _columns(rows: Float[Tensor, "rows elements"], owner: Sequence[int]) -> list[list[int]]:
+def columns_of(rows: Float[Tensor, "rows elements"], owner: Sequence[int]) -> list[list[int]]:
     """Elements that are one column: one-hot, or a number and whether it is missing."""
     binary = ((rows == 0) | (rows == 1)).all(0).tolist()
     found, first = list[list[int]](), 0

@@ -329,6 +329,24 @@ class MixtureImputer(Imputer):
         check_seed(seed)
         self.mixture = Mixture.fit(rows, self.players, components, seed)
 
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        plain, tensors = super().state()
+        law = {f"mixture.{name}": own for name, own in self.mixture.state_dict().items()}
+        return {**plain, "mixture": self.mixture.settings}, {**tensors, **law}
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any
+    ) -> "MixtureImputer":
+        made = cls.__new__(cls, **{name: settings.get(name) for name in ("components", "seed")})
+        Imputer.__init__(made, tensors["reference"], settings["players"])
+        made.__dict__["_made_of"]["reference"] = None
+        made.mixture = Mixture.of(settings["mixture"])
+        law = {name.removeprefix("mixture."): own for name, own in tensors.items()}
+        law.pop("reference")
+        made.mixture.load_state_dict(law)
+        return made
+
     @property
     def provenance(self) -> dict[str, Any]:
         return {"components": len(self.mixture)}

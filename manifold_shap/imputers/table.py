@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_rows
+from manifold_shap._saved import KINDS, codes
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.imputers.base import (
     CompletedRows,
@@ -64,6 +65,31 @@ class TableImputer(Imputer):
         self.proposals, self.distinct_draws = inner.proposals, inner.distinct_draws
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
+
+    kind = "TableImputer"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The table, the codes, and the inner imputer but for its rows, which encode these."""
+        settings, tensors = self.inner.state()
+        tensors.pop("reference")
+        inner = {"kind": self.inner.kind, "settings": settings}
+        return {"codebook": self.codebook, "inner": inner}, {
+            "codes": codes(self.reference),
+            **tensors,
+        }
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
+    ) -> "TableImputer":
+        codebook, inner, rows = (
+            settings["codebook"],
+            settings["inner"],
+            tensors.pop("codes").float(),
+        )
+        tensors["reference"] = codebook.encode(rows)
+        made = KINDS[inner["kind"]].restored(inner["settings"], tensors, passed)
+        return cls(codebook, made, rows)
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def local_path(name: str, path: str | Path) -> Path:
             f"Expected `{name}` to be a path of this machine but got the URL {text!r}; write to a "
             "path of this machine, then upload what is there."
         )
-    return Path(text)
+    return Path(text).expanduser()
 
 
 def location(name: str, path: str | Path) -> Location:
@@ -112,7 +112,7 @@ def location(name: str, path: str | Path) -> Location:
             f"Expected `{name}` to be a path of this machine or the text of a URL, but {text!r} is "
             "a URL that `pathlib.Path` has cut; give it as text, such as 's3://bucket/rows.zarr'."
         )
-    return Path(text).absolute()
+    return Path(text).expanduser().absolute()
 
 
 def stands(place: Location) -> bool:
@@ -248,7 +248,7 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
         FileNotFoundError: no file is there.
         ValueError: the file is damaged, would run code, or holds something else.
     """
-    path = Path(check_text("path", path))
+    path = Path(check_text("path", path)).expanduser()
     expected = f"Expected {'an' if kind[0] in 'aeiou' else 'a'} {kind} checkpoint at {path} but"
     if not path.is_file():
         raise FileNotFoundError(f"{expected} no file is there; `train.py` writes one.")

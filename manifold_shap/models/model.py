@@ -11,6 +11,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
 from manifold_shap._messages import check_choice, warn
+from manifold_shap._saved import saved
 from manifold_shap._stored import StoredRows
 from manifold_shap.models.files import load_model
 from manifold_shap.models.kinds import predictor_of
@@ -40,6 +41,7 @@ class FrameOfCodes(Protocol):
         """The rows that the codes stand for."""
 
 
+@saved
 class Model:
     """A model to explain, as a function of a batch of rows.
 
@@ -82,6 +84,28 @@ class Model:
         self.codebook, self.dtype = codebook, dtype
         # Rows on which it was asked twice.
         self._repeated = 0
+
+    kind = "model"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """How it is wrapped; not the model."""
+        plain = {
+            "classes": self.classes,
+            "returns": self.returns,
+            "batch_size": self.batch_size,
+            "codebook": self.codebook,
+            "dtype": self.dtype and str(self.dtype).removeprefix("torch."),
+        }
+        return plain, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], passed: Any) -> "Model":
+        model = passed.model
+        if isinstance(model, str | os.PathLike):
+            model = load_model(model)
+        dtype = settings["dtype"] and getattr(torch, settings["dtype"])
+        predict = model.predictor if isinstance(model, Model) else model
+        return cls(predict, **{**settings, "dtype": dtype})
 
     def __call__(
         self, x: Float[Tensor, "batch *event"], *, scale: str | None = None

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_number, check_whole
+from manifold_shap._saved import saved
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.imputers import Imputer
 from manifold_shap.imputers.mixture import Mixture
@@ -74,6 +75,7 @@ _PROBE_ROWS = 32
 _DESCRIBED, _VALIDATION = 16_384, 32
 
 
+@saved
 class SurrogateTask(Task):
     """A surrogate g(x_S), by squared error over coalitions of the Shapley sum (Eq. 17).
 
@@ -124,6 +126,20 @@ class SurrogateTask(Task):
         own_targets = OutputTargets(self.law, self.surrogate.game.players)
         self.held_out: TargetSource = HintedTargets() if own["guide"] else own_targets
         self.source: TargetSource = self.held_out
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
+    ) -> SurrogateValue:
+        own = settings["task"]
+        module = KINDS[own["network"]["kind"]].module_behind(passed.network, passed.model)
+        task = cls(own, module)
+        task.load_state_dict(tensors)
+        value = surrogate_value(task, settings["model"], settings["schema"])
+        value.update(name=settings["name"], quality=settings["quality"])
+        outputs = task.probe_outputs
+        value.check_model(task.probe, outputs if task.center is None else outputs + task.center)
+        return value
 
     @torch.no_grad()
     def fit_statistics(

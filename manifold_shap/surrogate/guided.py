@@ -1,7 +1,7 @@
 """A surrogate that gets one model call a value, and what a mixture makes of x_S, as inputs."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -19,8 +19,7 @@ from manifold_shap.surrogate.targets import evaluate_teacher
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.training.task import centred
-from manifold_shap.values import ImputedValue
-from manifold_shap.values.base import Estimate
+from manifold_shap.values.base import Estimate, ValueFunction
 
 # Pairs for which hints are computed at a time.
 _PAIRS_PER_CALL = 8192
@@ -134,6 +133,9 @@ class GuidedValue(SurrogateValue):
         self.guide.to(device)
         return self
 
+    def one_network(self, chosen: Tensor | None = None) -> None:
+        """None: the model gives a part of each value."""
+
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
         expected, _, hint = self.hints(x, mask)
@@ -170,10 +172,10 @@ def mixture_of(guide: Any, teacher: Any, players: Players) -> Mixture:
     """The mixture of a guide.
 
     Raises:
-        TypeError: the guide has none, or the teacher is not imputed.
+        TypeError: the guide has none, or the teacher draws no rows.
         ValueError: the guide has other players.
     """
-    if not isinstance(teacher, ImputedValue):
+    if teacher is None or teacher.draw_rows(1, 0) is None:
         raise TypeError(
             "Expected `teacher` to be a value function of an imputer, such as one of "
             f"`imputed_value`, beside a `guide` but got {type(teacher).__name__}."
@@ -194,7 +196,7 @@ def mixture_of(guide: Any, teacher: Any, players: Players) -> Mixture:
 
 def pairs_with_hints(
     value: GuidedValue,
-    teacher: ImputedValue,
+    teacher: ValueFunction,
     x: Tensor,
     law: CoalitionLaw,
     count: int,
@@ -218,7 +220,7 @@ def pairs_with_hints(
     Returns:
         The number of each pair's row, the arguments of a `GuidedNetwork`, and targets.
     """
-    drawn, half = teacher.drawn_rows(count, seed), count // 2
+    drawn, half = cast(Tensor, teacher.draw_rows(count, seed)), count // 2
     known = evaluate_teacher(teacher, drawn[:half], count, seed, progress, center=value.center)
     own = 2 * count // (_OWN - 1) // 2
     generator = torch.Generator().manual_seed(seed + 1)

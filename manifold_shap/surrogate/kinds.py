@@ -96,10 +96,9 @@ def check_network(network: SurrogateNetwork, x: Tensor) -> None:
 
 @torch.no_grad()
 def warn_if_mask_is_ignored(network: SurrogateNetwork, x: Tensor, target: Tensor) -> None:
-    """Warn where what a network gives does not depend on the mask, as found on a few rows.
+    """Warn where a network takes an absent element for one that is 0, as found on a few rows.
 
-    It may do so by way of the absent elements alone, which are 0: then elements that are 0 in a row
-    count as absent. Where 0 is padding, no player owns such an element.
+    Where 0 is padding, no player owns such an element.
 
     Args:
         network: after its training.
@@ -109,22 +108,16 @@ def warn_if_mask_is_ignored(network: SurrogateNetwork, x: Tensor, target: Tensor
     if bool((target - target[:1]).abs().max() <= _NOTHING * target.abs().max()):
         return
     every = torch.ones(len(x), 1, network.players, dtype=torch.bool, device=x.device)
-    whole, nobody = network(x, every), network(x, ~every)
-    scale, moved = whole.abs().max().item(), (whole - nobody).abs().max().item()
-    if moved <= _NOTHING * scale:
-        warn(
-            "The network does not depend on the mask: its values of the grand coalition and of the "
-            f"empty one differ by at most {moved:.2g} on {len(x)} rows. Shapley values of it mean "
-            "little; let it use both of its arguments, or train it longer.",
-        )
-        return
     half = every & (torch.arange(network.players, device=x.device) % 2 == 0)
-    holed = [(x * network.present(some)[:, 0], some) for some in (half, every & ~half)]
+    owned = network.game.padding == 0
+    holed = [
+        (x if owned else x * network.present(some)[:, 0], some) for some in (half, every & ~half)
+    ]
     moved = max((network(y, every) - network(y, some)).abs().max().item() for y, some in holed)
-    if moved <= _NOTHING * scale and network.game.padding != 0:
+    if moved <= _NOTHING * network(x, every).abs().max().item():
         warn(
-            "The network cannot tell an absent element from one that is 0: on rows in which every "
-            "other player is 0, its values with and without these players differ by at most "
-            f"{moved:.2g}, on {len(x)} rows. Let it use its second argument, the mask, besides the "
-            "rows whose absent elements are 0.",
+            "The network does not depend on the mask: on rows in which every other player is 0, "
+            "its values with and without these players differ by at most "
+            f"{moved:.2g}, on {len(x)} rows, so that it cannot tell an absent element from one "
+            "that is 0. Let it use its second argument, the mask, or train it longer.",
         )

@@ -23,7 +23,7 @@ from manifold_shap.laws import CoalitionLaw, SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.task import centred
-from manifold_shap.values import GroupedValue, ImputedValue, ValueFunction
+from manifold_shap.values import ValueFunction
 
 # Model rows in one call of the teacher: changes memory, not the values.
 _ROWS_PER_CALL = 8192
@@ -189,10 +189,7 @@ def rows_to_teach(teacher: ValueFunction, x: Tensor, pairs: int, seed: int) -> T
 
     They are twice as many as the pairs: a row whose own prediction teaches costs a single one.
     """
-    teacher = teacher.value if isinstance(teacher, GroupedValue) else teacher
-    if pairs <= _MOST_PER_ROW * len(x) or not isinstance(teacher, ImputedValue):
-        return None
-    return teacher.drawn_rows(2 * pairs, seed)
+    return teacher.draw_rows(2 * pairs, seed) if pairs > _MOST_PER_ROW * len(x) else None
 
 
 def evaluate_teacher(

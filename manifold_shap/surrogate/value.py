@@ -21,7 +21,8 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
-from manifold_shap.values.base import Estimate, Linearized
+from manifold_shap.training.task import trained_state
+from manifold_shap.values.base import Estimate, Linearized, OneNetwork
 from manifold_shap.values.model import ModelValue
 from manifold_shap.values.spec import Work
 
@@ -88,6 +89,24 @@ class SurrogateValue(ModelValue):
         """
         save_checkpoint(path, self.checkpoint)
 
+    kind = "surrogate"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What it was trained as; how its model is wrapped.
+
+        Raises:
+            ValueError: it was put together by hand.
+        """
+        task, weights = trained_state(self.checkpoint)
+        plain = {
+            "task": {**task, "schema": None},
+            "model": self.model,
+            "schema": self.schema,
+            "name": self.name,
+            "quality": self.spec.quality,
+        }
+        return plain, dict(weights)
+
     def to(self, device: torch.device | str) -> "SurrogateValue":
         super().to(device)
         self.surrogate.to(device)
@@ -112,6 +131,8 @@ class SurrogateValue(ModelValue):
         """
         if precision == "auto":
             precision = "bf16-mixed" if _multiplies_in_bfloat16(self.device) else "32-true"
+        if precision == self.precision:
+            return self
         other = copy.copy(self)
         other.precision = check_choice("precision", precision, tuple(PRECISIONS), "or 'auto'")
         return other
@@ -134,8 +155,8 @@ class SurrogateValue(ModelValue):
             found = [self.surrogate(some, none.expand(len(some), -1, -1))[:, 0] for some in parts]
         return self.placed(torch.cat(found))
 
-    def in_full_precision(self) -> "SurrogateValue":
-        return self if self.precision == "32-true" else self.in_precision("32-true")
+    def one_network(self, chosen: Tensor | None = None) -> OneNetwork | None:
+        return OneNetwork(self, chosen)
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_known
 from manifold_shap._messages import shown, warn
+from manifold_shap._saved import saved
 from manifold_shap.players import Players
 from manifold_shap.tables.coded import CodedColumn
 from manifold_shap.tables.forms import form_from_dict, form_of
@@ -34,6 +35,7 @@ from manifold_shap.tables.vocabulary import label_of, numbered
 _LEAST_IDENTIFIED = 20
 
 
+@saved
 class Codebook:
     """The distinct values of each column of a frame, numbered.
 
@@ -309,6 +311,15 @@ class Codebook:
         cells = {name: form.restore(name, cells) for name, cells in held}
         left_out = [from_plain(name) for name in plain["left_out"]]
         return cls(form, coded, cells, plain["groups"], left_out)
+
+    kind = "table"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return self.to_dict(), {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "Codebook":
+        return cls.from_dict(settings)
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.

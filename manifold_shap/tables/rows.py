@@ -5,7 +5,8 @@ which networks and distances see as floats.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
+from manifold_shap._saved import saved
 from manifold_shap.players import Players
 from manifold_shap.tables.schema import Schema
 
@@ -42,7 +44,9 @@ def encoded(
     return x if codebook is None else codebook.encode(x)
 
 
-class EncodedRows(NamedTuple):
+@saved
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
     """Makes encoded rows of codes, for a model that was trained on these: see `as_model`.
 
     >>> import pandas as pd
@@ -53,6 +57,14 @@ class EncodedRows(NamedTuple):
     """
 
     codebook: "Codebook"
+    kind = "encoded rows"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return {"codebook": self.codebook}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "EncodedRows":
+        return cls(settings["codebook"])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct
 from manifold_shap._messages import check_choice, shown
+from manifold_shap._saved import saved
 from manifold_shap.players import Players
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Column:
         return len(self.categories) if self.kind == "categorical" else 1 + self.missing
 
 
+@saved
 @dataclass(frozen=True)
 class Schema:
     """The columns of a table in order, and the encoding they define.
@@ -200,6 +202,15 @@ class Schema:
                 {**asdict(column), "categories": list(column.categories)} for column in self.columns
             ]
         }
+
+    kind = "schema"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return self.to_dict(), {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "Schema":
+        return cls.from_dict(settings)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Schema":

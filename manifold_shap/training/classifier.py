@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from manifold_shap.models.files import load_model
 from manifold_shap.nn import options_given
 from manifold_shap.surrogate.transformer import tokens_in
 from manifold_shap.tables.rows import EncodedRows, codebook_of
-from manifold_shap.training.networks import KINDS, make_network
+from manifold_shap.training.networks import KINDS, ClassifierNetwork
 from manifold_shap.training.rows import seen_rows
 from manifold_shap.training.task import Task, TrainingOptions, learn, load_task
 
@@ -35,7 +35,7 @@ class ClassifierTask(Task):
     """A network as classifier, by cross-entropy.
 
     Settings: `event`, the shape of one input row, and `padding`, see `Players`; the names of
-    `classes`; `network`, see `make_network`; and the options of the training.
+    `classes`; `network`, see `ClassifierNetwork`; and the options of the training.
     """
 
     kind = "classifier"
@@ -44,7 +44,7 @@ class ClassifierTask(Task):
         super().__init__(settings)
         own = self.settings
         classes = len(own["classes"])
-        self.network = make_network(own["network"], own["event"], classes, own["padding"])
+        self.network = ClassifierNetwork(own["network"], own["event"], classes, own["padding"])
 
     def loss(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
@@ -53,63 +53,53 @@ class ClassifierTask(Task):
         return F.cross_entropy(self.network(x), y, reduction="none")
 
 
-class NetworkRecipe:
-    """How to train a network as classifier: its settings, and options of the training.
+@dataclass(kw_only=True)
+class NetworkRecipe(TrainingOptions):
+    """How to train a network as classifier: the network, and options of the training.
 
     Attributes:
-        network: the kind of the network, and its arguments.
-        options: of the training.
-
-    Args:
         kind: `mlp` for any rows, `conv` for pictures and series, or `transformer` for tokens,
             patches of pictures and segments of series.
-        hidden, activation, dropout, patch: of the network, see `networks.Dense`, `Residual` and
-            `Attentive`; None for the usual ones of each.
-        learning_rate: see `TrainingOptions`; by default 3e-3, 2e-3 and 1e-3.
-        max_epochs: see `TrainingOptions`; by default 10 for an MLP, 20 for the others.
-        weight_decay, schedule, least_batches, patience, weight_averaging, seed: see
-            `TrainingOptions`.
+        hidden, activation, dropout, patch: of the network, see `MLP`, `Convolution` and
+            `Transformer`; None for the usual ones of each.
+        learning_rate: by default 3e-3, 2e-3 and 1e-3.
+        max_epochs: by default 10 for an MLP, 20 for the others.
 
     Raises:
         TypeError, ValueError: an unknown kind, an option that it does not have, or a value out of
             range.
 
-    >>> NetworkRecipe("mlp", hidden=[64], max_epochs=4).options.learning_rate
+    >>> NetworkRecipe("mlp", hidden=[64], max_epochs=4).learning_rate
     0.003
-    >>> NetworkRecipe("transformer").settings(torch.tensor([[3.0, 1.0], [2.0, 0.0]]))
+    >>> NetworkRecipe("transformer").network(torch.tensor([[3.0, 1.0], [2.0, 0.0]]))
     {'kind': 'transformer', 'vocabulary': 4}
     """
 
-    def __init__(
-        self,
-        kind: str,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        dropout: float | None = None,
-        patch: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float = 0.01,
-        schedule: str = "one_cycle",
-        max_epochs: int | None = None,
-        least_batches: int = 100,
-        patience: int | None = 10,
-        weight_averaging: float | None = 0.99,
-        seed: int = 0,
-    ) -> None:
-        rate, epochs = _USUAL[check_choice("kind", kind, tuple(_USUAL))]
-        learning_rate = rate if learning_rate is None else learning_rate
-        max_epochs = epochs if max_epochs is None else max_epochs
-        self.options = TrainingOptions.among(locals())
-        of_network = {
-            "hidden": hidden, "activation": activation, "dropout": dropout, "patch": patch
-        }  # fmt: skip
-        self.network = {"kind": kind, **options_given(KINDS[kind], kind, of_network)}
+    kind: str = field(kw_only=False)
+    hidden: Sequence[int] | None = None
+    activation: str | None = None
+    dropout: float | None = None
+    patch: int | None = None
+    learning_rate: float | None = None  # type: ignore[assignment]
+    max_epochs: int | None = None  # type: ignore[assignment]
+    patience: int | None = 10
 
-    def settings(self, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
-        """Of the network, for training rows like these."""
-        tokens = self.network["kind"] == "transformer" and x.ndim == 2
-        return self.network | ({"vocabulary": tokens_in(x)} if tokens else {})
+    def __post_init__(self) -> None:
+        rate, epochs = _USUAL[check_choice("kind", self.kind, tuple(_USUAL))]
+        self.learning_rate = rate if self.learning_rate is None else self.learning_rate
+        self.max_epochs = epochs if self.max_epochs is None else self.max_epochs
+        super().__post_init__()
+        own = {name: getattr(self, name) for name in ("hidden", "activation", "dropout", "patch")}
+        self._given = options_given(KINDS[self.kind], self.kind, own)
+
+    def network(self, x: Float[Tensor, "rows *event"]) -> dict[str, Any]:
+        """Settings of the network, for training rows like these."""
+        tokens = self.kind == "transformer" and x.ndim == 2
+        return {
+            "kind": self.kind,
+            **self._given,
+            **({"vocabulary": tokens_in(x)} if tokens else {}),
+        }
 
 
 @torch.inference_mode(False)
@@ -214,7 +204,7 @@ def _fit_network(
     progress: bool | None,
 ) -> float:
     options = replace(
-        recipe.options,
+        recipe,
         batch_size=data.batch_size,
         directory=directory,
         trainer=trainer,
@@ -227,7 +217,7 @@ def _fit_network(
         "event": x_train.shape[1:],
         "padding": data.players.padding,
         "classes": data.classes,
-        "network": recipe.settings(some),
+        "network": recipe.network(some),
     }
     task = ClassifierTask.initial({**rows, **options.settings})
     task.network.standardise(some)

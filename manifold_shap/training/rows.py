@@ -40,11 +40,6 @@ class TrainingRows(NamedTuple):
         return codebook_of(self.schema)
 
     @property
-    def columns(self) -> Schema | None:
-        """How the columns of the table are encoded, if it is one."""
-        return self.schema if isinstance(self.schema, Schema | None) else self.schema.schema
-
-    @property
     def encoded(self) -> tuple[Any, Any]:
         """Both as networks see them."""
         return seen_rows(self.train, self.schema), seen_rows(self.validation, self.schema)

@@ -101,9 +101,12 @@ class TrainingOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Those that decide what is learned, by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)[:-3]}
+        names = [each.name for each in fields(TrainingOptions)]
+        return {name: getattr(self, name) for name in names if name not in _UNRECORDED}
 
 
+# Options that do not decide what is learned, and are not recorded with it.
+_UNRECORDED = ("directory", "trainer", "progress")
 # Rows by which those that do not lie in memory are recognised.
 _PROBES = 64
 
@@ -244,6 +247,20 @@ def center_of(target: Float[Tensor, "rows outputs"], space: OutputSpace) -> list
 def centred(target: Tensor, center: Tensor | None) -> Tensor:
     """Targets in single precision, around their center."""
     return target.float() if center is None else (target - center.to(target.device)).float()
+
+
+def trained_state(checkpoint: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Settings and weights of a trained task, which may be saved.
+
+    Raises:
+        ValueError: there are none, as of a network that was put together by hand.
+    """
+    if not checkpoint:
+        raise ValueError(
+            "Expected what was trained, or loaded, but this was put together by hand; save its "
+            "network by `torch.save(network.state_dict(), path)`."
+        )
+    return checkpoint["hyper_parameters"], checkpoint["state_dict"]
 
 
 def load_task(

@@ -8,37 +8,31 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._messages import check_choice
-from manifold_shap.tables.schema import Schema
+from manifold_shap.imputers.levels import columns_of
 
 CONTINUOUS = ("auto", "normal", "quantile")
-
-# Binary elements, one-hot blocks, and continuous elements, each with its indicator if it has one.
-_Kinds = tuple[list[int], list[list[int]], dict[int, int | None]]
 
 
 def choose_families(
     x: Float[Tensor, "rows *event"],
-    schema: Schema | None = None,
+    index: Sequence[int] | None = None,
     continuous: str = "auto",
     bins: int = 32,
     least_scale: float = 0.05,
-    index: Sequence[int] | None = None,
 ) -> list[list[Any]]:
     """A family for every element of these rows, as plain lists.
 
-    Columns of a schema are what it says; without one, elements that are always 0 or 1 are
-    Bernoulli and all others continuous. A continuous column with missing cells has a family for its
-    value and its indicator together, chosen by the values that are there.
+    Elements that are always 0 or 1 are Bernoulli or, where one of several elements of a player is
+    1 in every row, a category; all others are continuous. A number that may be missing has a family
+    for its value and its indicator together, chosen by the values that are there.
 
     Args:
         x: training rows.
-        schema: columns of the table that they come from.
+        index: player that owns each element; by default each is one.
         continuous: `normal`, `quantile`, or `auto`: `quantile` for columns of a table with a value
             that more than a tenth of the rows share, since a normal distribution has no peaks.
         bins: most quantile bins; frequent values add bins of their own.
         least_scale: of normal elements.
-        index: player that owns each element. Without a schema, a player whose elements are one 1
-            among 0s in every row is a category.
 
     Raises:
         ValueError: `continuous` is none of them.
@@ -47,58 +41,31 @@ def choose_families(
     [['Bernoulli', [0]], ['Scores', [1], 0.05]]
     """
     check_choice("continuous", continuous, CONTINUOUS)
-    flat = x.flatten(1)
-    binary, categorical, numbers = (
-        _kinds_by_value(flat, index) if schema is None else _kinds_by_schema(flat, schema)
-    )
-    chosen: list[list[Any]] = [["Bernoulli", binary]] if binary else []
-    chosen += [["Categorical", block] for block in categorical]
+    flat, is_table = x.flatten(1), x.ndim == 2
+    binary = ((flat == 0) | (flat == 1)).all(0).tolist()
+    # The elements of pictures and series are no columns.
+    owner = range(flat.shape[1]) if index is None or not is_table else index
+    columns = columns_of(flat, owner)
+    chosen: list[list[Any]] = []
+    if single := [own[0] for own in columns if len(own) == 1 and binary[own[0]]]:
+        chosen.append(["Bernoulli", single])
+    chosen += [["Categorical", own] for own in columns if len(own) > 1 and binary[own[0]]]
     smooth = []
-    for element, indicator in numbers.items():
-        there = flat[:, element] if indicator is None else flat[flat[:, indicator] == 0, element]
-        peak = continuous == "auto" and x.ndim == 2 and _has_peak(there)
-        if len(there) and (peak or continuous == "quantile"):
+    for element, *indicator in (own for own in columns if not binary[own[0]]):
+        there = flat[flat[:, indicator].sum(1) == 0, element]
+        peak = continuous == "auto" and is_table and _has_peak(there)
+        if peak or continuous == "quantile":
             family: list[Any] = ["Quantile", [element], bin_edges(there, bins).tolist()]
-        elif indicator is not None:
+        elif indicator:
             family = ["Scores", [element], least_scale]
         else:
             smooth.append(element)
             continue
-        chosen.append(family if indicator is None else ["MaybeMissing", family, indicator])
+        chosen.append(["MaybeMissing", family, *indicator] if indicator else family)
     if smooth:
         # The elements of a picture or a series have one unit.
-        chosen.append(["Scores" if x.ndim == 2 else "Normal", smooth, least_scale])
+        chosen.append(["Scores" if is_table else "Normal", smooth, least_scale])
     return chosen
-
-
-def _kinds_by_schema(x: Float[Tensor, "rows elements"], schema: Schema) -> _Kinds:
-    binary: list[int] = []
-    categorical: list[list[int]] = []
-    numbers: dict[int, int | None] = {}
-    start = 0
-    for column in schema.columns:
-        first, *rest = block = list(range(start, start + column.width))
-        if column.kind == "categorical":
-            categorical.append(block)
-        elif column.kind == "binary":
-            binary.append(first)
-        else:
-            numbers[first] = rest[0] if rest else None
-        start += column.width
-    return binary, categorical, numbers
-
-
-def _kinds_by_value(x: Float[Tensor, "rows elements"], index: Sequence[int] | None) -> _Kinds:
-    is_binary = ((x == 0) | (x == 1)).all(0)
-    blocks: list[list[int]] = []
-    if index is not None and len(set(index)) < len(index):
-        owner = torch.tensor(list(index), device=x.device)
-        members = [(owner == player).nonzero()[:, 0] for player in owner.unique()]
-        several = [own for own in members if len(own) > 1 and bool(is_binary[own].all())]
-        blocks = [own.tolist() for own in several if bool((x[:, own].sum(1) == 1).all())]
-    taken = {element for block in blocks for element in block}
-    binary = [e for e in is_binary.nonzero()[:, 0].tolist() if e not in taken]
-    return binary, blocks, dict.fromkeys((~is_binary).nonzero()[:, 0].tolist())
 
 
 def _has_peak(column: Float[Tensor, " rows"], share: float = 0.1) -> bool:

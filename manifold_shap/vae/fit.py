@@ -10,6 +10,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_known, check_number
 from manifold_shap._messages import check_flag
+from manifold_shap._saved import saved
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.imputers import TableImputer
 from manifold_shap.imputers.base import Keys, Mask, Rows
@@ -48,6 +49,7 @@ _ROWS_AT_A_TIME = 64
 _OF_NETWORK = ("families", "network", "latent", "hidden", "components", "fill", "activation")
 
 
+@saved
 class VAETask(Task):
     """A masked-encoder VAE, by the bound of Frye et al. (2021), Eq. (14), with β and r.
 
@@ -80,6 +82,17 @@ class VAETask(Task):
         self.network = MaskedVAE(index=index, event=event, padding=own["padding"], **made)
         self.register_buffer("moments", torch.zeros(2, *event))
         self.law = SizeUniform(len(own["players"]))
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
+    ) -> VAEImputer:
+        reference, own = tensors.pop("reference"), settings["task"]
+        task = cls(own, passed_again(own["network"], passed.network))
+        task.load_state_dict(tensors)
+        vae = VAEImputer(task.network, reference, settings["players"], **settings["drawn"])
+        vae.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
+        return vae
 
     @torch.no_grad()
     def fit_statistics(self, rows: Tensor | StoredRows) -> None:
@@ -229,7 +242,7 @@ def fit_imputer(
         **rows.settings,
         **options.settings,
         **network_options(kind, len(index), latent, hidden, activation),
-        "families": choose_families(known, rows.columns, continuous, bins, least_scale, index),
+        "families": choose_families(known, index, continuous, bins, least_scale),
         "continuous": continuous,
         "bins": bins,
         "least_scale": least_scale,
@@ -250,7 +263,7 @@ def fit_imputer(
         vae.temper = float(temper)
     elif vae.is_weighted:
         vae.temper = choose_temper(imputer, rows.validation, model, space, seed)
-    imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
+    vae.checkpoint = imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
     imputer.training_record = record
     return imputer
 
@@ -305,7 +318,7 @@ def load_imputer(
     inputs = elements_of(task.players, schema)
     vae = VAEImputer(task.network, seen, inputs, **{**recorded, **settings})
     imputer = vae if codebook is None else TableImputer(codebook, vae, sample_of(rows))
-    imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
+    vae.checkpoint = imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
     return imputer
 
 

@@ -29,6 +29,7 @@ from manifold_shap.imputers.base import (
 )
 from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
+from manifold_shap.training.task import trained_state
 from manifold_shap.vae.bank import Bank, RunningLikelihood, bank_of
 from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
@@ -128,6 +129,18 @@ class VAEImputer(Imputer):
             rows = reference if isinstance(reference, StoredRows) else self.reference
             self.bank, lengths = bank_of(network, rows, bank_size, seed)
         self.register_buffer("lengths", lengths, persistent=False)
+
+    kind = "vae"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What it was trained as, how codes are drawn, and the rows.
+
+        Raises:
+            ValueError: it was put together by hand.
+        """
+        trained = trained_state(self.checkpoint)
+        plain = {"task": trained[0], "players": self.players, "drawn": self.settings}
+        return plain, {**trained[1], "reference": self.reference}
 
     @property
     def provenance(self) -> dict[str, Any]:

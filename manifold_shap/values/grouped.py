@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import as_labels
@@ -13,6 +13,7 @@ from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.players import Players
 from manifold_shap.segmentation import check_labels
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.mapped import MappedValue
@@ -109,6 +110,12 @@ class GroupedValue(MappedValue):
             )
         check_labels(labels)
         return labels
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.value.prediction_in(space, x)
+
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return self.value.fitted(space)
 
     def within(self, x: Tensor, coalitions: Coalitions) -> Coalitions:
         # Coalitions that differ by a group are not related player by player.

@@ -9,13 +9,14 @@ from torch import Tensor
 
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import warn
+from manifold_shap._saved import saved
 from manifold_shap.coalitions import Coalitions, Listed, is_proper
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.base import Estimate, joined
+from manifold_shap.values.base import Estimate, put_together
 from manifold_shap.values.model import (
     ModelValue,
     codebook_behind,
@@ -32,6 +33,9 @@ _MOST_ELEMENTS = 2**24
 # A call completes rows besides asking the model, so that fewer calls pay.
 _BATCH_SIZE = 65_536
 
+# Rows that are saved, to recognise the model by.
+_PROBE_ROWS = 32
+
 # New rows that are drawn at a time.
 _ROWS_DRAWN = 8192
 
@@ -46,6 +50,7 @@ LEAST_EFFECTIVE_CODES = 1.2
 _LEAST_JUDGED = 64
 
 
+@saved
 class ImputedValue(ModelValue):
     """v(S) = mean over draws of T(f(x')), x' ~ p(x' | x_S) of an imputer (Frye et al. Eqs. 2-3).
 
@@ -111,6 +116,37 @@ class ImputedValue(ModelValue):
         mine = {"draws": self.draws, "draws_seed": self.seed}
         return {**super().provenance, **mine, **self.imputer.provenance}
 
+    kind = "imputed value"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        rows = self.imputer.reference
+        probe = rows[torch.arange(min(_PROBE_ROWS, len(rows))) * len(rows) // _PROBE_ROWS]
+        plain = {
+            "imputer": self.imputer,
+            "model": self.model,
+            "space": self.space.settings,
+            "draws": self.draws_requested,
+            "seed": self.seed,
+            "name": self.name,
+            "schema": self.schema,
+            "quality": self.spec.quality,
+        }
+        outputs = self.prediction(probe)
+        return plain, {"expectation": self.expectation, "probe": probe, "outputs": outputs}
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any
+    ) -> "ImputedValue":
+        schema, quality = settings.pop("schema"), settings.pop("quality")
+        settings["space"] = as_space(**settings["space"])
+        if isinstance(schema, Schema):
+            settings["schema"] = schema
+        value = cls(**settings, expectation=tensors["expectation"])
+        value.check_model(tensors["probe"], tensors["outputs"])
+        value.update(quality=quality)
+        return value
+
     def to(self, device: torch.device | str) -> "ImputedValue":
         super().to(device)
         self.imputer.to(device)
@@ -122,12 +158,8 @@ class ImputedValue(ModelValue):
             return super().base(x)
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
         keys = torch.zeros(1, 1, dtype=torch.int64, device=x.device)
-        most = max(1, _BATCH_SIZE // self.draws)
-        found = [
-            self.values(some, Listed(none.expand(len(some), 1, -1), keys.expand(len(some), 1)))
-            for some in x.split(most)
-        ]
-        return torch.cat([each.values[:, 0] for each in found])
+        several = Listed(none.expand(len(x), 1, -1), keys.expand(len(x), 1))
+        return self.values(x, several).values[:, 0]
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         """Means over draws, with the variance that these leave.
@@ -139,15 +171,12 @@ class ImputedValue(ModelValue):
         effective draws are those of the codes, K at most.
         """
         coalitions = coalitions.folded(self.seed)
-        rows = _MOST_ELEMENTS // (self.imputer.row_elements * len(x))
-        if most := rows // self.draws:
-            parts, draws = coalitions.split(most), [range(self.draws)]
-        else:
-            # Not even one coalition of each row has all of its draws completed at once.
-            parts, step = coalitions.split(1), max(1, rows)
-            firsts = range(0, self.draws, step)
-            draws = [range(first, min(first + step, self.draws)) for first in firsts]
-        return joined([self._mean(x, some, draws) for some in parts])
+        rows = max(1, _MOST_ELEMENTS // self.imputer.row_elements)
+        firsts = range(0, self.draws, rows)
+        draws = [range(first, min(first + rows, self.draws)) for first in firsts]
+        pieces = [*coalitions.split(max(1, rows // self.draws))]
+        means = [self._mean(x[piece.rows], piece.coalitions, draws) for piece in pieces]
+        return put_together(pieces, means, coalitions.shape)
 
     def _mean(self, x: Tensor, coalitions: Coalitions, draws: Sequence[range]) -> Estimate:
         """The weighted mean over draws, which are completed in parts."""
@@ -174,7 +203,27 @@ class ImputedValue(ModelValue):
 
         return Estimate(values, variance if self.sampled else None, effective)
 
-    def drawn_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return reference_space(self.model, space, self.imputer.reference)
+
+    def with_draws(self, draws: int) -> "ImputedValue":
+        return self.replaced(draws=draws)
+
+    def replaced(self, **changes: Any) -> "ImputedValue":
+        """The same value function with another imputer, or more draws: arguments of the class."""
+        settings: dict[str, Any] = {
+            "imputer": self.imputer,
+            "model": self.model,
+            "space": self.space,
+            "expectation": self.expectation,
+            "draws": self.draws_requested,
+            "seed": self.seed,
+            "name": self.name,
+            "schema": self.schema,
+        }
+        return ImputedValue(**(settings | changes))
+
+    def draw_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""
         x = self.imputer.reference[:1]
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)

@@ -4,11 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap.spaces import ILR, OutputSpace
+from manifold_shap.spaces import ILR
 from manifold_shap.values.base import ValueFunction
-from manifold_shap.values.imputed import ImputedValue
 from manifold_shap.values.mapped import MappedValue
-from manifold_shap.values.model import ModelValue, reference_space
 
 
 class LogRatioOfMean(MappedValue):
@@ -30,7 +28,7 @@ class LogRatioOfMean(MappedValue):
         value: the value function on probabilities.
 
     Args:
-        value: a value function of a model with space="probability"; group its players after.
+        value: a value function with space="probability", of all classes.
         zero_replacement: see `OutputSpace`.
 
     Raises:
@@ -38,21 +36,17 @@ class LogRatioOfMean(MappedValue):
     """
 
     def __init__(self, value: ValueFunction, zero_replacement: float | None = None) -> None:
-        if not isinstance(value, ModelValue) or not value.space.on_simplex:
+        if not (value.space.on_simplex and value.classes):
             raise ValueError(
-                "Expected a value function of a model with space='probability' to take log-ratios "
-                f"of but got {value.name!r} with space={value.space.name!r}."
+                "Expected a value function of all classes with space='probability' to take "
+                f"log-ratios of but got {value.name!r} with space={value.space.name!r}."
             )
-        space: OutputSpace = ILR(zero_replacement)
-        if isinstance(value, ImputedValue):
-            space = reference_space(value.model, space, value.imputer.reference)
+        space = value.fitted(ILR(zero_replacement))
         name, outputs = f"log-ratio of {value.name}", space.outputs(value.classes)
         super().__init__(value, name=name, space=space, outputs=outputs)
-        self.model = value.model
 
     def prediction(self, x: Tensor) -> Tensor:
-        # Not by the logarithm of probabilities, which a model of logits would round.
-        return self.space(self.model(x.to(self.device), scale=self.space.takes))
+        return self.value.prediction_in(self.space, x)
 
     def mapped(self, values: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch outputs"]:
         return self.space(values.log())

@@ -1,6 +1,7 @@
 """Value functions that ask another one: of other players, or for a function of its outputs."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -70,10 +71,23 @@ class MappedValue(ValueFunction):
         self.value.to(device)
         return self
 
-    def in_full_precision(self) -> "MappedValue":
+    def of_another(self, change: Callable[[ValueFunction], ValueFunction]) -> "MappedValue":
+        """This map of what `change` makes of the other value function."""
+        value = change(self.value)
+        if value is self.value:
+            return self
         other = copy.copy(self)
-        other.value = self.value.in_full_precision()
+        other.value = value
         return other
+
+    def in_precision(self, precision: str) -> "MappedValue":
+        return self.of_another(lambda value: value.in_precision(precision))
+
+    def with_draws(self, draws: int) -> "MappedValue":
+        return self.of_another(lambda value: value.with_draws(draws))
+
+    def draw_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"] | None:
+        return self.value.draw_rows(count, seed)
 
     def rows(self, x: Any, name: str = "x") -> Tensor:
         # Players by row do not say where rows are padded, those that they group do.

@@ -50,6 +50,23 @@ class ModelValue(ValueFunction):
         super().__init__(GameSpec(players, space.outputs(classes), space, classes, **more))
         self.model, self.expectation = model, expectation
 
+    def check_model(self, probe: Tensor, outputs: Tensor) -> None:
+        """Raise ValueError unless the model gives the outputs T(f(x)) that it gave for some rows.
+
+        Two machines may differ by a thousandth of how far the outputs spread, or by a hundred
+        roundings of the largest.
+        """
+        found = self.prediction(probe).cpu()
+        gap = (found - outputs).abs().max().item() if found.shape == outputs.shape else torch.inf
+        spread, size = (outputs.max() - outputs.min()).item(), outputs.abs().max().item()
+        rounding = max(torch.finfo(each.dtype).eps for each in (found, outputs))
+        if gap > max(1e-3 * spread, 100 * rounding * size):
+            raise ValueError(
+                f"Expected the model for which {self.name!r} was made, but this one predicts "
+                f"otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
+                "original model, or make a value function for this one."
+            )
+
     @property
     def device(self) -> torch.device:
         return self.expectation.device
@@ -82,6 +99,10 @@ class ModelValue(ValueFunction):
         # There may be but one reference row, such as a baseline.
         self.model.warn_if_unsteady(x)
         return outputs
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Tensor:
+        # Not by the logarithm of probabilities, which a model of logits would round.
+        return space(self.model(x.to(self.device), scale=space.takes))
 
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         """v(empty coalition): the mean of T(f(X)) over the reference rows, for every row."""

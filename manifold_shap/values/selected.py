@@ -15,7 +15,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole
 from manifold_shap._messages import check_choice
-from manifold_shap.values.base import Linearized, ValueFunction
+from manifold_shap.values.base import Linearized, OneNetwork, ValueFunction
 from manifold_shap.values.mapped import MappedValue
 
 # An output by its name or its position; those of `ValueFunction.select`, None for all.
@@ -76,6 +76,9 @@ class SelectedValue(MappedValue):
         super().to(device)
         self.chosen = self.chosen.to(self.device)
         return self
+
+    def one_network(self, chosen: Int64[Tensor, " chosen"] | None = None) -> OneNetwork | None:
+        return self.value.one_network(self.chosen if chosen is None else self.chosen[chosen])
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         return self.value.linearized(self.chosen if chosen is None else self.chosen[chosen])

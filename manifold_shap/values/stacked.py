@@ -10,10 +10,13 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._messages import shown
+from manifold_shap._saved import saved
 from manifold_shap.coalitions import Coalitions
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.values.base import Estimate, ValueFunction
 
 
+@saved
 class StackedValue(ValueFunction):
     """v(S) = Σ w_k v_k(S), w_k > 0, Σ w_k = 1.
 
@@ -55,6 +58,18 @@ class StackedValue(ValueFunction):
         self.parts, self.weights = tuple(values), tuple(weights)
         self._add_work()
 
+    kind = "stacked value"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        quality = self.spec.quality
+        return {"parts": self.parts, "weights": self.weights, "quality": quality}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "StackedValue":
+        value = cls(settings["parts"], settings["weights"])
+        value.update(quality=settings["quality"])
+        return value
+
     def _add_work(self) -> None:
         first, *others = (part.spec.work for part in self.parts)
         self.update(work=sum(others, start=first))
@@ -69,9 +84,9 @@ class StackedValue(ValueFunction):
         self._add_work()
         return self
 
-    def in_full_precision(self) -> "StackedValue":
+    def in_precision(self, precision: str) -> "StackedValue":
         other = copy.copy(self)
-        other.parts = tuple(part.in_full_precision() for part in self.parts)
+        other.parts = tuple(part.in_precision(precision) for part in self.parts)
         return other
 
     @property
@@ -79,6 +94,12 @@ class StackedValue(ValueFunction):
         parts = zip(self.parts, self.weights, strict=True)
         stacked = [{**part.provenance, "weight": weight} for part, weight in parts]
         return {**super().provenance, "draws": self.draws, "stacked": stacked}
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.parts[0].prediction_in(space, x)
+
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return self.parts[0].fitted(space)
 
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         return self.parts[0].owners(x)

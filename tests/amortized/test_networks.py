@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.amortized.contributions import contributions
+from manifold_shap.amortized.fit import load_amortized
 from manifold_shap.amortized.network import AmortizedNetwork
-from manifold_shap.amortized.transformer import AmortizedTransformer, PlayerSums
+from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -46,15 +47,6 @@ PADDED = ["text", "padded mlp", "padded conv", "padded segments", "padded own"]
 KINDS = ["conv", "conv of channels", "conv of series", "patches", "own", *PADDED]
 
 
-def test_counts_are_no_tokens() -> None:
-    counts = torch.randint(0, 50_000, (20, 5)).float()
-    network = made("own").surrogate
-    assert AmortizedTransformer.settings_for(network, counts) == {}
-    network.of_tokens = True
-    found = AmortizedTransformer.settings_for(network, counts)
-    assert found == {"vocabulary": int(counts.max()) + 1}
-
-
 def started(value: ms.SurrogateValue) -> ms.AmortizedExplainer:
     """An explainer of random weights, hardly trained."""
     few = {"accelerator": "cpu", "limit_train_batches": 2, "limit_val_batches": 1}
@@ -84,7 +76,7 @@ def test_values_are_efficient_in_any_batch_and_come_back_from_a_file(
         f"explainer.{name}": weight for name, weight in explainer.network.state_dict().items()
     }
     explainer.save(tmp_path / "explainer.ckpt")
-    assert torch.equal(ms.load_amortized(tmp_path / "explainer.ckpt", value)(x), phi)
+    assert torch.equal(load_amortized(tmp_path / "explainer.ckpt", value)(x), phi)
     half = ms.AmortizedExplainer(value.in_precision("bf16-mixed"), explainer.network)(x)
     assert (half - phi).abs().max() < 0.05 * phi.abs().max()
 
@@ -122,7 +114,7 @@ def test_some_of_the_outputs_are_learned_alone(kind: str, tmp_path: Path) -> Non
     change = value.prediction(x) - value.expectation
     torch.testing.assert_close(explainer(x).sum(1), change[:, 2:])
     explainer.save(tmp_path / "explainer.ckpt")
-    loaded = ms.load_amortized(tmp_path / "explainer.ckpt", value)
+    loaded = load_amortized(tmp_path / "explainer.ckpt", value)
     assert torch.equal(loaded(x), explainer(x))
     assert loaded.explain(x).outputs == (names[2],)
     every = ms.exact_shapley(value, x)
@@ -186,20 +178,6 @@ def generator_of(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_a_player_has_the_mean_of_its_elements() -> None:
-    """On a grid of windows that are cut off by the edge, channels together or apart."""
-    together = ms.Players.patches((2, 5, 3), 2)
-    sums = PlayerSums((2, 5, 3), together.index.flatten().tolist(), outputs=1, step=2)
-    places = torch.arange(6.0).reshape(1, 1, 3, 2).expand(1, 4, 3, 2)
-    torch.testing.assert_close(sums(places)[0, :, 0], torch.arange(6.0))
-    apart = PlayerSums((2, 4), ms.Players.channels((2, 4)).index.flatten().tolist(), 3, step=1)
-    values = torch.randn(5, 6, 4)
-    torch.testing.assert_close(apart(values), values.unflatten(1, (2, 3)).mean(3))
-    single = PlayerSums((1, 3, 3), range(9), outputs=2, step=3)
-    values = torch.randn(5, 18, 1, 1)
-    torch.testing.assert_close(single(values), values.reshape(5, 2, 9).mT)
-
-
 def test_a_transformer_begins_with_the_weights_of_the_surrogate() -> None:
     surrogate = made("text").surrogate
     assert isinstance(surrogate, Transformer)
@@ -226,9 +204,3 @@ def test_a_transformer_begins_with_the_weights_of_the_surrogate() -> None:
 def test_errors_of_networks_and_options(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ms.fit_amortized(made("conv"), rows(PATCHES, 20), **settings)
-
-
-def test_a_perceptron_explains_all_outputs() -> None:
-    value = made("padded mlp")
-    with pytest.raises(ValueError, match="Expected all outputs for the network 'mlp'"):
-        ms.fit_amortized(value, rows(value.players, 20), outputs=[0], network="mlp")

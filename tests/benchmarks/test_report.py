@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import report, reproduce
+from benchmarks import report, reproduce, style
 from benchmarks.report import Claim, Experiment, Found, Table
-from manifold_shap.plots import canvas
 
 
 def made(title: str = "A title") -> Experiment:
@@ -22,7 +21,7 @@ def made(title: str = "A title") -> Experiment:
 
     said = [Claim("it is", "Fig. 1", "0.1", True, "unseen"), Claim("it was", "2", "3", False, "so")]
     return Experiment(
-        title, run, tables, lambda found: {"": canvas.one_panel(None, 1.0, grid="y").figure},
+        title, run, tables, lambda found: {"": style.one_panel(1.0, grid="y").figure},
         lambda found: said, {"samples": 1}, "Who (2021)",
     )  # fmt: skip
 

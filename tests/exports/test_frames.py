@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.amortized.fit import load_amortized
+from manifold_shap.surrogate.fit import load_surrogate
 from tests.exports.test_files import Run, onnx_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx")
@@ -64,8 +66,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     value.save(folder / "v.ckpt")
     explainer.save(folder / "phi.ckpt")
     value.rows(TABLE.iloc[110:])
-    again = ms.load_surrogate(folder / "v.ckpt", model)
-    return Trained((value, explainer), (again, ms.load_amortized(folder / "phi.ckpt", again)))
+    again = load_surrogate(folder / "v.ckpt", model)
+    return Trained((value, explainer), (again, load_amortized(folder / "phi.ckpt", again)))
 
 
 @pytest.fixture(scope="module")

@@ -308,7 +308,7 @@ def hints_of_one_class_too_large(found: Any, call: Call) -> Any:
     return (*found[:2], last_raised(found[2]))
 
 
-@fault("surrogate", ":load_surrogate")
+@fault("surrogate", "surrogate.fit:load_surrogate")
 def loaded_base_uniform(found: Any, call: Call) -> Any:
     found.expectation = found.expectation.mean().expand_as(found.expectation).clone()
     return found
@@ -343,7 +343,7 @@ def importance_weights_dropped(found: Any, call: Call) -> Any:
     return found._replace(log_weights=None)
 
 
-@fault("vae", ":load_imputer")
+@fault("vae", "vae.fit:load_imputer")
 def loaded_temper_forgotten(found: Any, call: Call) -> Any:
     if hasattr(found, "temper"):
         found.temper = 1.0
@@ -418,6 +418,7 @@ def whiskers_of_one_standard_error(call: Call) -> None:
         call["explanations"] = scaled("standard_error", 0.5)(call["explanations"], call)
 
 
+fault("plots", "plots:waterfall", "row-of-a-label-is-the-first")(always(label=None))
 fault("plots", "plots:beeswarm", "swarm-of-another-output")(always(output=None))
 fault("report", ":Explanation.report", "report-without-global-values")(always(global_values=None))
 

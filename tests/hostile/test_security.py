@@ -26,7 +26,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import manifold_shap as ms
+from manifold_shap.amortized.fit import load_amortized
 from manifold_shap.data import ImageFolder, SeriesFile
+from manifold_shap.surrogate.fit import load_surrogate
+from manifold_shap.vae.fit import load_imputer
 from tests.hostile import things
 from tests.hostile.things import FEW, X, explanation, model
 
@@ -72,9 +75,9 @@ def test_the_payload_runs_where_it_is_let(trace: Path) -> None:
 
 
 CHECKPOINTS: dict[str, Load] = {
-    "surrogate": lambda path: ms.load_surrogate(path, model),
-    "vae": lambda path: ms.load_imputer(path, X),
-    "explainer": lambda path: ms.load_amortized(path, things.trained()),
+    "surrogate": lambda path: load_surrogate(path, model),
+    "vae": lambda path: load_imputer(path, X),
+    "explainer": lambda path: load_amortized(path, things.trained()),
 }
 
 
@@ -174,11 +177,9 @@ def unpickling(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_store_that_is_to_be_unpickled(array: str, how: str, tmp_path: Path, trace: Path) -> None:
     path = tmp_path / "evil.zarr"
     explanation().save(path)
-    for name in (f"{array}/.zarray", ".zmetadata"):
-        content = json.loads((path / name).read_text())
-        where = content if array in name else content["metadata"][f"{array}/.zarray"]
-        where.update({"filters": None, "compressor": None, **CODECS[how]})
-        (path / name).write_text(json.dumps(content))
+    content = json.loads((path / array / ".zarray").read_text())
+    content |= {"filters": None, "compressor": None, **CODECS[how]}
+    (path / array / ".zarray").write_text(json.dumps(content))
     chunk = next(each for each in (path / array).iterdir() if each.name[0].isdigit())
     _dump(np.array([RunsCode(trace)] * 2, dtype=object), chunk)
     refused(ms.Explanation.load, path, trace, r"Refused to open .* pickle|cannot be read")
@@ -279,7 +280,7 @@ def test_an_onnx_file_with_operators_of_its_own(tmp_path: Path) -> None:
 def test_a_folder_of_an_explainer_with_an_odd_header() -> None:
     header = json.dumps({"__metadata__": {"format": "__import__('os')"}, "probe": {"dtype": "PY"}})
     content = len(header).to_bytes(8, "little") + header.encode()
-    with pytest.raises(ValueError, match=r"tensors\.safetensors is damaged"):
+    with pytest.raises(ValueError, match="it is damaged"):
         things.folder(tensors=content)
 
 

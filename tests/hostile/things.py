@@ -20,6 +20,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import cli
+from manifold_shap.surrogate.fit import load_surrogate
 
 X = torch.tensor([[0.5, 1.0, -1.0], [2.0, 3.0, 0.0], [1.0, 0.0, 4.0], [0.2, 0.7, 1.5]])
 WEIGHT = torch.tensor([[1.0, -1.0], [0.5, 0.5], [0.0, 2.0]])
@@ -102,7 +103,7 @@ def _saved() -> Path:
     trained().save(place / "s.ckpt")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Forty rows tell no value functions apart.
-        front(frame()).save(place / "explainer")
+        ms.save(front(frame()), place / "explainer")
     return place
 
 
@@ -115,7 +116,7 @@ def checkpoint(**changes: Any) -> ms.SurrogateValue:
     else:
         content["hyper_parameters"]["network"].update(changes)
     torch.save(content, "s.ckpt")
-    return ms.load_surrogate("s.ckpt", ms.as_model(model, X))
+    return load_surrogate("s.ckpt", ms.as_model(model, X))
 
 
 def written(name: str, content: str | bytes = b"") -> str:
@@ -131,7 +132,7 @@ def folder(of: Any = of_frame, **files: str | bytes) -> ms.Explainer:
     for stem, content in files.items():
         (path,) = Path("explainer").glob(f"{stem}.*")
         written(str(path), content)
-    return ms.Explainer.load("explainer", of)
+    return ms.load("explainer", of)
 
 
 # -- commands ----------------------------------------------------------------------------------

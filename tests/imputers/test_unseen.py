@@ -41,7 +41,7 @@ PINK = SCHEMA.columns[0].categories.index("pink")
 def vae(**settings: object) -> ms.VAEImputer:
     torch.manual_seed(0)
     index = SCHEMA.players.index.tolist()
-    network = MaskedVAE(choose_families(REFERENCE, SCHEMA), index, 2, (16, 16), 2)
+    network = MaskedVAE(choose_families(REFERENCE, index), index, 2, (16, 16), 2)
     network.likelihood.describe(REFERENCE)
     return ms.VAEImputer(network, REFERENCE, PLAYERS, **settings)  # type: ignore[arg-type]
 

@@ -14,6 +14,9 @@ import pandas as pd
 import torch
 
 import manifold_shap as ms
+from manifold_shap.amortized.fit import load_amortized
+from manifold_shap.surrogate.fit import load_surrogate
+from manifold_shap.vae.fit import load_imputer
 from tests.reference.compare import Inputs, Results
 from tests.reference.doors import (
     RIDGE,
@@ -108,12 +111,12 @@ def learned(inputs: Inputs) -> Results:
     with _folder() as place:
         value = stored("mixed surrogate")
         value.save(place / "surrogate.ckpt")
-        read: Any = ms.load_surrogate(place / "surrogate.ckpt", model)
+        read: Any = load_surrogate(place / "surrogate.ckpt", model)
         yield "surrogate, read", same(value(x, mask), read(x, mask))
         value = stored("digits, the model")
         own = OwnModel(digits["own model"])
         value.save(place / "model.ckpt")
-        read = ms.load_surrogate(place / "model.ckpt", own)
+        read = load_surrogate(place / "model.ckpt", own)
         pairs = ms.metrics.shapley_pairs(3, len(value.players), least=24)
         yield (
             "surrogate by the model, read",
@@ -121,7 +124,7 @@ def learned(inputs: Inputs) -> Results:
         )
         explainer = stored("mixed amortised")
         explainer.save(place / "amortised.ckpt")
-        read = ms.load_amortized(place / "amortised.ckpt", stored("mixed surrogate"))
+        read = load_amortized(place / "amortised.ckpt", stored("mixed surrogate"))
         yield "amortised, read", same(explainer(x), read(x))
         imputer = ms.fit_imputer(
             reference,
@@ -133,7 +136,7 @@ def learned(inputs: Inputs) -> Results:
             trainer={"accelerator": "cpu", "limit_train_batches": 1},
         )
         imputer.save(place / "vae.ckpt")
-        read = ms.load_imputer(place / "vae.ckpt", imputer.reference)
+        read = load_imputer(place / "vae.ckpt", imputer.reference)
         values = [ms.imputed_value(model, each, draws=4, seed=1) for each in (imputer, read)]
         yield "vae, read", same(*(each(x, mask) for each in values))
 
@@ -152,14 +155,14 @@ def explainers(inputs: Inputs) -> Results:
         )
         before = explainer(frame.head(3), **FEW)
         with _folder() as place:
-            explainer.save(place / "saved")
-            read = ms.Explainer.load(place / "saved", probabilities)
+            ms.save(explainer, place / "saved")
+            read = ms.load(place / "saved", probabilities)
             yield f"explainer, {candidate}, read", alike(before, read(frame.head(3), **FEW))
         yield f"explainer, {candidate}", before
     value = ms.fit_surrogate(probabilities, frame, **small)
     with _folder() as place, warnings.catch_warnings():
         value.save(place / "surrogate.ckpt")
-        read = ms.load_surrogate(place / "surrogate.ckpt", probabilities)
+        read = load_surrogate(place / "surrogate.ckpt", probabilities)
         found = ms.exact_shapley(value, frame.head(2))
         yield "surrogate of a frame, read", alike(found, ms.exact_shapley(read, frame.head(2)))
         found.save(place / "one.zarr")

@@ -188,15 +188,6 @@ class Beside(nn.Module):
 ROWS = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
 
 
-def test_copies_are_trained_in_single_precision() -> None:
-    dtype = torch.float64
-    model, own = small().to(dtype), Beside().to(dtype)
-    for network in ("model", own):
-        value = ms.fit_surrogate(model, ROWS, network=network, **FEW)
-        assert {each.dtype for each in value.surrogate.parameters()} == {torch.float32}
-    assert {each.dtype for each in (*model.parameters(), *own.parameters())} == {dtype}
-
-
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace")
 def test_a_copy_is_made_of_the_module_behind_its_method() -> None:
     model = small()

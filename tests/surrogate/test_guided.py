@@ -9,6 +9,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
+from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.guided import GuidedNetwork
 from tests import examples
@@ -66,16 +67,6 @@ def test_hints_are_the_model_s_predictions_for_rows_that_keep_their_known_elemen
     assert torch.equal(completed[:, 0], x)
 
 
-def test_completed_rows_of_a_table_are_cells_of_the_frame() -> None:
-    value, x, *_ = examples.guided_people()
-    assert isinstance(value, ms.GuidedValue)
-    assert isinstance(value.schema, ms.Codebook)
-    mask = all_coalitions(len(value.players)).expand(3, -1, -1)
-    _, completed, _ = value.hints(x, mask)
-    value.schema.check(completed.flatten(0, 1))
-    assert torch.equal(completed[mask], x[:, None].expand_as(completed)[mask])
-
-
 class Steps:
     """Two hidden classes behind three numbers, and a tree of them: v(S) by quadrature."""
 
@@ -127,17 +118,6 @@ def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
     assert error(value) < 0.8 * error(alone)
 
 
-def test_a_regression_is_learned_alike_in_any_unit() -> None:
-    x = examples.normal(5, 4, 2)
-
-    def of(unit: float) -> Tensor:
-        model = ms.as_model(lambda x: unit * x[:, :2].sin(), x, returns="values")
-        return fit(model, "identity", max_epochs=8)(x, MASKS.expand(5, -1, -1)) / unit
-
-    expected = of(1.0)
-    assert (of(1e-6) - expected).abs().max() < 0.03 * expected.std()
-
-
 def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c_and_in_a_file(
     tmp_path: Path,
 ) -> None:
@@ -146,7 +126,7 @@ def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c_and_in_a_
         fit(trainer=interrupted(13), directory=tmp_path)
     again = fit(directory=tmp_path)
     again.save(tmp_path / "guided.ckpt")
-    loaded = ms.load_surrogate(tmp_path / "guided.ckpt", classifier)
+    loaded = load_surrogate(tmp_path / "guided.ckpt", classifier)
     x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
     for same in (again, loaded):
         assert torch.equal(same(x, mask), whole(x, mask))

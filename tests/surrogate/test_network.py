@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import Nested, Toggled, toggled
+from manifold_shap.coalitions import Nested, toggled
 from manifold_shap.nn import ACTIVATIONS
 from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.perceptron import Perceptron, elements_to_bin
+from manifold_shap.surrogate.perceptron import Perceptron
 
 
 def make(space: str = "ilr", outputs: int = 2, event: tuple[int, ...] = (4,)) -> Perceptron:
@@ -53,17 +53,6 @@ def test_a_rare_indicator_is_not_blown_up() -> None:
     assert image.x_scale.unique().tolist() == [pytest.approx(x.std(correction=0).item())]
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.1, 1e6 / 3])
-def test_constant_columns_keep_their_unit(constant: float) -> None:
-    surrogate = make()
-    x, _ = some(1000)
-    x[:, 1] = constant
-    target = torch.full((1000, 2), constant)
-    surrogate.standardise(x, target)
-    assert surrogate.x_scale[1] == 1
-    assert surrogate.target_scale.tolist() == [1, 1]
-
-
 networks = given(
     st.lists(st.integers(0, 5), min_size=0, max_size=6),
     st.lists(st.integers(1, 9), min_size=1, max_size=3),
@@ -87,37 +76,6 @@ def network(
 
 @networks
 @settings(deadline=None, max_examples=40)
-def test_values_along_orders_and_around_coalitions_are_those_of_the_coalitions(
-    more: list[int],
-    hidden: list[int],
-    activation: str,
-    space: str,
-    precision: tuple[torch.dtype, float],
-) -> None:
-    dtype, tolerance = precision
-    surrogate, x = network(more, hidden, activation, space, dtype)
-    close = {"rtol": 0, "atol": tolerance}
-    orders = torch.rand(2, 4, 6).argsort(-1)
-    nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 6)[:, None]
-    expected = surrogate(x, nested.flatten(1, 2)).unflatten(1, (4, -1))
-    keys = torch.zeros(2, 5, dtype=torch.int64)
-    found = surrogate.values(x, Nested(orders, keys[:, :4])).unflatten(1, (4, -1))
-    torch.testing.assert_close(found, expected, **close)
-    mask = torch.rand(2, 5, 6) < torch.tensor([0, 0.3, 0.5, 0.7, 1])[:, None]
-    expected = surrogate(x, toggled(mask).flatten(1, 2)).unflatten(1, (5, -1))
-    found = surrogate.values(x, Toggled(mask, keys)).unflatten(1, (5, -1))
-    torch.testing.assert_close(found, expected, **close)
-    # Of the coalition itself a linearized value is exact, and so are all with one hidden layer.
-    chosen = torch.tensor([2, 0])
-    linearized, alone = surrogate.linearized(x, mask), surrogate.linearized(x, mask, chosen)
-    exact = slice(None) if len(hidden) == 1 else slice(1)
-    torch.testing.assert_close(linearized[:, :, exact], expected[:, :, exact], **close)
-    exact = slice(1) if surrogate.game.on_simplex else exact
-    torch.testing.assert_close(alone[:, :, exact], expected[:, :, exact][..., chosen], **close)
-
-
-@networks
-@settings(deadline=None, max_examples=40)
 def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
     more: list[int],
     hidden: list[int],
@@ -137,13 +95,6 @@ def test_what_is_linearized_is_the_derivative_behind_the_first_layer(
     torch.testing.assert_close(linearized, expected, rtol=0, atol=1e-12)
 
 
-def test_linearized_values_cost_no_more_than_a_few() -> None:
-    images = Perceptron(GameShape((784,), range(784), 10, True))
-    assert 20 < images.linearized_cost(10) < 784 / 3
-    many_classes = Perceptron(GameShape((8,), range(8), 1000, True))
-    assert many_classes.linearized_cost(1000) > 1000
-
-
 def binned(hidden: tuple[int, ...] = (16, 8)) -> Perceptron:
     """A network of five elements, two of one player; the second and the fourth are in bins."""
     torch.manual_seed(0)
@@ -151,16 +102,6 @@ def binned(hidden: tuple[int, ...] = (16, 8)) -> Perceptron:
     x, _ = some(200, (5,))
     surrogate.standardise(x, torch.randn(200, 2))
     return surrogate
-
-
-def test_bins_are_passed_one_after_another() -> None:
-    surrogate = binned()
-    low, high = surrogate.edges[0, [0, -1]]
-    x = torch.zeros(3, 5)
-    x[:, 1] = torch.stack((low - 1, surrogate.edges[0, 4], high + 1))
-    passed = surrogate.flat(x * surrogate.x_scale + surrogate.x_mean)[:, 5:21] + 0.5
-    expected = torch.stack([(torch.arange(16) < count).float() for count in (0, 4, 16)])
-    torch.testing.assert_close(passed, expected, atol=1e-4, rtol=0)
 
 
 def test_a_frequent_value_is_a_step() -> None:
@@ -194,9 +135,3 @@ def test_bins_belong_to_their_element_s_player(seed: int) -> None:
     nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 4)[:, None]
     along = surrogate.values(x, Nested(orders, torch.zeros(40, 3, dtype=torch.int64)))
     torch.testing.assert_close(along, surrogate(x, nested.flatten(1, 2)))
-
-
-def test_elements_with_few_values_and_images_have_no_bins() -> None:
-    x = torch.stack((torch.arange(40.0), torch.arange(40.0) % 16, torch.arange(40.0) % 17), dim=1)
-    assert elements_to_bin(x) == [0, 2]
-    assert elements_to_bin(torch.rand(40, 1, 4, 4)) == []

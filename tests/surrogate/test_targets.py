@@ -9,6 +9,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Coalitions
+from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.targets import disagreement, evaluate_teacher, rows_to_teach
 from manifold_shap.values import model_for
 from manifold_shap.values.base import Estimate
@@ -56,18 +57,6 @@ def test_a_good_teacher_brings_the_surrogate_closer_to_the_truth() -> None:
     assert gap(teacher=truth, teacher_share=1.0) < 0.3 * gap()
 
 
-def test_the_surrogate_believes_its_teacher_as_far_as_its_share_goes() -> None:
-    truth, wrong = TableValue(), TableValue(offset=-0.1)
-    steps = {**LONGER, "batch_size": 32, "teacher_pairs": 2000}
-    for share in (1.0, 0.5):
-        value = fit(**steps, teacher=wrong, teacher_share=share)
-        shift = (value(ROWS, PROPER) - truth(ROWS, PROPER))[..., 0].mean().item()
-        assert shift == pytest.approx(-0.1 * share, abs=0.02)
-    # Anchors are the model's own.
-    torch.testing.assert_close(value.base(ROWS), truth.base(ROWS))
-    assert torch.equal(value.prediction(ROWS), truth.prediction(ROWS))
-
-
 def test_targets_are_the_teachers_values_each_by_draws_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -89,12 +78,6 @@ def test_targets_are_the_teachers_values_each_by_draws_of_its_own(
     single = evaluate_teacher(marginal(draws=1), TABLE[:1], 400, seed=0)
     first = single.mask.flatten(0, 1).long() @ torch.tensor([1, 2, 4]) == 1
     assert len(single.target.flatten(0, 1)[first][:, 0].unique()) == 3
-
-
-def test_a_sample_of_targets() -> None:
-    targets = evaluate_teacher(TableValue(), TABLE, 300, seed=1)
-    (x, mask), target = targets.sample((TABLE[:50],), torch.Generator().manual_seed(0))
-    torch.testing.assert_close(TableValue()(x, mask), target)
 
 
 def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
@@ -128,7 +111,7 @@ def test_rows_of_a_small_table_are_drawn_from_the_teacher() -> None:
 
 
 def test_drawn_rows_teach_by_their_own_prediction_too() -> None:
-    rows = marginal().drawn_rows(300, seed=3)
+    rows = marginal().draw_rows(300, seed=3)
     known = evaluate_teacher(marginal(), rows, 300, seed=1, drawn=True)
     torch.testing.assert_close(known.outputs, classifier(rows))
     (x, mask), target = known.sample((TABLE[:50],), torch.Generator().manual_seed(0))
@@ -153,7 +136,7 @@ def test_a_surrogate_taught_by_drawn_rows_is_resumed_and_read_back(tmp_path: Pat
         fit(model, x, **given, directory=tmp_path, trainer=interrupted(13))
     assert torch.equal(weights(fit(model, x, **given, directory=tmp_path)), weights(whole))
     whole.save(tmp_path / "surrogate.ckpt")
-    loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model)
+    loaded = load_surrogate(tmp_path / "surrogate.ckpt", model)
     mask = MASKS.expand(8, -1, -1)
     assert torch.equal(loaded(x[:8], mask), whole(x[:8], mask))
     taught = loaded.checkpoint["hyper_parameters"]["teacher"]
@@ -187,11 +170,6 @@ class Overflowing(TableValue):
 def test_errors(settings: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         fit(**{"teacher": TableValue(), **settings})
-
-
-def test_players_are_those_of_the_teacher() -> None:
-    players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
-    assert fit(teacher=TableValue(players=players), max_epochs=1).players.same_as(players)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

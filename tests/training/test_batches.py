@@ -1,6 +1,5 @@
 """Batches of in-memory tensors: every row once, in an order of seed and epoch alone."""
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,15 +43,3 @@ def test_order_is_a_function_of_seed_and_epoch(seed: int, epoch: int) -> None:
     assert order(seed, epoch) != order(seed, epoch + 1)
     assert order(seed, epoch + 1) != order(seed + 1, epoch)
     assert order(seed, epoch) != order(seed + 2**32, epoch)
-
-
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_rows_per_epoch_repeats_full_passes(shuffle: bool) -> None:
-    batches = loader((torch.arange(10),), IndexBatches(10, 8, shuffle, 0, 25))
-    found = torch.cat([x for (x,) in batches])
-    assert len(batches) == 4
-    assert len(found) == 25
-    first, second = found[:10], found[10:20]
-    assert first.sort().values.tolist() == second.sort().values.tolist() == list(range(10))
-    assert torch.equal(first, second) is not shuffle
-    assert len(found[20:].unique()) == 5

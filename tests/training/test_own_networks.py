@@ -10,7 +10,10 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap.amortized.fit import load_amortized
 from manifold_shap.coalitions import Listed
+from manifold_shap.surrogate.fit import load_surrogate
+from manifold_shap.vae.fit import load_imputer
 from tests.learned import Masked
 
 X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
@@ -46,7 +49,7 @@ def surrogate(network: Any, path: Path) -> tuple[Tensor, Callable[[Any], Tensor]
 
     value = ms.fit_surrogate(model, X, network=network, **FEW)
     value.save(path)
-    return found(value), lambda network: found(ms.load_surrogate(path, model, network=network))
+    return found(value), lambda network: found(load_surrogate(path, model, network=network))
 
 
 def imputer(posterior: str) -> Any:
@@ -57,7 +60,7 @@ def imputer(posterior: str) -> Any:
         own: dict[str, Any] = {"latent": 2, "posterior": posterior, "temper": 1.0, "bank_size": 64}
         made = ms.fit_imputer(X, x_validation=X[:9], network=network, **own, **FEW)
         made.save(path)
-        return found(made), lambda network: found(ms.load_imputer(path, X, network=network))
+        return found(made), lambda network: found(load_imputer(path, X, network=network))
 
     return fit
 
@@ -68,7 +71,7 @@ def amortized(network: Any, path: Path) -> tuple[Tensor, Callable[[Any], Tensor]
     change = value.prediction(X[:4]) - value.base(X[:4])
     torch.testing.assert_close(explainer(X[:4]).sum(1), change)
     explainer.save(path)
-    return explainer(X[:4]), lambda network: ms.load_amortized(path, value, network)(X[:4])
+    return explainer(X[:4]), lambda network: load_amortized(path, value, network)(X[:4])
 
 
 def masked(inputs: Sequence[int], outputs: Sequence[int]) -> nn.Module:

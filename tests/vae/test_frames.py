@@ -10,6 +10,7 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
+from manifold_shap.vae.fit import load_imputer
 from tests.examples import people, people_model
 
 FEW: dict[str, Any] = {
@@ -43,15 +44,15 @@ def test_an_imputer_of_a_frame_is_saved_with_its_codebook(
 ) -> None:
     imputer, path = imputer_of_people, tmp_path / "vae.ckpt"
     imputer.save(path)
-    loaded = ms.load_imputer(path, imputer.codebook.frame(imputer.reference))
+    loaded = load_imputer(path, imputer.codebook.frame(imputer.reference))
     expected = ms.imputed_value(people_model, imputer, draws=8)
     found = ms.imputed_value(people_model, loaded, draws=8)
     assert torch.equal(ms.exact_shapley(found, SOME).phi, ms.exact_shapley(expected, SOME).phi)
-    shared = ms.load_imputer(path, FRAME, imputer.codebook, bank_size=100)
+    shared = load_imputer(path, FRAME, imputer.codebook, bank_size=100)
     assert shared.codebook is imputer.codebook
     assert shared.provenance["codes"] == 100
     with pytest.raises(ValueError, match="income"):
-        ms.load_imputer(path, FRAME.drop(columns="income"))
+        load_imputer(path, FRAME.drop(columns="income"))
 
 
 def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
@@ -69,10 +70,3 @@ def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
     share = [imputer.codebook.frame(own[0])["size"].isna().mean() for own in rows]
     assert share[0] > 0.6
     assert share[1] < 0.4
-
-
-def test_groups_of_columns_join_together() -> None:
-    imputer = ms.fit_imputer(FRAME, temper=1.0, players={"person": ["age", "member"]}, **FEW)
-    assert imputer.players.names == ("person", "income", "town")
-    value = ms.imputed_value(people_model, imputer, draws=4)
-    assert ms.exact_shapley(value, SOME).efficiency_gap < 1e-5

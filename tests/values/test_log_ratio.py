@@ -33,6 +33,14 @@ def test_values_are_the_log_ratios_of_the_values() -> None:
     torch.testing.assert_close(value.prediction(x), ilr(softmax(x).log()))
 
 
+def test_means_and_groups_have_them_too() -> None:
+    inner, x = on_probabilities(), rows(5)
+    mask = torch.rand(5, 6, 2, generator=torch.Generator().manual_seed(1)) < 0.5
+    grouped = ms.values.StackedValue([inner], [1.0]).grouped([0, 1, 1])
+    other = ms.values.LogRatioOfMean(inner).grouped([0, 1, 1])
+    torch.testing.assert_close(ms.values.LogRatioOfMean(grouped)(x, mask), other(x, mask))
+
+
 def test_it_is_another_game_than_the_mean_of_log_ratios() -> None:
     of_mean = ms.exact_shapley(ms.values.LogRatioOfMean(on_probabilities()), rows(5))
     mean_of = ms.imputed_value(softmax, ms.imputers.MarginalImputer(rows()), "ilr", draws=40)

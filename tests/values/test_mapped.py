@@ -57,5 +57,5 @@ def test_full_precision_reaches_the_value_function_within(
     mask[..., 0], mask[..., 1] = True, False
     exact = single(x, mask)
     assert not torch.equal(half(x, mask), exact)
-    assert torch.equal(half.in_full_precision()(x, mask), exact)
+    assert torch.equal(half.in_precision("32-true")(x, mask), exact)
     assert not torch.equal(half(x, mask), exact)

@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap.surrogate.fit import load_surrogate
 
 X = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
 ROWS = X[:3]
@@ -126,7 +127,7 @@ def test_an_offset_moves_no_amortised_value_and_is_saved(tmp_path: Path) -> None
     for at in (0.0, OFFSET):
         value = surrogate(at)
         value.save(tmp_path / "surrogate.ckpt")
-        loaded = ms.load_surrogate(tmp_path / "surrogate.ckpt", model(at))
+        loaded = load_surrogate(tmp_path / "surrogate.ckpt", model(at))
         assert torch.equal(loaded(ROWS, mask), value(ROWS, mask))
         wide = {**FEW, "hidden": [32, 32]}
         kinds = (

@@ -1,0 +1,181 @@
+"""Saves things to folders, and loads them: plain settings and tensors, no code and no pickle.
+
+`manifold_shap.json` has the settings, `tensors.safetensors` the weights, the rows that an imputer
+draws from, and rows to recognise the model by. The model is there only where a file of it was
+passed.
+"""
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+from manifold_shap import explainer  # noqa: F401  These say what can be loaded.
+from manifold_shap._messages import check_text
+from manifold_shap._saved import Passed, pack, unpack
+from manifold_shap._version import __version__
+from manifold_shap.amortized import fit  # noqa: F401
+from manifold_shap.io.files import local_path
+from manifold_shap.models.files import SUFFIXES, load_model
+
+_FORMAT = "manifold_shap 2"
+_SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
+_MODELS = tuple(f"model{suffix}" for suffix in SUFFIXES)
+
+
+def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None) -> None:
+    """Write a surrogate, an imputer, a value function of these or an explainer to a folder.
+
+    It holds settings, weights, the rows that an imputer draws from, the distinct cells of a table's
+    columns, and a few rows to recognise the model by: it is as confidential as the data. Other
+    files in the folder are left alone.
+
+        >>> import tempfile, torch
+        >>> import manifold_shap as ms
+        >>> x = torch.randn(100, 3, generator=torch.Generator().manual_seed(0))
+        >>> model, folder = lambda x: x[:, :1] * x[:, 1:2], tempfile.mkdtemp()
+        >>> value = ms.imputed_value(model, ms.imputers.GaussianImputer(x), "identity")
+        >>> ms.save(value, folder)
+        >>> again = ms.load(folder, model)
+        >>> torch.equal(again.prediction(x), value.prediction(x))
+        True
+
+    Args:
+        thing: of `fit_surrogate`, `fit_imputer`, `fit_amortized` or `imputed_value`, an imputer, or
+            an `Explainer`.
+        folder: on this machine; what was saved there before is replaced.
+        model_file: a file of the model that `load_model` reads, such as `model.skops`, to be copied
+            into the folder: then nobody has to pass the model.
+
+    Raises:
+        TypeError: something that cannot be saved.
+        ValueError: a network or an imputer that was put together by hand; a model's file that may
+            run code, is damaged, needs files beside it or holds another model; a URL.
+        FileExistsError: files of something else have the names of these.
+        OSError: no space or no permission; what was saved there before is left as it was.
+    """
+    from safetensors.torch import save as to_bytes
+
+    folder = local_path("folder", folder)
+    things, tensors = pack(thing)
+    content = {_TENSORS: to_bytes(tensors)}
+    plain = {
+        "format": _FORMAT,
+        "version": __version__,
+        "checksums": {},
+        "things": things,
+    }
+    if model_file is not None:
+        name = f"model{Path(model_file).suffix.lower()}"
+        load_model(model_file)  # What is wrong with the file itself is told of its own path.
+        content[name] = Path(model_file).read_bytes()
+        # Beside the file ONNX may keep weights, which the folder would not have.
+        with TemporaryDirectory() as alone:
+            copy = Path(alone, name)
+            copy.write_bytes(content[name])
+            unpack(things, tensors, Passed(load_model(copy)))
+    plain["checksums"] = {name: _checksum(own) for name, own in content.items()}
+    content[_SETTINGS] = json.dumps(plain, ensure_ascii=False).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    stale = {name for name in _earlier(folder) if name in _MODELS} - content.keys()
+    beside = {name: folder / f".{name}.{uuid4().hex}" for name in content}
+    try:
+        for name, own in content.items():
+            beside[name].write_bytes(own)
+        for name, path in beside.items():
+            os.replace(path, folder / name)
+    finally:
+        for path in beside.values():
+            path.unlink(missing_ok=True)
+    for name in stale:
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
+def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
+    """What `save` wrote.
+
+        >>> import tempfile, torch
+        >>> import manifold_shap as ms
+        >>> folder = tempfile.mkdtemp()
+        >>> ms.save(ms.imputers.BaselineImputer(torch.zeros(3)), folder)
+        >>> ms.load(folder).name
+        'baseline'
+
+    Args:
+        folder: where.
+        model: the model that is explained, where the folder has no file of it.
+        network: the torch module of the user's that was trained, or the function that made it,
+            where there is one; its weights are those in the folder.
+
+    Raises:
+        FileNotFoundError: nothing was saved there.
+        TypeError: `network` is missing.
+        ValueError: it is damaged, of something else or of another version; the model is missing, or
+            another one.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load as from_bytes
+
+    folder = Path(check_text("folder", folder)).expanduser()
+    expected = f"Expected a folder that `ms.save` wrote at {folder} but"
+    if not (folder / _SETTINGS).is_file():
+        raise FileNotFoundError(f"{expected} there is no {_SETTINGS}; correct the path.")
+    damaged = ValueError(f"{expected} it is damaged; save it again.")
+    try:
+        plain = json.loads((folder / _SETTINGS).read_bytes())
+        format_, things, checksums = (plain[key] for key in ("format", "things", "checksums"))
+        needs_model = any(thing["kind"] == "model" for thing in things)
+        names = [
+            name for name in checksums if name == _TENSORS or (model is None and name in _MODELS)
+        ]
+        content = {name: (folder / name).read_bytes() for name in names}
+    except (LookupError, TypeError, ValueError, RecursionError, FileNotFoundError) as error:
+        raise damaged from error
+    if format_ != _FORMAT:
+        raise ValueError(
+            f"{expected} it is of version {format_!r}, not {_FORMAT!r}; save it again."
+        )
+    if any(_checksum(own) != checksums[name] for name, own in content.items()):
+        raise damaged
+    if model is None and needs_model:
+        file = next((name for name in names if name in _MODELS), None)
+        if file is None:
+            raise ValueError(
+                f"Expected a model but got none, and what was saved in {folder} is without one; "
+                'pass the model, or save it with `model_file="model.skops"`.'
+            )
+        model = load_model(folder / file)
+    try:
+        return unpack(things, from_bytes(content[_TENSORS]), Passed(model, network))
+    except (LookupError, SafetensorError) as error:  # Of a file whose checksums were made to fit.
+        raise damaged from error
+
+
+def _earlier(folder: Path) -> list[str]:
+    """Names of the files that were saved in a folder before.
+
+    Raises:
+        FileExistsError: a file of something else has a name that is to be written.
+    """
+    there = [name for name in (_SETTINGS, _TENSORS, *_MODELS) if (folder / name).exists()]
+    if not there:
+        return []
+    try:
+        plain = json.loads((folder / _SETTINGS).read_bytes())
+        if not plain["format"].startswith("manifold_shap"):
+            raise ValueError
+    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise FileExistsError(
+            f"Expected no file {there[0]} in {folder}, or one that `ms.save` wrote, but it is of "
+            "something else; name another folder."
+        ) from error
+    return list(plain.get("checksums", ()))
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

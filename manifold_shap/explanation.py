@@ -19,6 +19,7 @@ from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
 from manifold_shap.players import Players
+from manifold_shap.quality import in_words
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
@@ -612,6 +613,8 @@ class Explanation:
         left, notes = len(self) - _ROWS, [] if len(self) else ["no rows"]
         if left > 0:
             notes.append(f"and {left} more row{'s' if left > 1 else ''}")
+        if words := in_words(self.quality or {}, self.unit):
+            notes.append(f"{self.made_by.get('value_function')!r} {words}")
         if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
             notes.append("standard errors are unknown")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes

@@ -390,7 +390,7 @@ class Explanation:
         """
         from manifold_shap.interop import shapiq_values
 
-        return shapiq_values.of_explanation(self, row, output)
+        return shapiq_values.interaction_values(self, row, output)
 
     # -- of log-ratios ----------------------------------------------------------------------
 

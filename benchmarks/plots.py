@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from manifold_shap.plots import canvas, style
+from benchmarks import style
 
 PANEL = (3.1, 2.7)  # inches
 WORDS: dict[str, Any] = {"fontsize": style.TEXT, "color": style.INK}
@@ -47,7 +47,7 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     """Panels side by side; a name has one colour in all of them, and one entry in the legend."""
     columns = min(columns, len(panels))
     height = -(-len(panels) // columns)
-    figure = canvas.laid_out(PANEL[1] * height + 0.6, PANEL[0] * columns)
+    figure = style.laid_out(PANEL[1] * height + 0.6, PANEL[0] * columns)
     names = dict.fromkeys(name for panel in panels for name in panel.curves)
     looks = {
         # Where colours come again, lines are dashed; markers do so at other places.
@@ -133,7 +133,7 @@ def ranked(panels: Mapping[str, Mapping[str, float]], measure: str, ours: str) -
         ours: how the names begin that are set off by their colour.
     """
     most = max(len(entries) for entries in panels.values())
-    figure = canvas.laid_out(0.22 * most + 0.8, (PANEL[0] + 0.4) * len(panels))
+    figure = style.laid_out(0.22 * most + 0.8, (PANEL[0] + 0.4) * len(panels))
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (title, entries) in zip(grid, panels.items(), strict=True):
         style.strip(axes, grid="x")
@@ -201,7 +201,7 @@ def global_bars(panels: Mapping[str, Mapping[str, Mapping[str, Any]]], width: fl
     counts = [sum(len(each["phi"]) for each in found.values()) for found in panels.values()]
     # Numbers of 6.5 points stand below each other.
     height = 0.15 * max(counts) if alike else 0.15 * sum(counts) + 0.4 * len(counts)
-    figure = canvas.laid_out(height + 1.1, width)
+    figure = style.laid_out(height + 1.1, width)
     shape: dict[str, Any] = {"ncols": len(panels)}
     if not alike:
         shape = {"nrows": len(panels), "height_ratios": counts}
@@ -280,7 +280,7 @@ def bars(
 
 def make_room(axes: Axes) -> None:
     """Limits that leave room for the numbers of bars, once all panels have their places."""
-    canvas.settle(axes)
+    style.settle(axes)
     figure: Any = axes.get_figure()
     together = axes.get_shared_x_axes().get_siblings(axes)
     room = 72 / figure.dpi * min(each.bbox.width for each in together)
@@ -308,7 +308,7 @@ def dots(
         zero: whether axes begin there.
         whiskers: how many errors they have to either side, and what that is called.
     """
-    figure = canvas.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
+    figure = style.laid_out(0.28 * len(names) + 1.2, 1.2 + 2.0 * len(panels))
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     known = False
     for axes, (title, sides) in zip(grid, panels.items(), strict=True):

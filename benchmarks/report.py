@@ -1,9 +1,8 @@
 """Keeps what an experiment found as JSON, and writes its claims, tables and plots from that alone.
 
 A result is `<name>.json`; its page `<name>.md` and its plots `<name>*.png` are made from that file,
-by the run that writes it or at any later time, without running anything again. A page has short
-tables alone; the numbers of the others are in the file. Remarks at the end of a page are written by
-hand, and stay.
+by the run that writes it or at any later time, without running anything again. Remarks at the end
+of a page are written by hand, and stay.
 """
 
 import inspect
@@ -28,7 +27,6 @@ from manifold_shap.io.files import write_whole
 Found = Mapping[str, Any]
 REMARKS = "\n## Remarks\n"
 ROUNDING = 1e-12  # An error below this part of its figure is none.
-MOST_CELLS = 32  # Of a table on a page: more are data, which nobody reads there.
 
 
 @dataclass(frozen=True)
@@ -243,13 +241,9 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
     seconds = result["seconds"] and f", {number(result['seconds'])} s"
     made = f"`{result['command']}`{seconds or ''} on {threads} thread{'s' * (threads > 1)}, "
     made += f"version {result['version']}. {result['note']}".strip()
+    made += " All numbers are in the JSON file beside this page."
     asked = markdown(CLAIMS, [claim.cells() for claim in claims]) if claims else ""
-    found = experiment.tables(result["found"])
-    short = [one for one in found if len(one.columns) * len(one.rows) <= MOST_CELLS]
-    tables = [markdown(one.columns, one.rows) for one in short]
-    made += " The numbers of longer tables are in the JSON file beside this page." * (
-        len(short) < len(found)
-    )
+    tables = [markdown(one.columns, one.rows) for one in experiment.tables(result["found"])]
     parts = [
         f"# {experiment.title}\n",
         f"{experiment.source}.\n" if experiment.source else "",

@@ -1,22 +1,15 @@
-"""Parts of the site that Sphinx has no setting for: figures of examples, docstrings, formulas."""
+"""Parts of the site that Sphinx has no setting for: docstrings, formulas."""
 
 import re
 import textwrap
 from itertools import groupby
-from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 from docutils import nodes
 from latex2mathml.converter import convert
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx.ext import autosummary
-from sphinx_gallery.scrapers import figure_rst
 
-# A block without a last value still has that of the one before.
-_SAVED: WeakSet[Figure] = WeakSet()
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):\s*$", re.MULTILINE)
 
 
@@ -29,26 +22,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-skip-member", _unnamed)
     app.add_html_math_renderer("mathml", (_inline_formula, None), (_formula, None))
     return {"parallel_read_safe": True}
-
-
-def drawn(block: tuple[Any, ...], variables: dict[str, Any], settings: dict[str, Any]) -> str:
-    """Saves the figure that a block of an example ends with, as a notebook shows it.
-
-    The package's plots return axes, or a list of them, and do not pass through pyplot.
-    """
-    paths = []
-    for figure in _unsaved(variables["example_globals"].get("___")):
-        _SAVED.add(figure)
-        paths.append(next(variables["image_path_iterator"]))
-        figure.savefig(paths[-1], dpi=120)
-    return figure_rst(paths, str(Path(settings["src_dir"]))) if paths else ""
-
-
-def _unsaved(last: Any) -> list[Figure]:
-    shown = last if isinstance(last, list | tuple) else [last]
-    of_axes = [one.figure if isinstance(one, Axes) else one for one in shown]
-    found = {id(each): each for each in of_axes if isinstance(each, Figure)}
-    return [figure for figure in found.values() if figure not in _SAVED]
 
 
 def _as_restructured_text(

@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -120,6 +121,9 @@ def is_proper(mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m"]:
     return present.amax(-1).bool() & ~present.amin(-1).bool()
 
 
+_ALL = slice(None)
+
+
 @dataclass(frozen=True, eq=False)
 class Coalitions(ABC):
     """Coalitions of each row, in runs of related ones that share their random numbers.
@@ -156,15 +160,50 @@ class Coalitions(ABC):
         """The same coalitions with other random numbers."""
         return replace(self, keys=_random.fold(self.keys, number))
 
-    def split(self, most: int) -> Iterator["Coalitions"]:
-        """All of them in turn, at most so many of a row at a time: whole runs, or parts of one."""
-        runs = max(1, most // self.run)
-        for items, keys in zip(self.items.split(runs, 1), self.keys.split(runs, 1), strict=True):
-            some = replace(self, items=items, keys=keys)
-            yield from some._parts(most) if most < self.run else (some,)
+    def at(self, rows: slice, runs: slice = _ALL) -> "Coalitions":
+        """Those of some rows, or some of their runs."""
+        return replace(self, items=self.items[rows, runs], keys=self.keys[rows, runs])
+
+    def split(self, most: int) -> Iterator["Piece"]:
+        """All of them in turn, at most so many at a time: of whole rows, as what takes time for a
+        row is then done once; else whole runs of one row, or parts of a run.
+        """
+        rows, m = self.shape
+        if m <= most or rows * m == 0:
+            yield from (Piece(some, _ALL, self.at(some)) for some in _cut(rows, most // max(1, m)))
+            return
+        for row in _cut(rows, 1):
+            for some in _cut(m // self.run, most // self.run):
+                part, first = self.at(row, some), some.start * self.run
+                pieces = part._parts(most) if self.run > most else [part]
+                for piece in pieces:
+                    last = first + piece.shape[1]
+                    yield Piece(row, slice(first, last), piece)
+                    first = last
 
     def _parts(self, most: int) -> Iterator["Coalitions"]:
-        return Listed(self.masks(), self.each_key()).split(most)
+        """Parts of a single run."""
+        for some in _cut(self.run, most):
+            yield Listed(self.masks()[:, some], self.each_key()[:, some])
+
+
+class Piece(NamedTuple):
+    """Some of the coalitions of some rows.
+
+    Attributes:
+        rows: which rows: a slice, or their numbers.
+        which: which of the coalitions of each of these.
+        coalitions: they.
+    """
+
+    rows: slice | Tensor
+    which: slice
+    coalitions: Coalitions
+
+
+def _cut(count: int, step: int) -> list[slice]:
+    step = max(1, step)
+    return [slice(first, min(first + step, count)) for first in range(0, count, step)]
 
 
 class Listed(Coalitions):
@@ -211,9 +250,8 @@ class Nested(Coalitions):
         return (rank < sizes.to(rank.dtype)[:, None]).flatten(1, 2)
 
     def _parts(self, most: int) -> Iterator["Coalitions"]:
-        stop = self.first + self.run
-        for first in range(self.first, stop, most):
-            yield replace(self, first=first, last=min(first + most, stop) - 1)
+        for some in _cut(self.run, most):
+            yield replace(self, first=self.first + some.start, last=self.first + some.stop - 1)
 
 
 class Toggled(Coalitions):
@@ -236,3 +274,28 @@ class Toggled(Coalitions):
         masks = toggled(self.items).flatten(1, 2)
         first = torch.arange(players, device=masks.device) == 0
         return torch.where((masks.sum(-1) % players == 0)[..., None], first, masks)
+
+
+class Approximated(Toggled):
+    """Toggled coalitions, of which a value function's approximation gives whole runs."""
+
+    def _parts(self, most: int) -> Iterator[Coalitions]:
+        yield self
+
+
+@dataclass(frozen=True, eq=False)
+class Renamed(Listed):
+    """The same coalitions for all rows but for the names of the players: `items` are of names.
+
+    Attributes:
+        place: of each player among the names, `[rows, players]`.
+    """
+
+    place: Tensor
+
+    def masks(self) -> Bool[Tensor, "batch m players"]:
+        return self.items[0].T[self.place].mT
+
+    def at(self, rows: slice, runs: slice = _ALL) -> Coalitions:
+        some = self.items[0, runs].T[self.place[rows]].mT
+        return Listed(some, self.keys[rows, runs])

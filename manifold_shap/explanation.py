@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap import simplex
+from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, pandas_columns, rows_at
 from manifold_shap._messages import check_choice, named_outputs
 from manifold_shap.audits import Audit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from manifold_shap.global_values import GlobalValues
     from manifold_shap.interactions import Interactions
-    from manifold_shap.plots.accessor import Plots
+    from manifold_shap.plots import Plots
 
 # Of what is printed: rows, players of each row, and letters of a player with its value.
 _ROWS, _PLAYERS, _LONGEST = 5, 3, 40
@@ -88,8 +88,8 @@ class Explanation:
     >>> explanation
     Explanation(2 instances, 2 players, output '0' in 'identity', by 'exact')
        prediction  base  largest contributions
-    0  3           0     x1 = 2: +2, x0 = 1: +1
-    1  8           0     x1 = 5: +5, x0 = 3: +3
+    0  3           0     x1 = 2: +2.00, x0 = 1: +1.00
+    1  8           0     x1 = 5: +5.00, x0 = 3: +3.00
     >>> explanation[1].phi[..., 0]
     tensor([[3., 5.]])
     >>> len(explanation[explanation.prediction[:, 0] > 5])
@@ -360,18 +360,22 @@ class Explanation:
         return pd.concat(parts, axis=1, names=["output", "player"])
 
     def to_shap(
-        self, data: "Sequence[Any] | None" = None, elements: bool = False
+        self,
+        data: "Sequence[Any] | None" = None,
+        elements: bool = False,
+        output: str | int | None = None,
     ) -> "shap.Explanation":
         """A `shap.Explanation`, for the plots of shap (install `manifold_shap[shap]`).
 
-        Its axes are `(instances, players, outputs)`: of several outputs, most of these plots draw
-        one, as in `to_shap()[:, :, "yes"]`.
+        Its `values` are `phi`: `(instances, players)` of one output, else `(instances, players,
+        outputs)`, of which most of these plots draw one: `to_shap(output="yes")`.
 
         Args:
             data: what each player was, `[instances, players]`, such as words; by default
                 `data`, with text for what is no number, or nothing where that is None.
             elements: whether every element of `x` has its share of its player's value, as
                 `shap.plots.image` wants pictures, of which channels then come last.
+            output: name or position of the output; by default the second of two classes, else all.
 
         Raises:
             ImportError: shap is not installed.
@@ -379,7 +383,7 @@ class Explanation:
         """
         from manifold_shap.interop import shap_explanation
 
-        return shap_explanation.to_shap(self, data, elements)
+        return shap_explanation.to_shap(self, data, elements, output)
 
     def to_shapiq(self, row: int, output: str | int) -> "shapiq.InteractionValues":
         """The Shapley values of a row and an output for shapiq (`manifold_shap[shapiq]`).
@@ -514,7 +518,7 @@ class Explanation:
     @property
     def plot(self) -> "Plots":
         """Its plots, such as `.waterfall(0)` and `.text(tokens)`; see `manifold_shap.plots`."""
-        from manifold_shap.plots.accessor import Plots
+        from manifold_shap.plots import Plots
 
         return Plots(self)
 
@@ -599,13 +603,11 @@ class Explanation:
         from manifold_shap.tables.features import as_text
 
         some = self[:_ROWS]
-        # Of log-ratio coordinates none is that of the predicted class.
-        size = some.prediction if some.partition is None else (some.prediction - some.base).abs()
-        at = list(enumerate(size.argmax(1).tolist()))
+        at = list(enumerate(shown.outputs_of_rows(some).tolist()))
         lines = {
             "output": [self.outputs[k] for _, k in at],
-            "prediction": [as_text(some.prediction[place].item()) for place in at],
-            "base": [as_text(some.base[place].item()) for place in at],
+            "prediction": [shown.amount(some, some.prediction[place].item()) for place in at],
+            "base": [shown.amount(some, some.base[place].item()) for place in at],
             "largest contributions": some._contributions(at),
         }
         if len(self.outputs) == 1:
@@ -620,20 +622,22 @@ class Explanation:
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes
 
     def _contributions(self, places: Sequence[tuple[int, int]]) -> list[str]:
-        """The largest of an output of each row: "age = 70: +0.31 ± 0.02, height = 1.8: -0.1"."""
+        """The largest of an output of each row: "age = 70: +0.310 ± 0.02, height = 1.8: −0.100"."""
         from manifold_shap.tables.features import as_text
 
         data, errors, found = self.data, total_error(self), []
         for row, k in places:
             phi, parts = self.phi[row, :, k], []
             largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
-            for player in largest[torch.isfinite(phi[largest])][:_PLAYERS].tolist():
+            largest = largest[torch.isfinite(phi[largest])][:_PLAYERS]
+            numbers = shown.signed(phi[largest].tolist())
+            for player, number in zip(largest.tolist(), numbers, strict=True):
                 cell = "" if data is None else f" = {as_text(data.iat[row, player])}"
                 name = f"{self.players.names[player]}{cell}"
                 name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
                 margin = errors[row, player, k].item()
                 around = f" ± {margin:.2g}" if math.isfinite(margin) and margin > 0 else ""
-                parts.append(f"{name}: {phi[player].item():+.3g}{around}")
+                parts.append(f"{name}: {number}{around}")
             found.append(", ".join(parts))
         return found
 

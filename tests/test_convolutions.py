@@ -62,14 +62,14 @@ def test_a_block_begins_as_its_shortcut(axes: int) -> None:
     torch.testing.assert_close(pooled[(..., *(0,) * axes)], first.relu())
 
 
-@pytest.mark.parametrize("event", [(5,), (2, 3, 4, 5)])
-def test_rows_that_are_neither_picture_nor_series(event: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"\(channels, height, width\) or .* network='mlp'"):
-        check_positions(event)
-
-
-@pytest.mark.parametrize("event", [(12, 12), (28, 20)])
-def test_rows_that_look_like_pictures_without_channels_are_refused(event: tuple[int, ...]) -> None:
-    """Of whatever asks, such as a classifier, which knows no players."""
-    with pytest.raises(ValueError, match="pictures without"):
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ((5,), r"\(channels, height, width\) or .* network='mlp'"),
+        ((2, 3, 4, 5), r"\(channels, height, width\) or .* network='mlp'"),
+        ((28, 20), "pictures without"),
+    ],
+)
+def test_rows_that_are_neither_picture_nor_series(event: tuple[int, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
         check_positions(event)

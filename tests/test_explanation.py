@@ -417,8 +417,8 @@ def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> N
     assert repr(explanation).splitlines() == [
         "Explanation(2 instances, 4 players, output '0' in 'identity', by 'exact')",
         "     prediction  base  largest contributions",
-        "Ann  -0.5        0     c = -4: -4, b = 2: +2, a = 1: +1",
-        "Bob  7.75        0     b = 5: +5, a = 3: +3, d = -0.25: -0.25",
+        "Ann  −0.5        0     c = -4: −4.00, b = 2: +2.00, a = 1: +1.00",
+        "Bob  7.75        0     b = 5: +5.00, a = 3: +3.00, d = -0.25: −0.25",
     ]
 
 
@@ -430,10 +430,10 @@ def test_errors_are_shown_where_they_are_known() -> None:
     assert "±" not in repr(ms.Explanation(**{**vars(explanation), "standard_error": unknown}))
 
 
-def test_of_several_outputs_the_largest_is_shown() -> None:
-    lines = repr(ms.exact_shapley(both, X)).splitlines()
-    assert lines[2].split()[:3] == ["0", "1", "1.5"]
-    assert lines[3].split()[:3] == ["1", "0", "7.75"]
+def test_of_several_outputs_the_one_that_is_moved_most_is_shown() -> None:
+    lines = repr(ms.exact_shapley(lambda x, m: both(x, m) * torch.tensor([1, 2]), X)).splitlines()
+    assert lines[2].split()[:3] == ["0", "1", "3"]
+    assert lines[3].split()[:3] == ["1", "1", "−13.5"]
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ def test_html_is_escaped() -> None:
     players = ms.Players.of_elements((4,), ["<b>", "b", "c", "d"])
     value = ms.as_value_function(total, X, players, outputs=["<i>"])
     page = ms.exact_shapley(value, X)._repr_html_()
-    assert "&lt;b&gt; = 3: +3" in page
+    assert "&lt;b&gt; = 3: +3.00" in page
     assert "&lt;i&gt;" in page
     assert "<b>" not in page
     assert "<i>" not in page

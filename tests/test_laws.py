@@ -11,7 +11,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.laws import antithetic_cells
 from tests.test_coalitions import assert_law, counts, generator
 
 LINE = [[0.0], [1.0], [2.0], [3.0]]
@@ -46,35 +45,16 @@ def test_blocks_on_a_line_have_the_probabilities_worked_out_by_hand(half: int | 
     assert_law(counts(mask), expected)
 
 
-def test_blocks_of_shorter_rows_are_those_of_fewer_places() -> None:
-    mask = ms.laws.Blocks(LINE).sample((3, 10_000), generator(3), SHORT[:, None])
-    for row, count in enumerate(SHORT.tolist()):
-        assert not mask[row, :, count:].any()
-        expected = blocks_on_a_line(count)
-        assert_law(counts(mask[row, :, :count]), expected)
-
-
-def test_size_uniform_of_shorter_rows_is_that_of_fewer_players() -> None:
-    law = ms.laws.SizeUniform(4)
-    mask = law.sample_antithetic((3, 10_000), generator(4), SHORT[:, None])
+@pytest.mark.parametrize("law", [ms.laws.Blocks(LINE), ms.laws.SizeUniform(4)])
+def test_shorter_rows_have_the_law_of_fewer_players(law: ms.laws.CoalitionLaw) -> None:
+    mask = law.sample_antithetic((3, 10_000), generator(3), SHORT[:, None])
     for row, count in enumerate(SHORT.tolist()):
         assert not mask[row, ..., count:].any()
-        expected = ms.laws.SizeUniform(count).log_prob(all_coalitions(count)).exp()
+        expected = blocks_on_a_line(count)
+        if isinstance(law, ms.laws.SizeUniform):
+            expected = ms.laws.SizeUniform(count).log_prob(all_coalitions(count)).exp()
         for half in range(2):
             assert_law(counts(mask[row, :, half, :count]), expected)
-
-
-def test_cells_form_coalitions_by_the_law_of_the_shapley_sum() -> None:
-    cells = torch.tensor([5, 2, 5, 2, 0, 7])
-    present = torch.tensor([True, True, True, True, True, False])
-    mask = antithetic_cells(cells.expand(40_000, -1), 9, generator(5), present)
-    assert not mask[..., 5].any()
-    assert torch.equal(mask[..., 0], mask[..., 2])
-    assert torch.equal(mask[..., 1], mask[..., 3])
-    assert not (mask[:, 0] & mask[:, 1]).any()
-    expected = ms.laws.SizeUniform(3).log_prob(all_coalitions(3)).exp()
-    for half in range(2):
-        assert_law(counts(mask[:, half, [0, 1, 4]]), expected)
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (2, 9), (1, 12)])
@@ -145,10 +125,8 @@ def test_a_mixture_draws_by_its_weights() -> None:
         (ms.Players.tokens(8), None, ["scattered", "blocks"]),
         (ms.Players.segments((3, 40), 5), None, ["scattered", "blocks"]),
         (ms.Players.channels((3, 8, 8)), None, ["scattered"]),
-        (ms.Players.channels((12, 40)), None, ["scattered"]),
         (ms.Players.of_elements((3, 8)), None, ["scattered", "blocks"]),
         (ms.Players.of_rows((3, 8, 8), 5), None, ["scattered"]),
-        (ms.Players.tokens(2), None, ["scattered"]),
     ],
 )
 def test_players_with_neighbours_have_blocks(
@@ -181,15 +159,9 @@ def test_the_share_of_blocks_is_chosen() -> None:
             lambda: ms.metrics.shapley_pairs(2, 3, counts=[1]),
             r"`counts` of 2 rows, from 0 to 3, .* \[1\]",
         ),
-        (lambda: ms.metrics.shapley_pairs(2, 3, counts=[1, 4]), r"from 0 to 3, but got \[1, 4\]"),
         (
             lambda: ms.laws.Mixture([ms.laws.SizeUniform(2), ms.laws.Blocks(LINE)]),
             r"equally many .* \[2, 4\]",
-        ),
-        (lambda: ms.laws.Mixture([ms.laws.SizeUniform(2)] * 2), "names of laws"),
-        (
-            lambda: ms.laws.Mixture([ms.laws.Blocks(LINE)], [1, 2]),
-            "a weight for each of 1 laws but got ",
         ),
         (
             lambda: ms.laws.ShapleyKernel(3).sample((3,), generator(), SHORT),

@@ -71,38 +71,20 @@ def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction],
 def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -> None:
     value, mask = make_value(), ms.metrics.shapley_pairs(7, 4, least=200)
     score, errors = ms.metrics.mean_squared_error(value, X, mask), explicit(value, X, mask)
-    curve = score.by_size
-    assert curve.size == [0, 1, 2, 3]
+    curve, of_two = score.by_size, errors[mask.sum(-1) == 2]
     assert sum(curve.pairs) == mask.shape[0] * mask.shape[1]
-    weighted = sum(n * mse for n, mse in zip(curve.pairs, curve.mse, strict=True))
-    assert weighted / sum(curve.pairs) == pytest.approx(score.mse)
-    of_two = errors[mask.sum(-1) == 2]
+    for figures, whole in ((curve.mse, score.mse), (curve.debiased, score.debiased)):
+        weighted = sum(n * mse for n, mse in zip(curve.pairs, figures, strict=True))
+        assert weighted / sum(curve.pairs) == pytest.approx(whole)
     assert curve.mse[2] == pytest.approx(of_two.mean().item(), rel=1e-5)
     error = of_two.std() / len(of_two) ** 0.5
     assert curve.standard_error[2] == pytest.approx(error.item(), rel=1e-5)
-    # Without the noise of draws, if there is any.
-    weighted = sum(n * mse for n, mse in zip(curve.pairs, curve.debiased, strict=True))
-    assert weighted / sum(curve.pairs) == pytest.approx(score.debiased)
-
-
-def test_the_curve_of_noise_alone_is_zero_without_it() -> None:
+    # Of noise alone nothing is left without it.
     x, mask = torch.zeros(400, 4), ms.metrics.shapley_pairs(400, 4, least=20_000)
     curve = ms.metrics.mean_squared_error(Noisy(5, 1.0), x, mask).by_size
-    for size in (1, 2, 3):
-        assert curve.mse[size] == pytest.approx(1 / 5, rel=0.1)
-        assert abs(curve.debiased[size]) < 4.5 * curve.standard_error[size]
-
-
-@pytest.mark.parametrize("kind", ["surrogate", "marginal"])
-@pytest.mark.parametrize("batch_size", [50])
-def test_batch_size_does_not_matter(
-    make_value: Callable[..., ms.ValueFunction], kind: str, batch_size: int
-) -> None:
-    value, mask = make_value(kind), ms.metrics.shapley_pairs(7, 4, least=60)
-    whole = ms.metrics.mean_squared_error(value, X, mask)
-    parts = ms.metrics.mean_squared_error(value, X, mask, batch_size)
-    assert parts.mse == pytest.approx(whole.mse, rel=1e-5)
-    assert parts.debiased == pytest.approx(whole.debiased, rel=1e-5)
+    assert curve.mse[1:] == pytest.approx([1 / 5] * 3, rel=0.1)
+    for figure, error in zip(curve.debiased[1:], curve.standard_error[1:], strict=True):
+        assert abs(figure) < 4.5 * error
 
 
 def test_debiased_removes_the_variance_of_the_draws_and_no_other() -> None:
@@ -186,7 +168,6 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
     assert 40 < max(sizes) <= 60
 
 
-@pytest.mark.usefixtures("any_type")
 def test_a_callable_is_scored_like_the_value_function_that_it_is() -> None:
     def value(x: Tensor, mask: Tensor) -> Tensor:
         return (x[:, None] * mask).sum(-1, keepdim=True)
@@ -195,11 +176,8 @@ def test_a_callable_is_scored_like_the_value_function_that_it_is() -> None:
     score = ms.metrics.mean_squared_error(value, X, mask)
     assert score == ms.metrics.mean_squared_error(ms.as_value_function(value, X), X, mask)
     assert score.mse > 0
-    for size in ("a", 0):
-        with pytest.raises((TypeError, ValueError), match=f"`batch_size` .* but got {size!r}"):
-            ms.metrics.mean_squared_error(value, X, mask, batch_size=size)
-    with pytest.raises(TypeError, match=r"Expected a value function.* got int"):
-        ms.metrics.mean_squared_error(3, X, mask)
+    with pytest.raises(ValueError, match=r"`mask` of shape \(7, m, 4\), .* got \(6, 10, 4"):
+        ms.metrics.mean_squared_error(value, X, ms.metrics.shapley_pairs(6, 4, least=60))
 
 
 def test_shapley_pairs() -> None:

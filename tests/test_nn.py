@@ -4,10 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from manifold_shap import nn as layers
-from manifold_shap.nn import MLP, MaskedLinear, prefix_sums, units
+from manifold_shap.nn import MaskedLinear, units
 
 FOLDED = 40
 DIRECT = 20
@@ -63,30 +63,6 @@ def test_absent_values_do_not_matter(m: int) -> None:
     present = x.clone()
     present[:, 0] += 1
     assert not torch.allclose(layer(x, mask), layer(present, mask))
-
-
-def test_absent_is_not_the_value_zero() -> None:
-    layer = make([0, 1])
-    both, one = torch.tensor([[[True, True]]]), torch.tensor([[[True, False]]])
-    assert not torch.allclose(layer(torch.zeros(1, 2), both), layer(torch.zeros(1, 2), one))
-
-
-def test_mlp_is_layers_on_flattened_inputs() -> None:
-    mlp = MLP(6, [5, 4], 3, activation="gelu", dropout=0.1)
-    shapes = [tuple(layer.weight.shape) for layer in mlp if isinstance(layer, nn.Linear)]
-    assert shapes == [(5, 6), (4, 5), (3, 4)]
-    assert sum(isinstance(layer, nn.GELU) for layer in mlp) == 2
-    assert sum(isinstance(layer, nn.Dropout) for layer in mlp) == 2
-    x = torch.randn(7, 2, 3)
-    assert torch.equal(mlp.eval()(x), mlp(x.flatten(1)))
-
-
-@given(st.integers(1, 40), st.integers(1, 3), st.sampled_from([torch.float32, torch.float64]))
-@settings(deadline=None, max_examples=60)
-def test_prefix_sums_are_cumulative_sums(count: int, width: int, dtype: torch.dtype) -> None:
-    steps = torch.randn(2, 3, count, width, generator=torch.Generator().manual_seed(count))
-    steps, start = steps.to(dtype), torch.arange(width, dtype=dtype)
-    torch.testing.assert_close(prefix_sums(steps, start), start + steps.cumsum(-2))
 
 
 @given(owners(), st.integers(1, 4), st.sampled_from([0, 64]))

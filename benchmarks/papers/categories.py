@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.report import Claim, Found, Table, cell, number, records
+from benchmarks.report import Claim, Found, Table, cell, records
 from benchmarks.support import people, people_measures
-from benchmarks.support.differences import HARDLY, SURELY, share_apart, sure
-from benchmarks.support.people import CATEGORIES, COLUMNS, EXACT, IMPUTERS, NUMBERS, WAYS
+from benchmarks.support.differences import HARDLY, SURELY, sure
+from benchmarks.support.people import CATEGORIES, COLUMNS, IMPUTERS, NUMBERS, WAYS
 from benchmarks.support.people_measures import FIRST, lead, separation
 
 TITLE = "Categories in the seven ways"
@@ -127,17 +127,10 @@ def tables(found: Found) -> list[Table]:
         facts[f"people of {who} with one feature first in all seven ways"] = f"{one} of {of}"
     told = {way: {name: separation(found, way, name) for name in CATEGORIES}
             for way in found["phi"]}  # fmt: skip
-    close = {way: {name: (one[0][k], found["standard_error"][way][0][k])
-                  for k, name in enumerate(COLUMNS)}
-            for way, one in found["phi"].items()}  # fmt: skip
-    far = {way: {other: share_apart(torch.tensor(one), torch.tensor(found["phi"][other]))
-                 for other in (*WAYS, EXACT)} for way, one in found["phi"].items()}  # fmt: skip
     return [
         Table(["", "ours"], list(facts.items())),
         records("what becomes of categories", found["tried"]),
         records("η², how far categories are apart", told),
-        records("Σ|φ| apart", far),
-        records(f"φ of the person near .5, from {number(found['base'])}", close),
     ]
 
 

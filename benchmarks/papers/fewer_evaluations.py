@@ -17,11 +17,11 @@ from sklearn.metrics import r2_score
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks import style
 from benchmarks.plots import TWO_ERRORS, bars, legend_below, make_room
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import sample_orders
-from manifold_shap.plots import canvas, style
 
 TITLE = "The supervised method takes fewer evaluations for the same standard error"
 SOURCE = "Frye et al. (2021), Section 4.2"
@@ -138,7 +138,7 @@ def tables(found: Found) -> list[Table]:
 def figures(found: Found) -> dict[str, Figure]:
     """Groups of bars, one for each data set, and the paper's figure across them."""
     names = {LOCAL: "local", SHARED: "local, shared draws", GLOBAL: "global"}
-    axes: Any = canvas.one_panel(None, 2.9, grid="x", width=6.0)
+    axes: Any = style.one_panel(2.9, grid="x", width=6.0)
     thickness = 0.8 / len(found)
     for k, (name, by) in enumerate(found.items()):
         where = [line + thickness * (k - (len(found) - 1) / 2) for line in range(len(names))]

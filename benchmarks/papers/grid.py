@@ -123,7 +123,7 @@ def tables(found: Found) -> list[Table]:
                 "on test rows": (point["mse_debiased"], point["mse_standard_error"]),
                 "epochs": point["epochs"], "seconds": number(point["train_seconds"]),
             }
-            for point in sorted(points, key=validated)
+            for point in sorted(points, key=validated)[:5]
         })
         for name, points in found.items()
     ]  # fmt: skip

@@ -13,13 +13,13 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
+from benchmarks import style
 from benchmarks.plots import LEGEND, dots, label_axes
-from benchmarks.report import Claim, Found, Table, number, records
+from benchmarks.report import Claim, Found, Table, number
 from benchmarks.support.lemaire_data import NAMES, read
 from benchmarks.support.lemaire_measures import compare
 from benchmarks.support.modl import equally_frequent, most_probable
 from benchmarks.support.packages import require
-from manifold_shap.plots import canvas, style
 
 TITLE = "Naive Bayes: exact values, weight of evidence and KernelSHAP"
 SOURCE = "Lemaire et al. (2023), Section 5, Tables 1-3, Fig. 3"
@@ -50,26 +50,6 @@ MEASURES = {
 NEAREST = "MODL, weighted"  # The classifier that is made most like the paper's.
 # Section 5.2 says the first; the others are ours, the least of Table 3 cut to two digits.
 LEAST = {"tau": 0.82, "pearson": 0.83, "kendall": 0.70}
-# Further figures, by table and column.
-DETAILS = {
-    "classifier": {
-        "accuracy": "accuracy", "auc": "AUC", "variables": "variables", "rows": "rows",
-        "spread": "standard deviation over rows of Table 2's Kendall",
-        "offset": "mean evidence over mean |φ|", "seconds: exact": "seconds, all exact values",
-        "seconds: evidence": "seconds, all weights of evidence",
-    },
-    "KernelSHAP": {
-        "explained": "rows explained", "donors": "rows of the background",
-        "kernel_seconds": "seconds of a row", "pearson_odds": "Pearson in log-odds",
-        "kendall_odds": "Kendall in log-odds",
-    },
-    "KernelSHAP of the package shap beside ours (one row of Crx, paper: 12.13 s)": {
-        "package: pearson": "Pearson, shap", "package: ours_pearson": "Pearson, ours",
-        "package: kendall": "Kendall, shap", "package: ours_kendall": "Kendall, ours",
-        "package: apart": "distance over the length of shap's",
-        "package: seconds": "seconds of a row, shap",
-    },
-}  # fmt: skip
 SECONDS = 10  # Section 5.3, of all exact values of Adult.
 
 
@@ -148,52 +128,24 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    kinds, both = list(next(iter(found.values()))), shown(found)
     lines: list[list[Any]] = []
-    made = []
     for measure, what in MEASURES.items():
         paper = [PAPER[name][measure] for name in found]
         ours = [of[NEAREST][measure][0] for of in found.values()]
         lines.append([f"mean {what}", fmean(paper), fmean(ours)])
         lines.append([f"lowest {what}", min(paper), min(ours)])
-        beside = {
-            PAPER[name]["label"]: {"paper": PAPER[name][measure]}
-            | {k: of[k][measure] for k in kinds}
-            for name, of in found.items()
-        }
-        made.append(records(what, beside))
-    for kind in both:
+    for kind in shown(found):
         apart = [(of[kind]["offset"], 1 - of[kind]["tau"][0]) for of in found.values()]
         what = f"Spearman of mean evidence by mean |φ| with 1 - Kendall of Table 2, {kind}"
         lines.append([what, None, float(spearmanr(apart).statistic)])
-    return [Table([f"all data sets, {NEAREST}", "paper", "ours"], lines), *made, *details(found)]
-
-
-def details(found: Found) -> list[Table]:
-    """A line for each data set and classifier, and for what the paper has."""
-    each: dict[str, dict[str, Any]] = {}
-    for name, of in found.items():
-        label = PAPER[name]["label"]
-        each[f"{label}, paper"] = PAPER[name]
-        for kind in shown(found):
-            rows, donors = of[kind]["explained"]
-            each[f"{label}, {kind}"] = {**of[kind], "explained": rows, "donors": donors}
-    every = records("", each)
-    made = []
-    for heading, names in DETAILS.items():
-        which = [every.columns.index(key) for key in names if key in every.columns]
-        lines = [[line[0], *(line[k] for k in which)] for line in every.rows]
-        known = [line for line in lines if any(entry is not None for entry in line[1:])]
-        columns = [names[every.columns[k]] for k in which]
-        made.append(Table([heading, *columns], known))
-    return [table for table in made if table.rows]
+    return [Table([f"all data sets, {NEAREST}", "paper", "ours"], lines)]
 
 
 def figures(found: Found) -> dict[str, Figure]:
     """Fig. 3, of Twonorm if it is among them, and Tables 2 and 3."""
     name = "twonorm" if "twonorm" in found else next(iter(found))
     shares = found[name][NEAREST]["shares"]
-    axes: Any = canvas.one_panel(None, 2.8, grid="y", width=7.0)
+    axes: Any = style.one_panel(2.8, grid="y", width=7.0)
     for k, (method, share) in enumerate(shares.items()):
         where = [m + 0.42 * (k - 0.5) for m in range(len(share))]
         percent = [100 * each for each in share]

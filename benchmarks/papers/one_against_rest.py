@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks import style
 from benchmarks.plots import LEGEND, bars, label_axes
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.coupled import iris
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.plots import canvas, style
 
 TITLE = "Classes one against the rest, beside compositions"
 SOURCE = "Noé et al. (2024), Section 6.1, Figs. 2 and 3"
@@ -109,7 +109,7 @@ def tables(found: Found) -> list[Table]:
 def figures(found: Found) -> dict[str, Figure]:
     """A panel of bars for each class, and compositions; a class has one colour in all of them."""
     classes, features = found["classes"], found["features"]
-    figure = canvas.laid_out(2.9, 8.0)
+    figure = style.laid_out(2.9, 8.0)
     panels = figure.subplots(1, len(classes) + 1, sharey=True)
     limit = 1.35 * max(abs(v) for row in found["phi"][APART] for v in row)
     for k, (axes, name, colour) in enumerate(zip(panels, classes, style.SERIES, strict=False)):

@@ -11,10 +11,10 @@ import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
+from benchmarks import style
 from benchmarks.plots import bars, label_axes, make_room, say_whiskers
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.forests import BROKEN, GAMES, OFF, ON, Detector, error_rate
-from manifold_shap.plots import canvas, style
 
 TITLE = "One outlier, explained off and on the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Figs. 3(a) to (c)"
@@ -87,20 +87,12 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    lines = {
-        f"x{k + 1}": {
-            "feature": found["x"][k],
-            **{n: (found["phi"][n][k], found["standard_error"][n][k]) for n in GAMES},
-        }
-        for k in range(len(found["x"]))
-    }
-    wrong = {"share of wrong explanations": found["wrong"]}
-    return [records(f"outlier {found['shown']}, σ = {found['sigma']}", lines), records("", wrong)]
+    return [records("", {"share of wrong explanations": found["wrong"]})]
 
 
 def figures(found: Found) -> dict[str, Figure]:
     """The outlier, and the Shapley values of its features."""
-    figure = canvas.laid_out(3.6, 7.0)
+    figure = style.laid_out(3.6, 7.0)
     panels = figure.subplots(1, 3, sharey=True)
     panels[2].sharex(panels[1])
     names = [f"x{k + 1}" for k in range(len(found["x"]))]
@@ -118,5 +110,5 @@ def figures(found: Found) -> dict[str, Figure]:
     for axes in panels[1:]:
         make_room(axes)
     told = "Orange: the five features that read the opposite of the others."
-    canvas.write_below(figure, [told, say_whiskers()])
+    style.write_below(figure, [told, say_whiskers()])
     return {"": figure}

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks import style
 from benchmarks.plots import label_axes, legend_below
-from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support import forests
 from benchmarks.support.forests import EVEN, GAMES, INLIER, LAWS, OFF, ON, OUTLIER
-from manifold_shap.plots import canvas, style
 
 TITLE = "Outliers are explained wrongly off the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Fig. 3"
@@ -116,11 +116,6 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    rows = {}
-    for one in found["forests"]:
-        shares = {name: spread(wrong, of_mean=True) for name, wrong in one["wrong"].items()}
-        kind = f"{one['trees']} trees, σ = {one['sigma']}"
-        rows[kind] = {"rows misjudged": one["misjudged"], **shares}
     of_scores = {
         f"{kind} coalitions, {law}": {
             "taken for the other kind": by["mistaken"],
@@ -129,13 +124,12 @@ def tables(found: Found) -> list[Table]:
         for law, kinds in found["scores"].items()
         for kind, by in kinds.items()
     }
-    wrong = records("share of wrong explanations", rows)
-    return [wrong, records(f"scores, σ = {found['shown']}", of_scores)]
+    return [records(f"scores, σ = {found['shown']}", of_scores)]
 
 
 def figures(found: Found) -> dict[str, Figure]:
     """Means over forests with whiskers from the least to the most, and scores of coalitions."""
-    figure = canvas.laid_out(2.9, 7.5)
+    figure = style.laid_out(2.9, 7.5)
     left, *right = figure.subplots(1, 3)
     style.strip(left, grid="y")
     first = first_of(found)

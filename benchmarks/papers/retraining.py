@@ -19,7 +19,7 @@ import manifold_shap as ms
 from benchmarks.plots import global_bars
 from benchmarks.report import Claim, Found, Table, number, records
 from benchmarks.support.packages import require
-from benchmarks.support.trained import Trained, by_player, of_paper, shorter
+from benchmarks.support.trained import Trained, of_paper, shorter
 
 TITLE = "On the manifold, a model is explained as retrained models are"
 SOURCE = "Frye et al. (2021), Sections 3.1 and 4.2, Figs. 2(b) and 5"
@@ -164,7 +164,7 @@ def tables(found: Found) -> list[Table]:
     lines |= {f"sum of the values, {name}": sum(v["phi"]) for name, v in values.items()}
     ahead = "share of resamples in which all on the manifold are ahead"
     rows = {w: of | {ahead: found["ahead"].get(w)} for w, of in found["tracking"].items()}
-    return [Table(["", ""], list(lines.items())), records("", rows), by_player(values, "drug")]
+    return [Table(["", ""], list(lines.items())), records("", rows)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from benchmarks.report import Claim, Found, Table, cell, number, records
+from benchmarks.report import Claim, Found, Table, cell, number
 from benchmarks.support import bike
 from benchmarks.support.bike import AICC, DECEMBER, OCTOBER, OF_MARGINAL, WAYS
 from benchmarks.support.differences import HARDLY, apart, gap, share_apart, shares_apart, sure
@@ -110,7 +110,6 @@ def claims(found: Found) -> list[Claim]:
 
 def tables(found: Found) -> list[Table]:
     phi = {name: torch.tensor(one) for name, one in found["phi"].items()}
-    names = bike.PLAYERS.names
     lines: list[list[Any]] = [["R² of the model on the days explained", found["r2"]]]
     for k, day in enumerate((OCTOBER, DECEMBER)):
         lines += [[f"bicycles predicted for {day}", found["prediction"][k]]]
@@ -128,21 +127,7 @@ def tables(found: Found) -> list[Table]:
     lines += [
         ["bicycles at other features by draws alone, asymmetric and asymmetric causal", noise]
     ]
-    sizes: dict[str, Any] = {}
-    distances: dict[str, Any] = {}
-    two: dict[str, Any] = {}
-    for name, one in phi.items():
-        share = gap(earlier_share(found, one), torch.zeros(len(one)))
-        sizes[name] = dict(zip(names, one.abs().mean(0).tolist(), strict=True))
-        sizes[name]["share of trend and season"] = share
-        distances[name] = {way: apart(one, phi[way]).mean().item() for way in WAYS}
-        two[name] = {player: between_days(found, name, player) for player in names}
-    return [
-        Table(["", "ours"], lines),
-        records("mean |φ|, bicycles", sizes),
-        records("bicycles given to other features", distances),
-        records(f"φ of {OCTOBER} less that of {DECEMBER}", two),
-    ]
+    return [Table(["", "ours"], lines)]
 
 
 figures = bike.figures

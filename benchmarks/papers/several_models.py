@@ -13,13 +13,13 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from benchmarks import style
 from benchmarks.plots import LEGEND, grouped_bars
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support import patients
 from benchmarks.support.associations import associations, network
 from benchmarks.support.differences import HARDLY, gap, sure
 from benchmarks.support.patients import BOOSTED, CONDITIONAL, LOGISTIC, MODELS, by_ways, of_splits
-from manifold_shap.plots import canvas
 
 TITLE = "Several models of the same patients, explained alike"
 SOURCE = "Carballo, Sections 5.2 and 5.4, Figs. 5.3 and 5.11"
@@ -110,11 +110,6 @@ def tables(found: Found) -> list[Table]:
     def summary(*path: str) -> Any:
         return spread(of_splits(found, *path).tolist(), of_mean=True)
 
-    measures = (patients.RELATED, patients.SPREAD, patients.APART, patients.WITHIN)
-    models = {
-        f"{name}, {way}": {what: summary("models", way, name, what) for what in measures}
-        for name in MODELS for way in WAYS
-    }  # fmt: skip
     most = "largest share of Σ|φ| at other features, of two of the four ways, without sex"
     accuracy = {
         name: {"accuracy": summary("accuracy", name), most: summary("between ways", name)}
@@ -129,12 +124,10 @@ def tables(found: Found) -> list[Table]:
         for k, name in enumerate(patients.NAMES)
     }
     return [
-        records("", accuracy), records("", models),
+        records("", accuracy),
         records("share of Σ|φ| at other features", between),
         records("mean |φ|, conditional", sizes),
-        Table(["association", *COLUMNS], [[name, *row] for name, row in
-              zip(COLUMNS, found["associations"], strict=True)]),
-    ]  # fmt: skip
+    ]
 
 
 def figures(found: Found) -> dict[str, Figure]:
@@ -143,7 +136,7 @@ def figures(found: Found) -> dict[str, Figure]:
     models = dict(zip(MODELS, first[CONDITIONAL].unbind(-1), strict=True))
     ways = {way: first[way][..., MODELS.index(LOGISTIC)] for way in patients.OF_THESIS}
     x = torch.tensor(found["first"]["x"])
-    figure = canvas.laid_out(4.0, 8.5)
+    figure = style.laid_out(4.0, 8.5)
     left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
     network(left, COLUMNS, found["associations"], CATEGORICAL)
     apart = {

@@ -13,11 +13,11 @@ from jaxtyping import Bool
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from benchmarks import style
 from benchmarks.plots import WORDS, Panel, curves
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import Listed, sample_orders
-from manifold_shap.plots import canvas
 
 TITLE = "What completed digits look like, and what the model says of them"
 SOURCE = "Frye et al. (2021), Fig. 1 and Section 4.2"
@@ -116,7 +116,7 @@ def tables(found: Found) -> list[Table]:
 
 def figures(found: Found) -> dict[str, Figure]:
     """Two rows of completions, and curves over the share of the pixels."""
-    figure = canvas.laid_out(2.35, 6.4)
+    figure = style.laid_out(2.35, 6.4)
     grid = figure.subplots(2, SHOWN + 2)
     shown = found["shown"]
     digit, mask = torch.tensor(shown["digit"]), torch.tensor(shown["mask"])
@@ -132,7 +132,7 @@ def figures(found: Found) -> dict[str, Figure]:
         # Not a title: it runs on over the next picture, for which the layout would make room.
         above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
         axes[2].annotate(f"completed {name}", (0, 1), (0, 6), in_layout=False, **above, **WORDS)
-    canvas.write_below(figure, ["Grey: not known. All five of a row complete the same half."])
+    style.write_below(figure, ["Grey: not known. All five of a row complete the same half."])
     panels = []
     for title, unit, by in (
         ("Probability of the digit", "probability", "certainty"),

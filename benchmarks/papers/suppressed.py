@@ -20,7 +20,7 @@ from benchmarks.support.suppression import (
     most_faithful,
     suppress,
 )
-from benchmarks.support.trained import Trained, by_player, shorter
+from benchmarks.support.trained import Trained, shorter
 
 TITLE = "A model that hides its dependence on sex"
 SOURCE = "Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)"
@@ -109,7 +109,6 @@ def tables(found: Found) -> list[Table]:
     keys = ("rate", "dependence", "faithful", "agree", "agree_without")
     return [
         Table(["", "paper", "ours"], lines),
-        *(by_player(one, method) for method, one in found["values"].items()),
         Table([*columns, "without the penalty"], [[t[k] for k in keys] for t in found["tried"]]),
     ]
 

@@ -10,7 +10,6 @@ from there.
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -28,9 +27,6 @@ QUICK = {
     "folder": "runs/papers/parts/table1_quick",
 }  # fmt: skip
 DATA = ("drug", "abalone", "census", "mnist")
-# App. B: of the classifiers, on test rows.
-ACCURACY = dict(zip(DATA, (0.822, 0.78, 0.85, 0.98), strict=True))
-TRAINED = (VAE, SURROGATE, scores.PUBLISHED)
 # The paper's optimum is 1.1 % below its supervised method.
 NEAR = 1.02
 
@@ -122,33 +118,14 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    rows: dict[str, dict[str, Any]] = {}
     ratios: dict[str, dict[str, Any]] = {}
     for name, one in found.items():
-        paper, off = PAPER.get(name, {}), each(one["scores"][OFF])[0]
-        accuracy = {"paper": ACCURACY.get(name), "ours": one["accuracy"]}
-        rows[f"{name}, accuracy of the classifier"] = accuracy
-        for method, some in one["scores"].items():
-            published = method == scores.PUBLISHED
-            theirs = paper.get(VAE if published else method)
-            rate = " (at 1e-3; Table 2: 1e-4)" if published and name == "mnist" else ""
-            row = rows[f"{name}, {method}{rate}"] = {
-                "paper": theirs,
-                "ours": each(some),
-                "ours without the draws' noise": each(some, "debiased"),
-                "share of the error off the manifold: paper": theirs and theirs[0] / paper[OFF][0],
-                "ours, share": each(some)[0] / off,
-                "standard error over test rows": mean(s["error_over_rows"] for s in some),
-            }
-            if method in TRAINED:
-                row["trainings"] = len(some)
-                row["seconds of one"] = mean(score["seconds"] for score in some)
         vae, surrogate = one["scores"][VAE], one["scores"][SURROGATE]
         ratios[name] = {
             what: each(vae, kind)[0] / each(surrogate, kind)[0]
             for what, kind in (("with the draws' noise", "mse"), ("without", "debiased"))
         }
-    return [records("data", rows), records("unsupervised / supervised", ratios)]
+    return [records("unsupervised / supervised", ratios)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
+from benchmarks import style
 from benchmarks.plots import LEGEND, grouped_bars
 from benchmarks.report import Claim, Found, Table, number, records
-from benchmarks.support import bike
 from benchmarks.support.differences import apart, gap, sure
 from benchmarks.support.packages import require
 from benchmarks.support.tree_values import (
@@ -28,10 +28,8 @@ from benchmarks.support.tree_values import (
     explained,
     fitted,
     of_season,
-    position,
     values,
 )
-from manifold_shap.plots import canvas
 
 TITLE = "TreeSHAP beside marginal and conditional values"
 SOURCE = "Carballo, Section 3.6.2; Lundberg et al. (2020)"
@@ -99,22 +97,8 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    made = []
-    for name, one in found["ensembles"].items():
-        lines: dict[str, dict[str, Any]] = {}
-        for way, own in (phi := values(one)).items():
-            far = apart(own, phi[PATH])
-            lines[way] = {
-                "bicycles at other features than path-dependent": gap(far, torch.zeros(len(far))),
-                "processor time, ms per day": 1000 * one["seconds"][way] / found["days"],
-                "share of Σ|φ| at the season": of_season(own),
-                "mean |φ|": dict(zip(bike.PLAYERS.names, own.abs().mean(0).tolist(), strict=True)),
-            }
-            if way in CONDITIONAL:
-                lines[way]["path-dependent, from marginal (0) to this (1)"] = position(phi, way)
-        made.append(records(f"{name}, R² {number(one['r2'])}", lines))
     bases = {name: one["base"] for name, one in found["ensembles"].items()}
-    return [*made, records("prediction given no feature, bicycles", bases)]
+    return [records("prediction given no feature, bicycles", bases)]
 
 
 def figures(found: Found) -> dict[str, Figure]:
@@ -125,7 +109,7 @@ def figures(found: Found) -> dict[str, Figure]:
         far = {way: apart(own, phi[PATH]).mean().item() for way, own in phi.items()}
         distances[name] = {way: each for way, each in far.items() if way != PATH}
         times[name] = {way: 1000 * each / found["days"] for way, each in took.items()}
-    figure = canvas.laid_out(3.8, 8.0)
+    figure = style.laid_out(3.8, 8.0)
     left, right = figure.subplots(1, 2)
     title = "How far from path-dependent TreeSHAP"
     grouped_bars(left, distances, title, "bicycles at other features, mean over days")

@@ -19,9 +19,9 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
+from benchmarks import style
 from benchmarks.plots import TWO_ERRORS, bars, label_axes, legend_below, make_room
 from benchmarks.report import Claim, Found, Table, number, records
-from manifold_shap.plots import canvas, style
 
 TITLE = "Two random forests, and what a Shapley value is not"
 SOURCE = "Molnar, Interpretable Machine Learning, Section 9.5"
@@ -215,7 +215,7 @@ def tables(found: Found) -> list[Table]:
 
 def figures(found: Found) -> dict[str, Figure]:
     """The largest values of both."""
-    figure = canvas.laid_out(3.2, 8.5)
+    figure = style.laid_out(3.2, 8.5)
     for axes, (name, one) in zip(figure.subplots(1, 2), found["forests"].items(), strict=True):
         style.strip(axes, grid="x")
         order = np.argsort(-np.abs(one["phi"]))[:SHOWN]

@@ -257,26 +257,15 @@ def within(curve: Sequence[tuple[float, float]], taken: float, further: bool) ->
 
 
 def tables(found: Found) -> list[Table]:
-    """The choice and its ratio, by game and budget; and their means by players and cost."""
-    budgets = list(dict.fromkeys(each for one in found.values() for each in one["ratios"]))
-    rows: list[list[Any]] = []
-    means: dict[tuple[str, str, str], list[float]] = {}
+    """Ratios by cost, where evaluations are bound and where they are not."""
+    ratios: dict[tuple[str, str], list[float]] = {}
     for name, one in found.items():
-        cells = [
-            f"{one['chosen'][each]} {one['ratios'][each]:.2f}" if each in one["ratios"] else None
-            for each in budgets
-        ]
-        rows.append([name, *cells])
-        players, _, cost = name.split(", ")
+        cost = name.split(", ")[-1]
         for budget, ratio in one["ratios"].items():
             kind = "by default" if budget == "default" else "bound"
-            means.setdefault((players, cost, kind), []).append(ratio)
-    summary = [
-        [players, cost, kind, statistics.geometric_mean(ratios), max(ratios)]
-        for (players, cost, kind), ratios in means.items()
-        if ratios
+            ratios.setdefault((cost, kind), []).append(ratio)
+    rows = [
+        [cost, kind, statistics.geometric_mean(some), max(some)]
+        for (cost, kind), some in ratios.items()
     ]
-    return [
-        Table(["players", "cost", "evaluations", "geometric mean", "largest"], summary),
-        Table(["error over the best in equal time", *budgets], rows),
-    ]
+    return [Table(["cost", "evaluations", "geometric mean", "largest"], rows)]

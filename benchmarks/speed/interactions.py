@@ -126,8 +126,8 @@ def at_time(points: Sequence[Point], seconds: float) -> float | None:
 
 
 def tables(found: Found) -> list[Table]:
-    """At given times, the best of shapiq; then all runs."""
-    best, rows = [], []
+    """At given times, beside the best of shapiq."""
+    best = []
     for game, sides in found.items():
         for seconds in TIMES:
             errors = {side: at_time(points, seconds) for side, points in sides.items()}
@@ -136,18 +136,8 @@ def tables(found: Found) -> list[Table]:
             side = min(theirs, key=theirs.__getitem__, default=None)
             ratio = own / theirs[side] if own and side else None
             best.append((game, seconds, own, side, side and theirs[side], ratio))
-        for side, points in sides.items():
-            for point in points:
-                own = at_time(sides[OURS], point["seconds"])
-                ratio = None if own is None or side == OURS else own / point["error"]
-                figures = (point["budget"], point["seconds"], point["error"], ratio)
-                rows.append((f"{game}, {side}", *figures))
-    return [
-        Table(("game", "seconds", "ours", "best of shapiq", "its error", "ours / this"), best),
-        Table(
-            ("game, method", "evaluations", "seconds", "error", "ours at that time / this"), rows
-        ),
-    ]
+    columns = ("game", "seconds", "ours", "best of shapiq", "its error", "ours / this")
+    return [Table(columns, best)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -231,31 +231,12 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    budgets = {f"{name}, {side}": {
-        **{str(one["budget"]): (one["error"], one["standard_error"]) for one in points},
-        "seconds at the last": points[-1]["seconds"],
-    } for name, entry in found.items() for side, points in entry["sides"].items()}  # fmt: skip
-    ratios = {}
-    for name, entry in found.items():
-        for side in entry["sides"]:
-            for what, label in (("error", "error"), ("square", "squared error")):
-                by = against(entry, side, LEVERAGE, what)
-                if by and side in ("ours, auto", "ours, odd", "RegressionMSR"):
-                    ratios[f"{name}, {side}, {label}"] = {str(k): one for k, one in by.items()}
-    choices = {
-        f"{name}, {one['budget']}": {
-            "auto": one["choice"].partition(":")[0],
-            "over the best of ours": one["ratio"],
-            "best": one["best"],
-        }
+    ratios = {
+        name: {str(k): one for k, one in against(entry, "ours, auto", LEVERAGE, "error").items()}
         for name, entry in found.items()
-        for one in entry["auto"]
+        if LEVERAGE in entry["sides"]
     }
-    return [
-        records("data, side; evaluations per player", budgets),
-        records("over LeverageSHAP; evaluations per player", ratios),
-        records("data, evaluations per player", choices),
-    ]
+    return [records("error of auto over LeverageSHAP's; evaluations per player", ratios)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

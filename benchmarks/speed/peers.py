@@ -159,17 +159,11 @@ def medians(once: Once, budget: int, game: Counted, x: Tensor, phi: Tensor) -> d
 
 
 def tables(found: Found) -> list[Table]:
-    rows: dict[str, dict[str, Any]] = {}
-    for name, one in found.items():
-        rates, errors = one["rates"], dict(one["errors"])
-        errors.pop("seconds")
-        rows[f"{name}, reference"] = {"relative error": errors.pop("reference")}
-        for side in dict.fromkeys([*rates, *errors]):
-            rate, error = rates.get(side), errors.get(side, {})
-            row = {f"{ours} / this": rate and rates[ours] / rate for ours in ("ours", "ours, bf16")}
-            row |= {"values per second": rate, "seconds": error.get("seconds")}
-            rows[f"{name}, {side}"] = row | {"relative error": error.get("relative_error")}
-    return [records("data, side", rows)]
+    rows = {
+        name: {"players": one["players"], "reference": one["errors"]["reference"]}
+        for name, one in found.items()
+    }
+    return [records("data, relative error", rows)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from scipy import stats
 
-from manifold_shap.plots import style
+from benchmarks import style
 
 # Weaker associations have no line, and of these only stronger ones have their number.
 DRAWN, WRITTEN = 0.15, 0.3

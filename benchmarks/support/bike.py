@@ -13,9 +13,9 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from torch import Tensor
 
 import manifold_shap as ms
+from benchmarks import style
 from benchmarks.plots import WORDS
 from manifold_shap.data import Bike
-from manifold_shap.plots import canvas
 
 PLAYERS = ms.Players.of_elements((6,), ("trend", "cosyear", "sinyear", "temp", "hum", "windspeed"))
 # Hardly different temperatures, and the first is cold for its season: Heskes et al., Fig. 4.
@@ -123,14 +123,13 @@ def figures(found: Mapping[str, Any]) -> dict[str, Figure]:
         phi, error = (torch.tensor(found[key][way])[..., None] for key in ("phi", "standard_error"))
         shown[way] = ms.Explanation(phi, error, base, prediction, x, PLAYERS, (UNIT,), space, days)
     swarms: Any = ms.plots.beeswarm(shown).figure
-    canvas.write_above(swarms, [f"What each feature adds, {len(days)} days"])
-    swarms.supxlabel(f"Shapley value ({UNIT})", **WORDS)
+    style.write_above(swarms, [f"What each feature adds, {len(days)} days"])
     drawn = {"": swarms}
     for row, (name, date) in enumerate((("october", OCTOBER), ("december", DECEMBER))):
         axes: Any = ms.plots.bar(shown, row=row)
         predicted = f"Predicted for {date}: {found['prediction'][row]:,.0f} {UNIT}"
         whiskers = f"mean prediction: {found['base']:,.0f}; whiskers: two standard errors"
-        canvas.write_above(axes, [predicted, whiskers])
+        style.write_above(axes.figure, [predicted, whiskers])
         axes.set_xlabel(f"Shapley value ({UNIT})", **WORDS)
         drawn[name] = axes.figure
     return drawn

@@ -18,9 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.plots import WORDS
+from benchmarks import style
 from benchmarks.support.differences import share_apart, shares_apart
-from manifold_shap.plots import canvas
 
 # Columns of scikit-learn's table: the other three serum measurements are nearly functions of these.
 COLUMNS = {
@@ -179,6 +178,5 @@ def swarms(x: Tensor, values: Mapping[str, Tensor], what: str) -> Figure:
     }
     drawn: Any = ms.plots.beeswarm(shown).figure
     title = f"What each feature adds to the risk of {OUTCOME}: {what}, {len(x)} patients"
-    canvas.write_above(drawn, [title])
-    drawn.supxlabel("Shapley value (probability)", **WORDS)
+    style.write_above(drawn, [title])
     return drawn

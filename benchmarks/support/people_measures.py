@@ -8,11 +8,11 @@ import torch
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
+from benchmarks import style
 from benchmarks.plots import LEGEND, bars, grouped_bars, label_axes, make_room
 from benchmarks.report import Found
 from benchmarks.support.differences import jackknife, share_apart, shares_apart
 from benchmarks.support.people import COLUMNS, EXACT, OF_MARGINAL, WAYS
-from manifold_shap.plots import canvas, style
 
 NEAR = 0.1  # of .5, a prediction
 # Of the second plot: the categories that come first, and the drawn cells that contradict another.
@@ -95,7 +95,7 @@ def figures(found: Found) -> dict[str, Figure]:
 
 def near_half(found: Found) -> Figure:
     """The person nearest to .5, as in Fig. 5.9 of the thesis: a panel of bars for each way."""
-    figure = canvas.laid_out(7.4, 8.2)
+    figure = style.laid_out(7.4, 8.2)
     ways = (*WAYS, EXACT, OF_MARGINAL)
     cells = [f"{name} = {found['people'][name][0]}" for name in COLUMNS]
     grid = figure.subplots(3, 3, sharex=True, sharey=True)
@@ -110,7 +110,7 @@ def near_half(found: Found) -> Figure:
     for axes in grid[-1]:
         axes.set_xlabel("Shapley value (probability)", fontsize=style.TEXT, color=style.INK)
     error = 2 * max(max(found["standard_error"][way][0]) for way in ways)
-    canvas.write_above(figure, [
+    style.write_above(figure, [
         f"The person nearest to .5: predicted {found['prediction'][0]:.3f} for an income above "
         f"$50,000, {found['base']:.3f} on average",
         f"red raises the prediction, blue lowers it; two standard errors are at most {error:.2f}",
@@ -121,7 +121,7 @@ def near_half(found: Found) -> Figure:
 
 def told_apart(found: Found) -> Figure:
     """What imputers draw against the table, and how far values tell categories apart."""
-    figure = canvas.laid_out(4.0, 9.4)
+    figure = style.laid_out(4.0, 9.4)
     left, right = figure.subplots(1, 2)
     told = {word: {way: 100 * one[key] for way, one in found["tried"].items()}
             for key, word in DRAWN.items()}  # fmt: skip

@@ -122,8 +122,5 @@ def compared(
 
 
 def tables(found: Found) -> list[Table]:
-    shown = {
-        which: {key: tuple(one) if key == "coverage" else one for key, one in each.items()}
-        for which, each in found["intervals"].items()
-    }
-    return [records(f"{LEVEL:.0%} intervals", shown)]
+    covered = {which: {"coverage": each["coverage"]} for which, each in found["intervals"].items()}
+    return [records(f"{LEVEL:.0%} intervals", covered)]

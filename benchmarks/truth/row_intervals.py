@@ -158,4 +158,4 @@ def of_law(many: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def tables(found: Found) -> list[Table]:
-    return [records(f"{LEVEL:.0%} intervals", found["laws"]), records("", found["about"])]
+    return [records(f"{LEVEL:.0%} intervals", found["laws"])]

@@ -281,52 +281,24 @@ def misses(found: Found) -> dict[str, list[str]]:
 
 
 def tables(found: Found) -> list[Table]:
-    data, missed = found["data"], misses(found)
-    known = {name: one for name, one in data.items() if "distance" in one}
+    missed = misses(found)
     about = {
         name: {
-            "columns": one["columns"], **one["rows"], "model": one["model"],
             "chosen": SHOWN[one["chosen"]],
-            "seconds of the choice": one.get("seconds of the choice"),
-            "its error over the best": tuple(one["error"]["over the best"][one["chosen"]]),
-            **({"its distance over the best":
-                tuple(one["distance"]["over the best"][one["chosen"]]),
+            "its error over the best": one["error"]["over the best"][one["chosen"]],
+            **({"its distance over the best": one["distance"]["over the best"][one["chosen"]],
                 "over that off the manifold": share(one["distance"]["mean"])[one["chosen"]]}
                if "distance" in one else {}),
             "missed": ", ".join(missed.get(name, [])),
         }
-        for name, one in data.items()
+        for name, one in found["data"].items()
     }  # fmt: skip
-    return [
-        records("data", about),
-        records("error (Eq. 16)", {n: _named(one["error"]["mean"]) for n, one in data.items()}),
-        records(
-            "error over that off the manifold",
-            {n: _named(share(one["error"]["mean"])) for n, one in data.items()},
-        ),
-        records(
-            "distance to the true v",
-            {n: _named(one["distance"]["mean"]) for n, one in known.items()},
-        ),
-        records(
-            "distance over that off the manifold",
-            {n: _named(share(one["distance"]["mean"])) for n, one in known.items()},
-        ),
-        records("seconds to fit", {n: _named(one["to fit"]) for n, one in data.items()}),
-        records(
-            "seconds to explain a row",
-            {n: _named(one["to explain a row"]) for n, one in data.items()},
-        ),
-    ]
+    return [records("data", about)]
 
 
 def share(means: Mapping[str, float]) -> dict[str, float]:
     """Of what there is off the manifold."""
     return {name: one / means[OFF_MANIFOLD] for name, one in means.items()}
-
-
-def _named(figures: Mapping[str, Any]) -> dict[str, Any]:
-    return {shown: figures.get(name) for name, shown in SHOWN.items()}
 
 
 def figures(found: Found) -> dict[str, Any]:

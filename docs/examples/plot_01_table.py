@@ -25,4 +25,4 @@ explanation.plot.waterfall(0)
 # %%
 # All twenty: a point for each wine, in the colour of the column's value.
 
-explanation.plot.beeswarm(output="0", most=8)
+explanation.plot.beeswarm(output="0", max_display=8)

@@ -10,7 +10,7 @@ from manifold_shap._messages import check_choice
 from manifold_shap.cli import registry
 from manifold_shap.cli.run import Run
 from manifold_shap.imputers import CausalImputer
-from manifold_shap.plots.path import positions
+from manifold_shap.plots.simplex import balance_positions
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import ILR
@@ -160,5 +160,5 @@ def basis_of(run: Run, value: ValueFunction) -> Partition | None:
                 f"{balances!r}."
             )
         chosen = tree or value.space.partition(value.classes)
-        positions(chosen.names if chosen else (), balances)
+        balance_positions(chosen.names if chosen else (), balances)
     return tree

@@ -25,8 +25,8 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole
-from manifold_shap.coalitions import Toggled, sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.evaluator import Approximated, Evaluator
+from manifold_shap.coalitions import Approximated, Toggled, sample_stratified_pairs, stratum_weights
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.moments import StratifiedMoments, with_sum
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.estimators.sampling import Sampler, check_one_budget

@@ -1,8 +1,8 @@
 """Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
 
-import itertools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from manifold_shap._checks import check_whole
 from manifold_shap._memory import lacks_memory
 from manifold_shap._messages import warn
 from manifold_shap._progress import progress_bar
-from manifold_shap.coalitions import Coalitions, Listed, Nested, Toggled
+from manifold_shap.coalitions import Approximated, Coalitions, Listed, Nested
 from manifold_shap.ordering import Ordering
 from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 
@@ -25,21 +25,6 @@ BATCH_SIZE_ACCELERATOR = 65_536
 
 # Covariances take as many numbers as outputs squared, for every row and player.
 _MOST_CROSSED = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Renamed(Listed):
-    """The same coalitions for all rows but for the names of the players: `items` are of names.
-
-    Attributes:
-        place: of each player among the names, `[rows, players]`.
-    """
-
-    place: Tensor
-
-
-class Approximated(Toggled):
-    """Toggled coalitions, of which `Evaluator.linearized` gives the values."""
 
 
 class Evaluator:
@@ -105,15 +90,16 @@ class Evaluator:
         self.batch_size = batch_size or value.spec.work.batch_size or own
         self.bar = progress_bar(progress, name="values", unit="coalition")
         self.evaluations, self._dtype = 0, None
-        rows = torch.arange(len(x))
-        nothing = Listed(torch.zeros(len(x), 1, 0, dtype=torch.bool), rows[:, None])
+        nothing = Listed(torch.zeros(len(x), 1, 0, dtype=torch.bool), self.keys()[:, None])
+        x = x.to(self.device)
         ends = []
         for anchor in (value.prediction, value.base):
 
-            def alone(x: Tensor, _: Coalitions, anchor: Any = anchor) -> Estimate:
+            def alone(x: Tensor, _: Any, anchor: Any = anchor) -> Estimate:
                 return Estimate(anchor(x)[:, None])
 
-            ends.append(self.evaluate(rows, nothing, alone)[:, 0])
+            ends.append(self._asked(alone, x, nothing)[:, 0])
+            _check_finite(ends[-1], torch.arange(len(x)))
         # A model in double precision may have a surrogate in single precision.
         self._dtype = torch.promote_types(ends[0].dtype, ends[1].dtype)
         self.prediction, self.base = (end.to(self._dtype) for end in ends)
@@ -123,73 +109,58 @@ class Evaluator:
         self.crossed = self.partition is not None and self.shape[2] <= _MOST_CROSSED
         self.evaluations = 0
 
-    @torch.no_grad()
-    def evaluate(
-        self,
-        rows: Tensor,
-        asked: Coalitions,
-        instead: Callable[[Tensor, Any], Estimate] | None = None,
-    ) -> Float[Tensor, "rows m *places outputs"]:
+    def evaluate(self, rows: Tensor, asked: Coalitions) -> Float[Tensor, "rows m *places outputs"]:
         """Values of coalitions of these rows: of orders for each size from 0 to n.
 
         Args:
             rows: indices of rows.
             asked: `items` and `keys` may be shared by the rows, on an axis of length one. Nested
                 and toggled coalitions of a run have an axis of their own, with the anchors.
-            instead: what gives the values instead of the value function.
         """
         x, count, run = self.x[rows].to(self.device), asked.items.shape[1], asked.run
-        items = asked.items.to(self.device).expand(len(x), -1, -1)
-        keys = asked.keys.to(self.device).expand(len(x), count)
-        ask, values = instead or self.value.values, None
-        if isinstance(asked, Approximated) and self.linearized:
-            ask = self.linearized.values
-        parts = [(slice(0, len(x)), slice(0, count))] if count * run else []
-        while parts:
-            where, which = part = parts.pop()
-            some_rows, runs = where.stop - where.start, which.stop - which.start
-            size = some_rows * runs
-            if size > 1 and size * run * self.draws > self.batch_size:
-                # Whole rows, as what takes time for a row is done once; or some runs of one.
-                if some_rows > 1:
-                    cut = _cut(where, self.rows_per_batch(runs * run))
-                    parts += itertools.product(cut, [which])
-                else:
-                    parts += itertools.product([where], _cut(which, self.rows_per_batch(run)))
-                continue
-            if isinstance(asked, Renamed):
-                some: Coalitions = Listed(items[0, which].T[asked.place[where]].mT, keys[part])
-            else:
-                some = replace(asked, items=items[part], keys=keys[part])
-            pieces: Iterable[Coalitions] = (some,)
-            # An approximation gives all of a run at the cost of a few.
-            if ask == self.value.values and runs * run > self.rows_per_batch(some_rows):
-                pieces = some.split(self.rows_per_batch(some_rows))
-            found: list[Tensor] = []
-            try:
-                for piece in pieces:
-                    found.append(ask(x[where], piece).values)
-                    if found[-1].ndim != 3 or found[-1].shape[:2] != piece.shape:
-                        raise ValueError(
-                            f"Expected the value function to return {piece.shape[1]} values for "
-                            f"each of {piece.shape[0]} rows but got shape "
-                            f"{tuple(found[-1].shape)}."
-                        )
-            except (RuntimeError, MemoryError) as error:
-                self._halve_or_raise(error, size, run)
-                parts.append(part)
-                continue
-            if values is None:
-                whole = (len(x), count, run, found[0].shape[2])
-                values = found[0].new_empty(whole, dtype=self._dtype)
-            values[part] = torch.cat(found, 1).unflatten(1, (-1, run))
-            self.bar.update(size)
-        if values is None:  # A game of one player has no coalitions to evaluate.
-            values = self.base.new_empty(len(x), count, run, self.shape[2])
-        self.evaluations += len(x) * count * (1 if isinstance(asked, Approximated) else run)
-        values = self._with_anchors(values, rows, asked)
+        items, keys = asked.items.to(self.device), asked.keys.to(self.device)
+        asked = replace(asked, items=items.expand(len(x), -1, -1), keys=keys.expand(len(x), count))
+        approximates = isinstance(asked, Approximated)
+        near = self.linearized if approximates else None
+        if count * run:
+            values = self._asked(near.values if near else self.value.values, x, asked)
+        else:  # A game of one player has no coalitions to evaluate.
+            values = self.base.new_empty(len(x), 0, self.shape[2])
+        self.evaluations += len(x) * count * (1 if approximates else run)
+        values = self._with_anchors(values.unflatten(1, (count, run)), rows, asked)
         _check_finite(values, rows)
         return values
+
+    @torch.no_grad()
+    def _asked(
+        self, ask: Callable[[Tensor, Any], Estimate], x: Tensor, asked: Coalitions
+    ) -> Float[Tensor, "rows m outputs"]:
+        """Values of coalitions, piece by piece; with fewer at a time where memory runs out."""
+        values, most = None, self._most()
+        for rows, which, piece in asked.split(most):
+            if self._most() < most:  # Memory ran out before.
+                found = self._asked(ask, x[rows], piece)
+            else:
+                try:
+                    found = ask(x[rows], piece).values
+                except (RuntimeError, MemoryError) as error:
+                    self._halve_or_raise(error, math.prod(piece.shape))
+                    found = self._asked(ask, x[rows], piece)
+                else:
+                    _check_shape(found, piece)
+                    done = math.prod(piece.shape) / asked.run
+                    self.bar.update(int(done) if done.is_integer() else done)
+            if piece.shape == asked.shape:
+                return found.to(dtype=self._dtype)
+            if values is None:
+                values = found.new_empty((*asked.shape, found.shape[2]), dtype=self._dtype)
+            values[rows, which] = found
+        assert values is not None
+        return values
+
+    def _most(self) -> int:
+        """How many values make one batch, at least one."""
+        return max(1, self.batch_size // self.draws)
 
     @cached_property
     def linearized(self) -> Linearized | None:
@@ -206,7 +177,7 @@ class Evaluator:
 
     def rows_per_batch(self, values: int) -> int:
         """How many rows with so many values each make one batch, at least one."""
-        return max(1, self.batch_size // max(1, values * self.draws))
+        return max(1, self._most() // max(1, values))
 
     def batches(self, values: int) -> tuple[Int64[Tensor, " some"], ...]:
         """All rows, as many at a time as fit one batch with so many values each."""
@@ -230,9 +201,8 @@ class Evaluator:
         values = torch.where(sizes == 0, base, values)
         return torch.where(sizes == items.shape[2], prediction, values)
 
-    def _halve_or_raise(self, error: Exception, count: int, run: int) -> None:
-        least = count * run * self.draws == 1 or (count == 1 and self.batch_size == 1)
-        if not lacks_memory(error) or least:
+    def _halve_or_raise(self, error: Exception, values: int) -> None:
+        if not lacks_memory(error) or self.batch_size == 1 or values * self.draws == 1:
             raise error
         if not self._warned:
             self._warned = True
@@ -240,20 +210,22 @@ class Evaluator:
                 f"Out of memory at batch_size={self.batch_size}: halved, without a change of the "
                 "results. A smaller `batch_size` avoids the retry.",
             )
-        self.batch_size = max(1, min(self.batch_size, count * run * self.draws) // 2)
+        self.batch_size = max(1, min(self.batch_size, values * self.draws) // 2)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-
-
-def _cut(whole: slice, step: int) -> list[slice]:
-    """The last part comes first."""
-    starts = range(whole.start, whole.stop, step)
-    return [slice(start, min(start + step, whole.stop)) for start in reversed(starts)]
 
 
 def diagonal(variance: Float[Tensor, "rows players *errors"]) -> Tensor:
     """Variances `[rows, players, outputs]`, from covariances between outputs or as they are."""
     return variance.diagonal(dim1=2, dim2=3) if variance.ndim == 4 else variance
+
+
+def _check_shape(values: Tensor, asked: Coalitions) -> None:
+    if values.ndim != 3 or values.shape[:2] != asked.shape:
+        raise ValueError(
+            f"Expected the value function to return {asked.shape[1]} values for each of "
+            f"{asked.shape[0]} rows but got shape {tuple(values.shape)}."
+        )
 
 
 def _check_finite(values: Float[Tensor, "rows m *outputs"], rows: Tensor) -> None:

@@ -30,7 +30,8 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice
-from manifold_shap.estimators.evaluator import Evaluator, Renamed
+from manifold_shap.coalitions import Renamed
+from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.pairs import LAWS, Pairs, choose_pairs
 from manifold_shap.estimators.regression import Regression
 from manifold_shap.estimators.runner import Asking, Result, explain

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._arrays import pandas_columns
+from manifold_shap.shown import has_two_classes, output_of_all
 from manifold_shap.tables.features import as_text
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def to_shap(
-    explanation: "Explanation", data: Sequence[Any] | None, elements: bool
+    explanation: "Explanation",
+    data: Sequence[Any] | None,
+    elements: bool,
+    output: str | int | None,
 ) -> "shap.Explanation":
     """A `shap.Explanation`; see `Explanation.to_shap`, which this is."""
     try:
@@ -28,10 +32,16 @@ def to_shap(
         raise ImportError(
             "Explanation.to_shap needs the package shap: pip install 'manifold_shap[shap]'."
         ) from error
-    about = {
-        "base_values": explanation.base.numpy().copy(),
-        "output_names": list(explanation.outputs),
-    }
+    names: Any = list(explanation.outputs)
+    every: Any = ...
+    if output is not None or len(names) == 1 or has_two_classes(explanation):
+        every, _ = output_of_all(explanation, output)
+        names = names[every]
+
+    def chosen(values: Tensor) -> np.ndarray:
+        return values[..., every].numpy().copy()
+
+    about = {"base_values": chosen(explanation.base), "output_names": names}
     if elements:
         if data is not None:
             raise ValueError(
@@ -43,8 +53,8 @@ def to_shap(
             # Pictures [rows, channels, height, width], of which shap has the channels last.
             x, spread = (t.movedim(1, 3) if x.ndim == 4 else t for t in (x, spread))
         cells = x.numpy().copy() if isinstance(x, Tensor) else _cells(pandas_columns(x))
-        return shap.Explanation(values=spread.numpy(), data=cells, **about)
-    counts, names = explanation.counts.tolist(), list(explanation.players.names)
+        return shap.Explanation(values=chosen(spread), data=cells, **about)
+    counts, players = explanation.counts.tolist(), list(explanation.players.names)
     cells = data
     if data is None:
         cells = None if explanation.data is None else _cells(explanation.data)
@@ -53,11 +63,11 @@ def to_shap(
             f"Expected `data` of {len(counts)} rows, with an entry for each player of a row, but "
             f"got {[len(own) for own in data][:10]} entries for {counts[:10]} players."
         )
-    phi, error = explanation.phi.numpy().copy(), explanation.standard_error.numpy().copy()
+    phi, error = chosen(explanation.phi), chosen(explanation.standard_error)
     # Of a list of no rows shap cannot tell that it is one.
     if not explanation.players.by_row or not counts:
         cells = None if cells is None else np.asarray(cells)
-        own = {"values": phi, "error_std": error, "data": cells, "feature_names": names}
+        own = {"values": phi, "error_std": error, "data": cells, "feature_names": players}
         return shap.Explanation(**own, **about)
 
     def ragged(rows: Any) -> np.ndarray:
@@ -70,7 +80,7 @@ def to_shap(
         values=ragged(phi),
         error_std=ragged(error),
         data=None if cells is None else ragged(cells),
-        feature_names=ragged([names] * len(counts)),
+        feature_names=ragged([players] * len(counts)),
         **about,
     )
 

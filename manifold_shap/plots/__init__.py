@@ -7,38 +7,43 @@
     >>> ms.plots.waterfall(explanation, 0) is not None
     True
 
-    axes = ms.plots.waterfall(explanation, row=0)  # or explanation.plot.waterfall(0)
-    axes.figure.savefig("waterfall.pdf")
+    axes = ms.plots.waterfall(explanation, row=0)  # or explanation.plot.waterfall(label="anna")
+    axes.save("waterfall.pdf")  # or plt.show(), or plt.savefig
 
-Every function draws in the matplotlib axes that are given as `ax`, or else in a new figure, and
-returns the axes; a plot of several panels takes the place of `ax`, and returns a list of them. What
-is returned has a `figure`, and a notebook shows it. No new figure passes through pyplot: nothing
-opens a window or has to be closed. Only `text` returns something else: words on coloured ground for
-a notebook or a page.
+Every function draws in `ax`, or else in a new figure of pyplot, and returns the axes; a plot of
+several panels takes the place of `ax`, and returns a list of them. What is returned has a `figure`
+and, of a new figure, `save(path)`. Only `text` returns something else: words on coloured ground
+for a notebook or a page.
 
-Ground, letters and fonts are those of `matplotlib.rcParams`: `"figure.facecolor"`, `"text.color"`
-and `"font.family"`, which may be a list, such as `["DejaVu Sans", "Noto Sans CJK JP"]` for Chinese,
-Japanese and Korean.
+Sizes of letters, fonts, ground and ink are those of `matplotlib.rcParams`: `"font.size"`,
+`"font.family"`, `"figure.facecolor"`, `"text.color"`, or `plt.style.use("dark_background")`.
 
-A title says what is drawn, and of how many rows. Small print below says how good the value function
-is, where the explanation knows that (`made_by["quality"]`), and a caution above if it is no better
-than values off the manifold, or half-trained.
+Of two classes the second one is drawn, of more the predicted one, and `output=` names another. A
+title says what is drawn, the row by its label and its position, or of how many rows. Small print
+below says how good the value function is, where the explanation knows that (`made_by["quality"]`),
+and a caution above if it is no better than values off the manifold, or half-trained.
 """
 
-from manifold_shap.plots.accessor import Plots
-from manifold_shap.plots.bar import bar
-from manifold_shap.plots.beeswarm import beeswarm
-from manifold_shap.plots.compositions import compositions, cumulative, parallel_coordinates
-from manifold_shap.plots.curve import mse_curve
-from manifold_shap.plots.heatmap import heatmap
-from manifold_shap.plots.ilr import ilr_plane, ilr_space
-from manifold_shap.plots.interactions import interaction_map
-from manifold_shap.plots.pixels import pixel_maps
-from manifold_shap.plots.scatter import scatter
-from manifold_shap.plots.series import series
+from types import MethodType
+from typing import Any
+
+from torch import Tensor
+
+from manifold_shap.explanation import Explanation
+from manifold_shap.plots.arrays import pixel_maps, series
+from manifold_shap.plots.bars import bar, waterfall
+from manifold_shap.plots.maps import heatmap, interaction_map
+from manifold_shap.plots.points import beeswarm, scatter
+from manifold_shap.plots.scores import mse_curve
+from manifold_shap.plots.simplex import (
+    bifurcation_tree,
+    compositions,
+    cumulative,
+    ilr_plane,
+    ilr_space,
+    parallel_coordinates,
+)
 from manifold_shap.plots.text import ColouredText, text
-from manifold_shap.plots.tree import bifurcation_tree
-from manifold_shap.plots.waterfall import waterfall
 
 __all__ = [
     "ColouredText",
@@ -64,3 +69,59 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class Plots:
+    """What `explanation.plot` is: the functions of `manifold_shap.plots` that suit an explanation.
+
+    >>> import torch
+    >>> import manifold_shap as ms
+    >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+    >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+    >>> [label.get_text() for label in explanation.plot.bar().get_yticklabels()]
+    ['x0', 'x1']
+    >>> explanation.plot.compositions()
+    Traceback (most recent call last):
+    AttributeError: `compositions` does not apply: it needs log-ratios, as of space='ilr'.
+    """
+
+    def __init__(self, explanation: Explanation) -> None:
+        balances, event = len(explanation.outputs), len(explanation.players.event)
+        composed = explanation.partition is not None
+        log_ratios = "log-ratios, as of space='ilr'"
+        table = not isinstance(explanation.x, Tensor)
+        of_rows = dict.fromkeys((waterfall, bar, beeswarm, scatter, heatmap), "")
+        needs: dict[Any, str] = of_rows | {
+            text: "rows of tokens" if event > 1 or table else "",
+            series: "rows of shape (time,) or (channels, time)" if event > 2 or table else "",
+            pixel_maps: "rows of shape (channels, height, width)" if event < 2 else "",
+            compositions: "" if composed else log_ratios,
+            cumulative: "" if composed else log_ratios,
+            parallel_coordinates: "" if composed else log_ratios,
+            ilr_plane: "" if composed and balances > 1 else f"{log_ratios}, of three classes",
+            ilr_space: "" if composed and balances > 2 else f"{log_ratios}, of four classes",
+            interaction_map: "`ms.plots.interaction_map(ms.shapley_interactions(value, x))`",
+            mse_curve: "scores, `ms.plots.mse_curve({name: score})`",
+            bifurcation_tree: "" if composed else log_ratios,
+        }
+        first = {bifurcation_tree: explanation.partition}
+        self._needs = {each.__name__: need for each, need in needs.items() if need}
+        self._drawn = {
+            each.__name__: MethodType(each, first.get(each, explanation))
+            for each, need in needs.items()
+            if not need
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._drawn:
+            return self._drawn[name]
+        if name in self._needs:
+            raise AttributeError(f"`{name}` does not apply: it needs {self._needs[name]}.")
+        raise AttributeError(f"There is no plot {name!r}, but {', '.join(self._drawn)}.")
+
+    def __dir__(self) -> list[str]:
+        return list(self._drawn)
+
+    def __repr__(self) -> str:
+        needs = "".join(f"\n  {name}: needs {need}" for name, need in self._needs.items())
+        return f"Plots: {', '.join(self._drawn)}; such as explanation.plot.waterfall(0){needs}"

@@ -1,56 +1,80 @@
-"""Makes the figures and axes that plots are drawn in, with their titles, notes and legends.
+"""Makes figures by pyplot: their look, titles, notes and scales of colours.
 
-A plot is drawn in axes that the user gives, or else in a figure of its own. No such figure passes
-through pyplot: nothing opens a window or has to be closed, and notebooks show what a cell returns.
+Sizes of letters, fonts, ground and ink are those of `matplotlib.rcParams`; matplotlib's constrained
+layout finds the places of all that is drawn.
 """
 
-from collections.abc import Sequence
-from io import BytesIO
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib import colormaps, rc_context, rcParams
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.transforms import blended_transform_factory
 
-from manifold_shap.plots import style
+from manifold_shap.explanation import Explanation
+from manifold_shap.global_values import GlobalValues
+from manifold_shap.plots import quality
 
-# Letters: in a legend, about the room of what stands before a label.
-_HANDLE = 6
-# Of a title, for which figures have the room.
-_USUAL_LINES = 2
+# Of what has no sign, is missing, or is only a mark, and of faint lines: upon light and dark
+# grounds alike.
+NEUTRAL, GRID = "#8c8c8c", "#8c8c8c40"
+# Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
+RAISES, LOWERS = "#c23b3c", "#2f79b5"
+DIVERGING = colormaps["RdBu_r"].with_extremes(bad=NEUTRAL)
+# From dark blue to orange, without the yellow of plasma, which is faint on white.
+SEQUENTIAL = ListedColormap(colormaps["plasma"](range(206))).with_extremes(bad=NEUTRAL)
+# Okabe & Ito (2008), less yellow, which is faint on white, and with the wine of Tol (2021) for
+# their pink, which is the same grey as their green: neighbours differ in lightness.
+SERIES = ("#0072b2", "#e69f00", "#009e73", "#882255", "#56b4e9", "#d55e00", "#222222")
+
+LOOK: dict[str, Any] = {
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.edgecolor": NEUTRAL,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": NEUTRAL,
+    "ytick.major.size": 0,
+    "figure.dpi": 120,
+}
+# Of all sizes, on a scale of colours: few extreme ones would leave all others pale.
+_SHARE = 0.995
+
+Explained = Mapping[str, Explanation] | Mapping[str, GlobalValues]
 
 
-class _Figure(Figure):
-    """A figure that a notebook shows although pyplot does not know it."""
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        picture = BytesIO()
-        self.savefig(picture, format="png")
-        width, height = self.get_size_inches()
-        return picture.getvalue(), {"width": round(96 * width), "height": round(96 * height)}
-
-
-class Shown:
-    """What a notebook shows by such a figure that it is of."""
+class Drawn:
+    """What plots return: `save(path)` writes its whole figure."""
 
     figure: Any
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        return self.figure._repr_png_() if isinstance(self.figure, _Figure) else None
+    def save(self, path: str | Path, **settings: Any) -> None:
+        """Write the figure; the ending of the path says how, such as ".png", ".pdf" or ".svg".
+
+        Args:
+            path: of the file.
+            settings: of `matplotlib.figure.Figure.savefig`, such as `dpi=300`.
+        """
+        self.figure.savefig(path, **settings)
 
 
-class Plain(Shown, Axes):
-    """Axes of two dimensions that show their figure."""
+class Panel(Drawn, Axes):
+    """The axes of a plot of one."""
 
 
-class Panels(Shown, list[Axes]):
-    """The panels of a plot of several, by which a notebook shows them all."""
+class Panels(Drawn, list[Axes]):
+    """The axes of a plot of several."""
 
     @property
     def figure(self) -> Any:
@@ -58,139 +82,102 @@ class Panels(Shown, list[Axes]):
         return self[0].figure
 
 
-def laid_out(height: float, width: float = style.WIDTH) -> Figure:
-    """An empty figure of this size in inches, outside of pyplot, whose layout keeps text inside."""
-    figure = _Figure(figsize=(width, height), dpi=style.DPI)
-    figure.set_layout_engine("constrained", w_pad=style.MARGIN / 72, h_pad=style.MARGIN / 144)
-    return figure
+def figure(lines: float | int, width: float | int = 1.0) -> Figure:
+    """A new figure of pyplot, so many lines of text high.
+
+    Args:
+        lines: of text with the distance of labels.
+        width: as a multiple of the usual one.
+    """
+    height = lines * 1.9 * rcParams["font.size"] / 72
+    return plt.figure(figsize=(width * rcParams["figure.figsize"][0], height), layout="constrained")
 
 
-def one_panel(ax: Axes | None, height: float, grid: str, width: float = style.WIDTH) -> Axes:
-    """The given axes, or else those of a new figure, with grid lines across one ("x" or "y")."""
-    if ax is None:
-        ax = laid_out(height, width).add_subplot(axes_class=Plain)
-    style.strip(ax, grid)
-    return ax
+def panel(ax: Axes | None, lines: float | int, grid: str = "y", width: float | int = 1.0) -> Axes:
+    """The given axes, or those of a new figure, with lines across one axis ("x" or "y") or none."""
+    if ax is not None:
+        return ax
+    with _look(grid):
+        return figure(lines, width).add_subplot(axes_class=Panel)
 
 
-def container(ax: Axes | None, height: float, width: float = style.WIDTH) -> FigureBase:
+def place(ax: Axes | None, lines: float | int, width: float | int = 1.0) -> FigureBase:
     """A new figure for several panels, or a part of a figure in the place of given axes.
 
     Raises:
         ValueError: `ax` is not one of a grid of axes.
     """
     if ax is None:
-        return laid_out(height, width)
-    place = ax.get_subplotspec()
-    if place is None:
+        return figure(lines, width)
+    spec = ax.get_subplotspec()
+    if spec is None:
         raise ValueError(
             "Expected `ax` made by `plt.subplots` or `figure.add_subplot`, whose place several "
             "panels can take, but got axes at a fixed place."
         )
-    figure: Any = ax.figure
+    whole: Any = ax.figure
     ax.remove()
-    return figure.add_subfigure(place)
+    return whole.add_subfigure(spec)
 
 
-def is_own(ax: Axes) -> bool:
-    """Whether these are axes of a figure made here, whose size and margins are free."""
-    return isinstance(ax, Shown) and isinstance(ax.figure, _Figure)
-
-
-def width_of(place: Axes | FigureBase) -> float:
-    """In points, of a figure, of a part of one, or of given axes."""
-    figure: Any = place.figure if isinstance(place, Axes) else place
-    box = place.bbox if isinstance(place, Axes) and not is_own(place) else figure.bbox
-    return 72 * box.width / figure.dpi
-
-
-def settle(ax: Axes) -> None:
-    """Settle the layout, by which some plots place what they write."""
-    figure: Any = ax.get_figure()
-    figure.draw_without_rendering()
-
-
-def panels(figure: FigureBase, count: int, columns: int) -> Panels:
-    """So many axes that share their scales, in lines of `columns`."""
-    shape: Any = {"sharex": True, "sharey": True, "squeeze": False}
-    grid = figure.subplots(-(-count // columns), columns, subplot_kw={"axes_class": Plain}, **shape)
-    for axes in grid.flat[count:]:
+def panels(figure: FigureBase, count: int, columns: int, grid: str = "", **settings: Any) -> Panels:
+    """So many axes, in lines of `columns`."""
+    with _look(grid):
+        made = figure.subplots(-(-count // columns), columns, squeeze=False, **settings)
+    for axes in made.flat[count:]:
         axes.remove()
-    return Panels(grid.flat[:count].tolist())
+    return Panels(made.flat[:count].tolist())
 
 
-def letters(place: Axes | FigureBase | None, size: float = style.TEXT) -> int:
-    """About how many letters fit on a line of it, or of a new figure."""
-    width = 72 * style.WIDTH if place is None else width_of(place)
-    return int((width - 2 * style.MARGIN) / (0.5 * size))
+def _look(grid: str) -> Any:
+    look: dict[Any, Any] = {**LOOK, "axes.grid": bool(grid), "axes.grid.axis": grid or "both"}
+    return rc_context({**look, "xtick.labelcolor": rcParams["text.color"]})
 
 
-def write_above(place: Axes | FigureBase, lines: Sequence[str]) -> None:
-    """A title flush left over a whole figure or over given axes."""
-    text = "\n".join(map(style.plain, lines))
-    if isinstance(place, Axes) and not is_own(place):
-        place.set_title(text, loc="left", fontsize=style.TITLE)
-        return
-    figure: Any = place.figure if isinstance(place, Axes) else place
-    if isinstance(figure, _Figure) and len(lines) > _USUAL_LINES:
-        more = len(lines) - _USUAL_LINES
-        figure.set_figheight(figure.get_figheight() + 1.25 * style.TITLE * more / 72)
-    # Constrained layout leaves room for it.
-    figure.suptitle(text, x=style.MARGIN / width_of(place), ha="left", fontsize=style.TITLE)
-
-
-def write_below(place: Axes | FigureBase, lines: Sequence[str]) -> None:
-    """Small print below all that is drawn, which goes on in further lines."""
-    given = isinstance(place, Axes) and not is_own(place)
-    figure: Any = place.figure if isinstance(place, Axes) else place
-    label = "" if given else figure.get_supxlabel()
-    room = letters(place, style.TEXT if given or label else style.SMALL)
-    parts = [part for line in lines for part in wrap(line, room)]
-    text = "\n".join(map(style.plain, parts))
-    if isinstance(place, Axes) and given:
-        place.set_xlabel(f"{place.get_xlabel()}\n{text}")
-        return
-    if isinstance(figure, _Figure):
-        figure.set_figheight(figure.get_figheight() + 1.3 * style.SMALL * (len(parts) + 1) / 72)
-    # A figure has one text at its foot, and its panels may have a label there.
-    if label:
-        figure.supxlabel(f"{label}\n{text}", fontsize=style.TEXT)
-    else:
-        look: dict[str, Any] = {"ha": "left", "fontsize": style.SMALL, "color": style.SOFT}
-        figure.supxlabel(text, x=style.MARGIN / width_of(place), **look)
-
-
-def legend_above(
-    axes: Axes, handles: Sequence[Any], labels: Sequence[str], **settings: Any
+def headline(
+    drawn: Axes | FigureBase, by_name: Explained, lines: Sequence[str], show: bool = False
 ) -> None:
-    """A legend over the axes, where it covers no data, from the left edge of the figure.
+    """Say over a figure or given axes what they show, and below how good value functions are.
 
-    Over given axes is their title, and the legend is beside them.
+    Args:
+        drawn: the figure, or axes in a figure of the caller's.
+        by_name: what is drawn.
+        lines: of the title; empty ones are left out.
+        show: whether to open the window of the figure.
     """
-    figure: Any = axes.figure
-    labels = [style.shorten(label, letters(axes) - _HANDLE) for label in labels]
-    columns = letters(axes) // (max(map(len, labels)) + _HANDLE)
-    place: dict[str, Any] = {
-        "loc": "lower left",
-        "bbox_to_anchor": (style.MARGIN / width_of(axes), 1),
-        "bbox_transform": blended_transform_factory(figure.transFigure, axes.transAxes),
-        "ncols": int(np.clip(columns, 1, len(labels))),
-    }
-    if not is_own(axes):
-        place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-    axes.legend(
-        handles,
-        # Before matplotlib 3.10, labels that start with "_" are dropped.
-        [style.plain(f" {label}" if label.startswith("_") else label) for label in labels],
-        **place,
-        borderaxespad=0,
-        borderpad=0.3,
-        alignment="left",
-        frameon=False,
-        fontsize=style.TEXT,
-        title_fontsize=style.TEXT,
-        **settings,
+    above = _wrapped(drawn, [*lines, *quality.cautions(by_name)], "medium")
+    below = _wrapped(drawn, quality.notes(by_name), "small")
+    if isinstance(drawn, Axes):
+        drawn.set_title(above, loc="left", fontsize="medium")
+        if below:
+            drawn.set_xlabel(f"{drawn.get_xlabel()}\n{below}".lstrip())
+    else:
+        drawn.suptitle(above, x=0.01, ha="left", fontsize="medium")
+        drawn.supxlabel(below, x=0.01, ha="left", fontsize="small", color=NEUTRAL)
+    if show:
+        plt.show()
+
+
+def _wrapped(drawn: Any, lines: Sequence[str], size: str) -> str:
+    """Lines as long as it is wide."""
+    inches = drawn.bbox.width / drawn.get_figure(root=True).dpi
+    letter = 0.5 * rcParams["font.size"] * (0.83 if size == "small" else 1) / 72
+    return "\n".join(
+        part for line in lines for part in wrap(plain(line), max(20, int(inches / letter)))
     )
+
+
+def legend(axes: Axes, handles: Sequence[Any], labels: Sequence[str], **settings: Any) -> None:
+    """A legend over the axes, where it covers no data; beside axes in a figure of the caller's."""
+    where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    if isinstance(axes, Drawn):
+        columns = int(np.clip(70 // (max(map(len, labels)) + 6), 1, len(labels)))
+        where = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": columns}
+    axes.legend(
+        handles, [plain(f" {label}" if label.startswith("_") else label) for label in labels],
+        frameon=False, borderaxespad=0.2, fontsize="small", title_fontsize="small",
+        **where, **settings,
+    )  # fmt: skip
 
 
 def bars(
@@ -199,7 +186,6 @@ def bars(
     values: Float[np.ndarray, " lines"],
     errors: Float[np.ndarray, " lines"],
     numbers: Sequence[str],
-    size: float = style.TEXT,
     **look: Any,
 ) -> BarContainer:
     """Bars with numbers beyond their ends, and whiskers of two errors that are known and not 0."""
@@ -208,11 +194,59 @@ def bars(
         lines,
         values,
         xerr=None if np.isnan(whiskers).all() else whiskers,
-        error_kw={"elinewidth": 0.8, "capsize": 1.5, "ecolor": style.INK},
+        error_kw={"elinewidth": 1, "capsize": 2, "ecolor": rcParams["text.color"]},
         **look,
     )
-    ax.bar_label(drawn, numbers, padding=3, fontsize=size)
+    ax.bar_label(drawn, numbers, padding=3, fontsize="small")
+    # Room for the numbers.
+    ax.margins(x=0.2)
     return drawn
+
+
+def name_lines(axes: Axes, labels: Sequence[str]) -> None:
+    """Label the lines of a plot, the first of them at the top."""
+    axes.set_yticks(range(len(labels)), [plain(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+
+
+def name_columns(axes: Axes, labels: Sequence[str]) -> None:
+    """Label places along the axis below, side by side where it has room, or else slanted."""
+    slanted = max(map(len, labels)) * len(labels) > 55
+    look: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(
+        range(len(labels)), [plain(each) for each in labels], **(look if slanted else {})
+    )
+
+
+class ColourScale(NamedTuple):
+    """Colours of values, blue below zero and red above.
+
+    Attributes:
+        limit: where they end.
+        ends: which ends of their bar are pointed: "both" if values lie beyond them, or "neither".
+    """
+
+    limit: float
+    ends: str
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """As matplotlib takes it."""
+        return {"cmap": DIVERGING, "norm": Normalize(-self.limit, self.limit)}
+
+    def bar(self, panels: Axes | Sequence[Axes], label: str, **settings: Any) -> Any:
+        """The scale beside axes, which share it."""
+        return colour_bar(
+            panels, ScalarMappable(**self.look), label, **{"extend": self.ends, **settings}
+        )
+
+
+def colour_scale(*values: Float[np.ndarray, "..."]) -> ColourScale:
+    """The scale of figures and reports, which 99.5 % of all sizes do not exceed."""
+    sizes = np.abs(np.concatenate([each[np.isfinite(each)].ravel() for each in values]))
+    largest = sizes.max(initial=0.0)
+    limit = float(np.quantile(sizes, _SHARE, method="higher") if largest else 0) or largest or 1.0
+    return ColourScale(limit, "both" if largest > limit else "neither")
 
 
 def colour_bar(panels: Axes | Sequence[Axes], colours: Any, label: str, **settings: Any) -> Any:
@@ -220,18 +254,13 @@ def colour_bar(panels: Axes | Sequence[Axes], colours: Any, label: str, **settin
     figure: Any = (panels if isinstance(panels, Axes) else panels[0]).figure
     bar = figure.colorbar(colours, ax=panels, **{"aspect": 30, "pad": 0.02, **settings})
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=style.TEXT, color=style.NEUTRAL, length=2)
-    style.scale(bar.long_axis, label)
+    bar.set_label(plain(label))
     return bar
 
 
-def signed_scale(values: Float[np.ndarray, "..."], share: float) -> tuple[ScalarMappable, str]:
-    """Colours of values, blue below zero and red above, and which ends of their bar are pointed.
+def plain(text: str) -> str:
+    """The text as matplotlib shows it literally: a dollar sign starts no formula.
 
-    A few extreme values would leave all others pale: the scale holds a `share` of the sizes.
+    Halves of characters, which no font draws, become question marks.
     """
-    sizes = np.abs(values[np.isfinite(values)])
-    largest = sizes.max()
-    limit = float(np.quantile(sizes, share, method="higher") or largest or 1.0)
-    ends = "both" if largest > limit else "neither"
-    return ScalarMappable(Normalize(-limit, limit), style.DIVERGING), ends
+    return text.encode(errors="replace").decode().replace("$", r"\$")

@@ -1,25 +1,28 @@
-"""Selects what a figure shows, and labels it: rows, outputs, players and their feature values."""
+"""Selects what a figure shows, and labels it: rows, players and their feature values."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import datetime
+import numbers
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int64
+from pandas.api import types
 from torch import Tensor
 
+from manifold_shap import shown
 from manifold_shap._checks import check_whole
+from manifold_shap._messages import warn
 from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import other_rows
-from manifold_shap.plots import style
 from manifold_shap.tables.features import as_text, row_text
-from manifold_shap.values.selected import output_position
 
 
 def one(explanation: Any) -> Explanation:
     """A single explanation, of at least one row, player and output."""
-    return named({"explanation": explanation}).popitem()[1]
+    return named({"explanation": explanation})["explanation"]
 
 
 def named(explanations: Any) -> dict[str, Explanation]:
@@ -38,7 +41,6 @@ def named(explanations: Any) -> dict[str, Explanation]:
                 f"Expected {name!r} to hold at least one row, player and output but its `phi` has "
                 f"shape {tuple(explanation.phi.shape)}; there is nothing to show."
             )
-        # Rows may be large: none is compared with itself.
         if explanation is not first and (difference := _difference(first, explanation)):
             raise ValueError(
                 f"Expected explanations of the same rows, players and outputs but {first_name!r} "
@@ -51,103 +53,95 @@ def named(explanations: Any) -> dict[str, Explanation]:
 def _difference(first: Explanation, other: Explanation) -> str:
     if len(first) != len(other) or other_rows(first, other):
         return "rows"
-    if first.players.names != other.players.names or not torch.equal(owners(first), owners(other)):
+    if first.players.names != other.players.names or not torch.equal(first.owner, other.owner):
         return "players"
-    if first.space != other.space or first.outputs != other.outputs:
-        return "outputs"
-    return ""
+    same = first.space == other.space and first.outputs == other.outputs
+    return "" if same else "outputs"
 
 
-def owners(explanation: Explanation) -> Int64[Tensor, "instances *event"]:
-    """The player that owns each element of each row; -1 where none does."""
-    return explanation.owner
+def row_of(explanation: Explanation, row: int | None = None, label: Any = None) -> int:
+    """The position of a row: `row`, from the end where negative, or that of the row of a label.
 
+    By default it is the first row. Warns of a position that is the label of another row.
 
-def output_index(explanation: Explanation, output: str | int) -> int:
-    """The position of an output, by name or by position; see `output_position`."""
-    return output_position("output", output, explanation.outputs)
-
-
-def outputs_of_rows(
-    explanation: Explanation, output: str | int | None
-) -> Int64[Tensor, " instances"]:
-    """The output to explain for each row: the given one, or each row's predicted one.
-
-    That is the most probable class; among outputs that are no probabilities, the one that the row
-    moves furthest from the base.
+    Raises:
+        ValueError: no such row, several of this label, or a position and a label.
     """
-    if output is not None:
-        return torch.full((len(explanation.phi),), output_index(explanation, output))
-    return _weight(explanation).argmax(1)
-
-
-def several_outputs_of_rows(
-    explanation: Explanation, output: str | int | Sequence[str | int] | None, top: int
-) -> Int64[Tensor, "instances outputs"]:
-    """The outputs to explain for each row: the given ones, or its `top`, that of most weight first.
-
-    The first is that of `outputs_of_rows`.
-    """
-    if output is None:
-        check_whole("top", top, 1, len(explanation.outputs))
-        return _weight(explanation).argsort(dim=1, descending=True, stable=True)[:, :top]
-    names = [output] if isinstance(output, (str, int, np.integer)) else list(output)
-    if top != 1 or not names:
+    labels, rows = explanation.instances, len(explanation)
+    if label is not None:
+        where = [k for k, each in enumerate(labels) if each == label]
+        if len(where) == 1 and row is None:
+            return where[0]
         raise ValueError(
-            f"Expected names of outputs, or how many of the `top` ones, but got `top={top}` and "
-            f"`output={output!r:.100}`; leave one of the two out."
+            "Expected the position or the label of one row but got "
+            f"{f'row={row!r} and ' if row is not None else ''}label={label!r}, which is that of "
+            f"{shown.count(len(where), 'row')}; labels are as in {list(labels[:3])}."
         )
-    chosen = [output_index(explanation, name) for name in names]
-    return torch.tensor(chosen).expand(len(explanation.phi), -1)
+    row = 0 if row is None else row
+    fix = f"; label={row!r} is the row of that label" if row in labels else ""
+    row = check_whole("row", row, -rows, rows - 1, f"{rows} rows are explained{fix}") % rows
+    if row in labels and labels[row] != row:
+        warn(
+            f"row={row} is a position, of the row labelled {labels[row]!r}; label={row} is the row "
+            "of that label."
+        )
+    return row
 
 
-def _weight(explanation: Explanation) -> Float[Tensor, "instances outputs"]:
-    """By what a row's outputs are ranked: probabilities, or else how far they are from the base."""
-    if explanation.space.on_simplex:
-        return explanation.prediction
-    return (explanation.prediction - explanation.base).abs()
-
-
-def why_of_row(explanation: Explanation, output: str | int | None) -> str:
-    """Why `outputs_of_rows` is what it is, where that may not be clear."""
-    several = len(explanation.outputs) > 1 and not explanation.space.on_simplex
-    if output is None and several:
-        return f"1 of {len(explanation.outputs)} outputs, the one that this row moves most"
-    return ""
-
-
-def output_of_all(explanation: Explanation, output: str | int | None) -> tuple[int, str]:
-    """The output to explain for all rows, and why where that may not be clear.
-
-    The given one, the only one, the second of two probabilities (the positive class), or else the
-    class that is predicted for the most rows; among outputs that are no probabilities, the one that
-    is moved most.
-    """
-    outputs = len(explanation.outputs)
-    if output is not None or outputs == 1:
-        return 0 if output is None else output_index(explanation, output), ""
-    if not explanation.space.on_simplex:
-        moved = int(explanation.phi.abs().nanmean((0, 1)).argmax())
-        return moved, f"1 of {outputs} outputs, the most moved"
-    if outputs == 2 and not explanation.selected:
-        return 1, ""
-    predicted = explanation.prediction.argmax(1).bincount(minlength=outputs)
-    k = int(predicted.argmax())
-    return k, f"1 of {outputs} outputs, predicted for {int(predicted[k])} rows"
-
-
-def row_index(explanation: Explanation, row: int, argument: str) -> int:
-    """A position among the rows, counted from the end where negative."""
-    rows = len(explanation.phi)
-    return check_whole(argument, row, -rows, rows - 1, f"{rows} rows are explained") % rows
+def rows_of(explanation: Explanation, rows: Any, labels: Any, most: int) -> list[int]:
+    """Positions of rows, see `row_of`; by default the first."""
+    if labels is not None:
+        return [row_of(explanation, label=label) for label in labels]
+    rows = range(min(len(explanation), most)) if rows is None else rows
+    return [row_of(explanation, row) for row in rows]
 
 
 def row_name(explanation: Explanation, row: int) -> str:
-    """Its label, and of how many it is one."""
-    rows = len(explanation.phi)
-    return f"row {as_text(explanation.instances[row])}" + (
-        f" (1 of {rows} rows)" if rows > 1 else ""
+    """Its label and its position."""
+    rows = len(explanation)
+    name = f"row {as_text(explanation.instances[row])}"
+    return f"{name} (position {row} of {rows})" if rows > 1 else name
+
+
+def title(explanation: Explanation, output: int) -> str:
+    """What is explained, and of how many rows."""
+    return f"{_quantity(explanation, output)}, {shown.count(len(explanation), 'row')}"
+
+
+def _quantity(explanation: Explanation, output: int) -> str:
+    """What is explained, as it begins a line; the name of an output is left as it is."""
+    what = shown.quantity(explanation, output)
+    return what if what == explanation.outputs[output] else capital(what)
+
+
+def title_of_row(explanation: Explanation, row: int, output: int, asked: Any) -> list[str]:
+    """What is explained of a row: its prediction and base, and why this output where none is asked.
+
+    Args:
+        asked: for `output`; None if it was chosen.
+    """
+    prediction, base = (
+        shown.amount(explanation, each[row, output].item())
+        for each in (explanation.prediction, explanation.base)
     )
+    several = len(explanation.outputs) > 1 and not shown.has_two_classes(explanation)
+    kind = "predicted class" if explanation.space.on_simplex else "output that this row moves most"
+    why = f"the {kind} of {len(explanation.outputs)}" if several and asked is None else ""
+    what = _quantity(explanation, output)
+    where = ", ".join(filter(None, (f"base {base}", row_name(explanation, row))))
+    return [f"{what}: {prediction}", where, why]
+
+
+def axis(explanation: Explanation, output: int, of: str = "", break_: str = " ") -> str:
+    """Label of an axis or colour bar of Shapley values: of what and for which output."""
+    name, unit = shown.quantity(explanation, output), shown.unit(explanation)
+    values = " ".join([*shown.kinds(explanation), f"Shapley value{of}"])
+    return f"{capital(values)}{break_}({', '.join(filter(None, (shown.shorten(name), unit)))})"
+
+
+def capital(text: str) -> str:
+    """With a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown"]:
@@ -155,99 +149,101 @@ def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown
 
     One player too many is shown all the same: its own line takes no more room than "1 other".
     """
-    check_whole("most", most)
+    check_whole("max_display", most)
     order = size.nan_to_num(-1).argsort(descending=True, stable=True)
     order = order[size[order].isfinite()]
     return order if len(order) <= most + 1 else order[:most]
 
 
 def with_rest(
-    values: Float[Tensor, "several players"], shown: Int64[Tensor, " shown"]
+    values: Float[Tensor, "several players"], chosen: Int64[Tensor, " shown"]
 ) -> Float[Tensor, "several lines"]:
     """The values of shown players and, if there are others, the sum of those."""
-    others = values.index_fill(1, shown, 0.0).nansum(1, keepdim=True)
-    lines = values[:, shown]
-    return torch.cat((lines, others), 1) if hidden(values, shown) else lines
+    others = values.index_fill(1, chosen, 0.0).nansum(1, keepdim=True)
+    lines = values[:, chosen]
+    return torch.cat((lines, others), 1) if hidden(values, chosen) else lines
 
 
-def hidden(values: Float[Tensor, "several players"], shown: Int64[Tensor, " shown"]) -> int:
+def hidden(values: Float[Tensor, "several players"], chosen: Int64[Tensor, " shown"]) -> int:
     """How many players that some row has are not shown."""
-    return int(values.isfinite().any(0).sum()) - len(shown)
+    return int(values.isfinite().any(0).sum()) - len(chosen)
 
 
-def labels(
-    explanation: Explanation, row: int, players: Int64[Tensor, " shown"], most: int
+def names(
+    explanation: Explanation, chosen: Int64[Tensor, " shown"], others: int, room: int = 30
 ) -> list[str]:
-    """`name = value` of some players of a row, at most so many letters; the others' number.
+    """Of players, at most so many letters each, and how many others there are."""
+    found = [shown.shorten(explanation.players.names[k], room) for k in chosen.tolist()]
+    return [*found, shown.count(others, "other feature")] if others else found
 
-    A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
-    """
-    found = []
-    for player, columns in zip(
-        players.tolist(), features(explanation[[row]], players), strict=True
-    ):
-        name, said = explanation.players.names[player], ""
-        left = max(most // 2, most - len(name) - 3)
+
+def names_with_values(
+    explanation: Explanation, row: int, chosen: Int64[Tensor, " shown"], room: int = 40
+) -> list[str]:
+    """`name = value` of players of a row, at most so many letters each, and how many others."""
+    found = names(explanation, chosen, hidden(explanation.phi[row].T, chosen), room)
+    for place, columns in enumerate(explanation[[row]].columns(chosen.tolist())):
+        name, said = explanation.players.names[int(chosen[place])], ""
+        left = max(room // 2, room - len(name) - 3)
         if columns.shape[1] == 1:
-            said = f" = {style.shorten(style.feature_value(columns.iloc[0, 0]), left)}"
+            said = f" = {shown.shorten(feature_value(columns.iloc[0, 0]), left)}"
         elif columns.shape[1]:
+            # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
             sign = ": " if isinstance(columns.columns[0], str) else " = "
-            said = sign + style.shorten(row_text(columns, 0).replace(" -", " −"), left)
-        found.append(style.shorten(name, most - len(said)) + said)
-    others = hidden(explanation.phi[row].T, players)
-    return [*found, style.count(others, "other feature")] if others else found
+            said = sign + shown.shorten(row_text(columns, 0).replace(" -", " −"), left)
+        found[place] = shown.shorten(name, room - len(said)) + said
+    return found
 
 
-def features(explanation: Explanation, players: Int64[Tensor, " some"]) -> list[pd.DataFrame]:
-    """For each of some players the columns that it owns, see `Explanation.columns`."""
-    return explanation.columns(players.tolist())
+def feature_value(cell: Any) -> str:
+    """A cell as a person would write it, with a minus sign."""
+    said = as_text(cell)
+    return said.replace("-", "−", 1) if isinstance(cell, numbers.Real) else said
 
 
-def kinds(explanation: Explanation) -> list[str]:
-    """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
+class Ordered(NamedTuple):
+    """A feature as numbers, NaN where a cell is missing or has no order.
 
-    >>> import torch
-    >>> import manifold_shap as ms
-    >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
-    >>> value = lambda x, mask: (x[:, None] * mask).sum(-1, True)
-    >>> explanation = ms.permutation_shapley(value, x, ordering=[["x0"], ["x1"]])
-    >>> kinds(explanation)
-    ['asymmetric']
+    Attributes:
+        ends: names of the lowest and the highest value, where it is one of two texts.
+        dates: whether numbers are days since 1970.
     """
-    known = {"ordering": "asymmetric", "causal_ordering": "causal"}
-    return [kind for key, kind in known.items() if key in explanation.made_by]
+
+    numbers: Float[np.ndarray, " rows"]
+    ends: tuple[str, ...] = ()
+    dates: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any order."""
+        return bool(np.isfinite(self.numbers).any())
 
 
-def quantity(explanation: Explanation, output: int) -> str:
-    """What the Shapley values of one output share out, without its unit."""
-    label = explanation.space.label(explanation.outputs[output])
-    label = label.removesuffix(f" ({unit_of(explanation)})")
-    return f"output {label}" if label.isdigit() else label
+def ordered(column: pd.Series) -> Ordered:
+    """A column as numbers; all NaN for text of more than two values, which has no order.
+
+    >>> ordered(pd.Series(["yes", "no", None]))
+    Ordered(numbers=array([ 1.,  0., nan]), ends=('no', 'yes'), dates=False)
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        if column.cat.ordered:
+            codes = column.cat.codes.to_numpy(dtype=float)
+            return Ordered(np.where(codes < 0, np.nan, codes))
+        column = column.astype(object)
+    there = column.dropna()
+    if types.is_datetime64_any_dtype(column.dtype) or _all(there, datetime.date):
+        moments = pd.to_datetime(column, utc=True).dt.tz_localize(None)
+        days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        return Ordered(days.to_numpy(dtype=float), dates=True)
+    if _all(there, numbers.Real):
+        return Ordered(column.astype(object).where(column.notna(), np.nan).to_numpy(dtype=float))
+    ends = tuple(sorted(map(str, there.unique())))
+    if len(ends) > 2:
+        return Ordered(np.full(len(column), np.nan))
+    places = {end: float(place) for place, end in enumerate(ends)}
+    codes = column.map(lambda value: places.get(str(value))).to_numpy(dtype=float)
+    return Ordered(codes, ends if len(ends) == 2 else ())
 
 
-def title(explanation: Explanation, output: int) -> str:
-    """What is explained, and of how many rows."""
-    what = quantity(explanation, output)
-    named = what == explanation.outputs[output]
-    return f"{what if named else capital(what)}, {style.count(len(explanation.phi), 'row')}"
-
-
-def unit_of(explanation: Explanation) -> str:
-    """The unit of a regression that has one, such as "EUR"; nothing else."""
-    return str(explanation.space.settings.get("unit", ""))
-
-
-def amount(explanation: Explanation, value: float) -> str:
-    """A base or prediction of an explanation."""
-    said = explanation.space.amount(value) or style.number(value)
-    return f"{said} {unit_of(explanation)}".rstrip()
-
-
-def shapley_axis(explanation: Explanation, per: str = "", kinds: Sequence[str] = ()) -> str:
-    """Label of an axis or colour bar of Shapley values, with their unit."""
-    return capital(" ".join([*kinds, f"Shapley value{per} ({explanation.unit})"]))
-
-
-def capital(text: str) -> str:
-    """With a capital first letter."""
-    return text[:1].upper() + text[1:]
+def _all(values: pd.Series, kinds: Any) -> bool:
+    return len(values) > 0 and all(isinstance(value, (kinds, np.bool_)) for value in values)

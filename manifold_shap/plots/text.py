@@ -1,18 +1,25 @@
 """Colours the words of a text by their Shapley values: in a notebook or a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import groupby
 from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
+from matplotlib.colors import to_rgb
+from torch import Tensor
 
+from manifold_shap import shown
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import selection, style, titles
-from manifold_shap.plots.text_layout import Word, check_tokens, owners_of_tokens, runs, words_of
+from manifold_shap.plots import canvas, quality, selection
 
 # Rows that are shown where none are named.
 _ROWS = 8
+# What tokenizers write for a space (of SentencePiece and of byte-level BPE) and for a line break.
+_MARKS = {"▁": " ", "Ġ": " ", "Ċ": "\n"}
 # Of the strongest colours: on light and dark grounds alike, words stay readable upon them.
 _OPACITY = 0.75
 _SMALL = "font-size:0.85em;opacity:0.8"
@@ -32,12 +39,14 @@ def text(
     rows: Sequence[int] | None = None,
     output: str | int | None = None,
     separator: str | None = None,
+    *,
+    labels: Sequence[Any] | None = None,
 ) -> "ColouredText":
     """Colours the words of a text by their Shapley values, red where they raise the output.
 
-    Blue ones lower it; one scale, up to the largest value, serves all rows and explanations. All
-    words of a player have its colour, such as those of a sentence. Words of no player, and of
-    players that a row lacks, have none.
+    Blue ones lower it; one scale serves all rows and explanations. All words of a player have its
+    colour, such as those of a sentence. Words of no player, and of players that a row lacks, have
+    none.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -45,7 +54,7 @@ def text(
         >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
         >>> coloured = ms.plots.text(explanation, [["it", "is", "good"]])
         >>> coloured
-        ColouredText(1 row; shown by a notebook; its `page` is HTML)
+        ColouredText(1 row; shown by a notebook; save("text.html") writes a page)
         >>> 'title="+1.00">it<' in coloured.html
         True
 
@@ -59,32 +68,43 @@ def text(
         separator: what stands between tokens, "" for nothing. By default as tokenizers mark it: "▁"
             or "Ġ" is a space and "##" at the start of a token is none; where no token has a space
             or the mark of one, there is a space between them.
+        labels: of rows, instead of their positions.
 
     Raises:
         TypeError: `explanations` are something else, or tokens no text.
         ValueError: not as many tokens as positions or players; nothing to plot; the explanations
-            differ in rows, players or outputs, or `rows` or `output` name something that is not
-            there.
+            differ in rows, players or outputs, or there are no such rows or outputs.
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
-    check_tokens(tokens, len(first.phi))
-    rows = range(min(len(first.phi), _ROWS)) if rows is None else rows
-    chosen = [selection.row_index(first, int(row), "rows") for row in rows]
-    of_row = selection.outputs_of_rows(first, output).tolist()
-    values = [e.phi[row, :, of_row[row]] for row in chosen for e in by_name.values()]
-    limit = max(float(each.nan_to_num(0).abs().max()) for each in values) or 1.0
-    parts = [
-        '<div style="font-family:system-ui,sans-serif;line-height:1.7;overflow-wrap:anywhere">',
-        *(_line(each, "font-weight:bold") for each in titles.cautions(by_name)),
-    ]
-    for row in chosen:
-        players = owners_of_tokens(tokens[row], selection.owners(first)[row], row)
-        words = words_of(tokens[row], players, separator)
-        why = selection.why_of_row(first, output)
-        parts.append(_passage(by_name, row, of_row[row], words, limit, why))
-    parts += [_scale(first, limit), *(_line(each, _SMALL) for each in titles.notes(by_name))]
-    return ColouredText("\n".join([*parts, "</div>"]), len(chosen))
+    chosen = selection.rows_of(first, rows, labels, _ROWS)
+    words = words_of_rows(first, tokens, chosen, separator)
+    outputs = shown.outputs_of_rows(first, output).tolist()
+    values = [e.phi[row, :, outputs[row]].numpy() for row in chosen for e in by_name.values()]
+    limit = canvas.colour_scale(*values).limit
+    parts = [_line(each, "font-weight:bold") for each in quality.cautions(by_name)]
+    for row, of_row in zip(chosen, words, strict=True):
+        k = outputs[row]
+        title, *below = selection.title_of_row(first, row, k, output)
+        columns = []
+        for name, each in by_name.items():
+            base = f"{name}: base {shown.amount(each, each.base[row, k].item())}"
+            passage = coloured_words(of_row, each.phi[row, :, k].numpy(), limit)
+            columns.append(f"<div>{_line(base, _SMALL) if len(by_name) > 1 else ''}{passage}</div>")
+        grid = f"display:grid;gap:0 2em;grid-template-columns:repeat({len(by_name)},minmax(0,1fr))"
+        parts += [
+            '<div style="margin:0 0 1em">',
+            _line(title, "font-weight:bold"),
+            _line("; ".join(filter(None, below)), _SMALL),
+            f'<div style="{grid}">',
+            *columns,
+            "</div></div>",
+        ]
+    kinds = " ".join([*shown.kinds(first), "Shapley value"])
+    parts.append(scale(limit, f"{selection.capital(kinds)} ({first.unit})"))
+    parts += [_line(each, _SMALL) for each in quality.notes(by_name)]
+    look = "font-family:system-ui,sans-serif;line-height:1.7;overflow-wrap:anywhere"
+    return ColouredText("\n".join([f'<div style="{look}">', *parts, "</div>"]), len(chosen))
 
 
 class ColouredText:
@@ -112,88 +132,133 @@ class ColouredText:
         return self.html
 
     def __repr__(self) -> str:
-        rows = style.count(self._rows, "row")
-        return f"ColouredText({rows}; shown by a notebook; its `page` is HTML)"
+        rows = shown.count(self._rows, "row")
+        return f'ColouredText({rows}; shown by a notebook; save("text.html") writes a page)'
 
     @property
     def page(self) -> str:
-        """A whole page, which is light or dark as the reader's browser.
-
-        Path("texts.html").write_text(coloured.page, encoding="utf-8")
-        """
+        """A whole page, which is light or dark as the reader's browser."""
         return _PAGE.format(self.html)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page."""
+        Path(path).expanduser().write_text(self.page, encoding="utf-8", errors="replace")
+
+
+class Word(NamedTuple):
+    """A token as it is read.
+
+    Attributes:
+        before: space and line breaks before it.
+        text: without those.
+        player: that owns it; -1 where none does.
+    """
+
+    before: str
+    text: str
+    player: int
+
+
+def words_of_rows(
+    explanation: Explanation,
+    tokens: Sequence[Sequence[str]],
+    rows: Sequence[int],
+    separator: str | None = None,
+) -> list[list[Word]]:
+    """The words of some rows; see `text`."""
+    if isinstance(tokens, str) or len(tokens) != len(explanation):
+        raise ValueError(
+            f"Expected `tokens` to hold a list for each of {len(explanation)} rows but got "
+            f"{len(tokens)}; for a single row give `[tokens]`, of a vocabulary "
+            "`vocabulary.decode(explanation.x)`."
+        )
+    owners, found = explanation.owner, []
+    for row in rows:
+        players = _players_of_tokens(tokens[row], owners[row], row)
+        read = _read(tokens[row], separator)
+        found.append([Word(*word, k) for word, k in zip(read, players, strict=True)])
+    return found
+
+
+def _players_of_tokens(
+    tokens: Sequence[str], owners: Int64[Tensor, " *event"], row: int
+) -> list[int]:
+    """The player of each token of a row: one token for each position, or one for each player."""
+    if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
+        raise TypeError(
+            f"Expected row {row} of `tokens` to be a list of text but got {tokens!r:.100}; for a "
+            "single row give `[tokens]`."
+        )
+    players = int(owners.max()) + 1 if owners.numel() else 0
+    counts = {"player": players}
+    if owners.ndim == 1:
+        owned = (owners >= 0).nonzero().flatten()
+        counts = {"position": int(owned[-1]) + 1 if len(owned) else 0, **counts}
+        if len(tokens) in (len(owners), counts["position"]):
+            return owners[: len(tokens)].tolist()
+    if len(tokens) == players:
+        return list(range(players))
+    expected = " or ".join(f"{count} (one for each {what})" for what, count in counts.items())
+    raise ValueError(
+        f"Expected row {row} of `tokens` to hold {expected} but got {len(tokens)}; give the tokens "
+        "as the model reads them, special ones included."
+    )
+
+
+def _read(tokens: Sequence[str], separator: str | None) -> Iterator[tuple[str, str]]:
+    """What stands before each token, and the token without the marks of its tokenizer."""
+    marked = any(token[:1] in _MARKS or token != token.strip() for token in tokens)
+    for place, token in enumerate(tokens):
+        before = ("" if marked else " ") if separator is None else separator
+        if separator is None and len(token) > 2 and token.startswith("##"):
+            before, token = "", token[2:]
+        elif separator is None:
+            rest = token.lstrip("".join(_MARKS))
+            token = "".join(_MARKS[mark] for mark in token[: len(token) - len(rest)]) + rest
+        said = token.lstrip()
+        space = (before if place else "") + token[: len(token) - len(said)]
+        # A space or a line break that is a token has a value, too.
+        yield (space, said) if said else ("", "⏎\n" if "\n" in space else "\N{NO-BREAK SPACE}")
+
+
+def coloured_words(
+    words: Sequence[Word], values: Float[np.ndarray, " players"], limit: float
+) -> str:
+    """A passage of HTML; neighbours of one player are coloured together with the spaces between."""
+    found = []
+    keys = (word.player if word.player >= 0 else -1 - k for k, word in enumerate(words))
+    for _, run in groupby(zip(keys, words, strict=True), lambda each: each[0]):
+        first, *others = (word for _, word in run)
+        inside = escape(first.text + "".join(word.before + word.text for word in others))
+        # Of words of nobody, and of players that the row lacks, there is no value.
+        value = float(values[first.player]) if first.player >= 0 else float("nan")
+        if isfinite(value):
+            look = f"border-radius:3px;background:{_colour(value / limit)}"
+            inside = f'<span style="{look}" title="{shown.signed([value])[0]}">{inside}</span>'
+        found.append(escape(first.before) + inside)
+    return (
+        f'<div dir="auto" style="white-space:pre-wrap">{"".join(found) or "<i>no words</i>"}</div>'
+    )
+
+
+def scale(limit: float, label: str) -> str:
+    """The scale of the colours of words, as HTML."""
+    low, high = shown.signed([-limit, limit])
+    shades = ",".join(map(_colour, (-1.0, 0.0, 1.0)))
+    bar = f"display:inline-block;width:8em;height:0.8em;background:linear-gradient(90deg,{shades})"
+    return (
+        f'<div style="font-size:0.85em">{low} <span style="{bar}"></span> {high} '
+        f"{escape(label)}</div>"
+    )
 
 
 def _line(text: str, look: str) -> str:
     return f'<div style="{look}">{escape(text)}</div>'
 
 
-def _passage(
-    by_name: Mapping[str, Explanation],
-    row: int,
-    output: int,
-    words: list[Word],
-    limit: float,
-    why: str,
-) -> str:
-    """A row: its output and prediction, and its words under each explanation."""
-    first, *_ = by_name.values()
-    said = selection.amount(first, first.prediction[row, output].item())
-    columns = []
-    for name, explanation in by_name.items():
-        base = f"base {selection.amount(explanation, explanation.base[row, output].item())}"
-        heading = f"{' '.join(name.split())}: {base}" if len(by_name) > 1 else base
-        columns.append(_column(heading, words, explanation.phi[row, :, output].numpy(), limit))
-    return "\n".join(
-        (
-            '<div style="margin:0 0 1em">',
-            _line(f"Predicted {selection.quantity(first, output)}: {said}", "font-weight:bold"),
-            _line("; ".join(filter(None, (selection.row_name(first, row), why))), _SMALL),
-            '<div style="display:grid;gap:0 2em;'
-            f'grid-template-columns:repeat({len(by_name)},minmax(0,1fr))">',
-            *columns,
-            "</div></div>",
-        )
-    )
-
-
-def _column(
-    heading: str, words: list[Word], values: Float[np.ndarray, " players"], limit: float
-) -> str:
-    found = []
-    for first, *others in runs(words):
-        inside = escape(first.text) + "".join(_gap(each) + escape(each.text) for each in others)
-        # Of words of nobody, and of players that the row lacks, there is none.
-        value = float(values[first.player]) if first.player >= 0 else float("nan")
-        # Neighbours of one player are coloured together with the spaces between them.
-        found.append(_gap(first) + (_span(inside, value, limit) if isfinite(value) else inside))
-    text = "".join(found) or "<i>no words</i>"
-    return f'<div>{_line(heading, _SMALL)}<div dir="auto">{text}</div></div>'
-
-
-def _gap(word: Word) -> str:
-    return word.before.replace("\n", "<br>")
-
-
-def _span(inside: str, value: float, limit: float) -> str:
-    said = escape(style.signed([value])[0])
-    look = f"border-radius:3px;background:{_colour(value / limit)}"
-    return f'<span style="{look}" title="{said}">{inside}</span>'
-
-
 def _colour(share: float) -> str:
     """From the strongest blue at -1 through nothing to the strongest red at 1."""
-    code = style.RAISES if share > 0 else style.LOWERS
-    red, green, blue = (int(code[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{_OPACITY * min(abs(share), 1):.3f})"
-
-
-def _scale(explanation: Explanation, limit: float) -> str:
-    low, high = style.signed([-limit, limit])
-    shades = ",".join(map(_colour, (-1.0, 0.0, 1.0)))
-    bar = f"display:inline-block;width:8em;height:0.8em;background:linear-gradient(90deg,{shades})"
-    label = selection.shapley_axis(explanation, kinds=selection.kinds(explanation))
-    return (
-        f'<div style="font-size:0.85em">{low} <span style="{bar}"></span> {high} '
-        f"{escape(label)}</div>"
+    red, green, blue = (
+        round(255 * each) for each in to_rgb(canvas.RAISES if share > 0 else canvas.LOWERS)
     )
+    return f"rgba({red},{green},{blue},{_OPACITY * min(abs(share), 1):.3f})"

@@ -1,212 +1,306 @@
-"""Gathers what a page says of each of its rows, as plain data and lines of a table."""
+"""Gathers what a page says of each row: its values, and what it looks like."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from manifold_shap import simplex
+from manifold_shap import plots, shown, simplex
+from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
 from manifold_shap.learning_error import total_error
-from manifold_shap.plots import selection, style
-from manifold_shap.plots.text_layout import Word, owners_of_tokens, words_of
-from manifold_shap.report.shown import Shown
+from manifold_shap.plots import arrays, canvas, selection
+from manifold_shap.plots.text import Word, coloured_words, words_of_rows
+from manifold_shap.report import figures
 from manifold_shap.spaces import Probability
-from manifold_shap.tables.features import as_text, row_text
+from manifold_shap.tables.features import as_text
 
-# Players of a row with a line of their own, or one more where that is all. Of texts, whose words
-# are coloured, the values of the others are in the page, too.
-_SHOWN = 12
-# Characters of a name or a value, and of the text in a line of the table.
-short = partial(style.shorten, most=80)
-_LISTED = 3
-_PAIRS = 6
+# Features of a row with a line, as of `plots.waterfall`, outputs of a row, pairs of a row.
+_FEATURES, _OUTPUTS, _PAIRS = 10, 3, 6
+# Rows with a figure: it takes time.
+_DRAWN = 12
+_WORDS = 12
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Data of some rows, for the script of a page, and lines for its table.
+    """The rows of an explanation, as a page shows them.
 
     Attributes:
-        kind: "table", "pictures", "texts" or "series".
-        data: of each row; see `_row`. `words` are those of a text, `values` what players were.
-        lines: of the table.
+        explanation: of all rows.
+        chosen: positions of the rows that the page may show, first those that it surely does.
+        tokens, images, series, interactions: see `Explanation.report`.
     """
 
-    kind: str
-    data: list[dict[str, Any]]
-    lines: list[dict[str, Any]]
+    explanation: Explanation
+    chosen: Sequence[int]
+    tokens: Any = None
+    images: Any = None
+    series: Any = None
+    interactions: Interactions | None = None
 
+    @cached_property
+    def kind(self) -> str:
+        """What rows are: "texts", "pictures", "series" or "table"."""
+        players = self.explanation.players
+        event, index = players.event, players.index
+        if self.tokens is not None:
+            return "texts"
+        if self.images is not None:
+            return "pictures"
+        if self.series is not None:
+            return "series"
+        if not isinstance(self.explanation.x, Tensor):
+            return "table"
+        if len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1:
+            return "pictures"
+        # Each player has all channels of its time points, or all time points of its channels.
+        whole = len(event) == 2 and not (players.by_row and players.padding is None)
+        if whole and bool((index == index[:1]).all() or (index == index[:, :1]).all()):
+            return "series"
+        return "table"
 
-def rows_of(
-    shown: Shown, rows: Sequence[int], tokens: Sequence[Sequence[str]] | None, kind: str
-) -> Rows:
-    """Data of rows, by position.
+    @cached_property
+    def outputs(self) -> torch.Tensor:
+        """Of each row some outputs, the first of which is the one that its values are sorted by."""
+        many = len(self.explanation.outputs)
+        if shown.has_two_classes(self.explanation):
+            many = 1
+        return shown.top_outputs(self.explanation, None, min(many, _OUTPUTS))
 
-    Args:
-        shown: what is shown of the explanation.
-        rows: positions.
-        tokens: of rows that are texts.
-        kind: what rows are, see `Rows`.
-    """
-    some = shown.explanation[list(rows)]
-    errors = total_error(some)
-    outputs = Shown(some, (), ()).outputs_of_rows
-    data = [_row(some, k, outputs[k], errors, kind == "texts") for k in range(len(rows))]
-    if tokens is not None:
-        owners = selection.owners(some)
-        for k, row in enumerate(rows):
-            data[k]["words"] = _words(tokens[row], owners[k], row)
-            data[k]["values"] = _named_by_words(data[k]["words"])
-    elif kind == "table":
-        _add_values(some, data)
-    return Rows(kind, data, [_line(some, k, row) for k, row in enumerate(data)])
+    @cached_property
+    def _words(self) -> dict[int, list[Word]]:
+        words = words_of_rows(self.explanation, self.tokens, self.chosen)
+        return dict(zip(self.chosen, words, strict=True))
 
+    @cached_property
+    def _maps(self) -> np.ndarray:
+        rows = list(self.chosen)
+        return arrays.maps_of(self.explanation, rows, self.outputs[rows]).numpy()
 
-def _row(
-    some: Explanation, k: int, outputs: Sequence[int], errors: Tensor, every: bool
-) -> dict[str, Any]:
-    """Of a row: its label, and for each of its outputs the base, the prediction and the steps.
+    @cached_property
+    def limit(self) -> float:
+        """The end of the scale of bars and colours, which all rows share."""
+        rows = list(self.chosen)
+        if self.explanation.partition is not None:
+            return float(self.explanation.norms()[rows].nan_to_num(0).max()) or 1.0
+        if self.kind == "pictures":
+            return canvas.colour_scale(self._maps).limit
+        phi = self.explanation.phi[rows].gather(
+            2, self.outputs[rows][:, None].expand(-1, self.explanation.phi.shape[1], -1)
+        )
+        return canvas.colour_scale(phi.numpy()).limit
 
-    A step is `[player, value, standard error, both as text]`, the largest first; so many as `lines`
-    are shown, and `every` step is there for the colours of words, or these alone. `rest` is
-    how many players have no line, the sum of their values, and that as text.
-    """
-    found = []
-    for j in outputs:
-        phi = some.phi[k, :, j].double()
-        order = selection.largest(phi.abs(), len(phi))
-        shown = len(selection.largest(phi.abs(), _SHOWN))
-        others, rest = len(order) - shown, float(phi[order[shown:]].sum())
-        order = order if every else order[:shown]
-        said = style.signed(phi[order].tolist())
-        steps = [
-            [i, float(phi[i]), error, said[place], _error(error)]
-            for place, (i, error) in enumerate(
-                zip(order.tolist(), errors[k, order, j].tolist(), strict=True)
+    def row(self, place: int) -> dict[str, Any]:
+        """All that a page says of a row, by its place among those chosen."""
+        row = self.chosen[place]
+        explanation, k = self.explanation, int(self.outputs[row, 0])
+        compositions = explanation.partition is not None
+        output, said, base = (
+            self._of_composition(row)
+            if compositions
+            else (
+                shown.quantity(explanation, k),
+                shown.amount(explanation, explanation.prediction[row, k].item()),
+                shown.amount(explanation, explanation.base[row, k].item()),
+            )
+        )
+        lines = self._norms(row) if compositions else self._values(row, k)
+        return {
+            "label": shown.shorten(as_text(explanation.instances[row]), 80),
+            "position": row,
+            "output": output,
+            "prediction": said,
+            "base": base,
+            "lines": lines,
+            "others": [] if compositions else self._others(row),
+            "look": self._look(place),
+            "pairs": self._pairs(row, k),
+        }
+
+    def _of_composition(self, row: int) -> tuple[str, str, str]:
+        """The most probable class, its probability and that at the base."""
+        states = torch.stack((self.explanation.prediction[row], self.explanation.base[row]))
+        after, before = simplex.ilr_inv(states.double(), self.explanation.basis).exp()
+        top = int(after.argmax())
+        prediction, base = (Probability().amount(float(each[top])) for each in (after, before))
+        return f"probability of {self.explanation.classes[top]}", prediction, base
+
+    def _names(self, row: int, chosen: torch.Tensor) -> list[str]:
+        if self.kind != "texts":
+            return selection.names_with_values(self.explanation, row, chosen, 60)
+        names = [shown.shorten(self._said(row).get(player, ""), 60) for player in chosen.tolist()]
+        others = selection.hidden(self.explanation.phi[row].T, chosen)
+        return [*names, shown.count(others, "other feature")] if others else names
+
+    def _said(self, row: int) -> dict[int, str]:
+        """The words of each player of a text."""
+        found: dict[int, str] = defaultdict(str)
+        for word in self._words[row]:
+            found[word.player] += word.before + word.text
+        return {player: words.strip() for player, words in found.items()}
+
+    def _values(self, row: int, k: int) -> list[dict[str, Any]]:
+        """Features with their Shapley values, the largest first, as of `plots.waterfall`."""
+        phi = self.explanation.phi[row, :, k].double()
+        phi = phi.where(phi.isfinite(), torch.nan)
+        chosen = selection.largest(phi.abs(), _FEATURES)
+        values = selection.with_rest(phi[None], chosen)[0].tolist()
+        errors = total_error(self.explanation[[row]])[0, chosen, k].tolist()
+        others = [_columns(self.explanation.phi[row, chosen, j]) for j in self.outputs[row, 1:]]
+        return [
+            {
+                "name": name,
+                "value": value,
+                "said": said,
+                "error": error,
+                "note": _error(error) if place < len(chosen) else "",
+                "others": [column[place] if place < len(chosen) else "" for column in others],
+            }
+            for place, (name, value, said, error) in enumerate(
+                zip(
+                    self._names(row, chosen),
+                    values,
+                    shown.signed(values),
+                    [*errors, math.nan][: len(values)],
+                    strict=True,
+                )
             )
         ]
-        base, prediction = (float(each[k, j]) for each in (some.base, some.prediction))
-        found.append(
+
+    def _others(self, row: int) -> list[str]:
+        """Names and predictions of the other outputs."""
+        predicted = self.explanation.prediction[row].tolist()
+        return [
+            f"{self.explanation.outputs[j]}: {shown.amount(self.explanation, predicted[j])}"
+            for j in self.outputs[row, 1:].tolist()
+        ]
+
+    def _norms(self, row: int) -> list[dict[str, Any]]:
+        """Features with the norms of their compositions, the largest first."""
+        one = self.explanation[[row]]
+        norms, towards = one.norms()[0], one.projections()[0].argmax(-1)
+        chosen = selection.largest(norms, _FEATURES)
+        errors = one.norm_errors()[0, chosen].tolist()
+        names = self._names(row, chosen)[: len(chosen)]
+        return [
             {
-                "output": j,
-                "base": base,
-                "prediction": prediction,
-                "said": [selection.amount(some, base), selection.amount(some, prediction)],
-                "steps": steps,
-                "lines": shown,
-                "rest": [others, rest, style.signed([steps[0][1], rest])[1] if others else ""],
+                "name": name,
+                "value": float(norms[player]),
+                "said": shown.with_error(float(norms[player]), error),
+                "error": error,
+                "note": shown.shorten(one.classes[towards[player]]),
+                "others": [],
             }
+            for name, player, error in zip(names, chosen.tolist(), errors, strict=True)
+        ]
+
+    def _look(self, place: int) -> dict[str, Any]:
+        """What a row looks like: a figure, words, or pictures."""
+        row, explanation = self.chosen[place], self.explanation
+        if self.kind == "texts":
+            k = int(self.outputs[row, 0])
+            phi = explanation.phi[row, :, k].numpy()
+            return {"words": coloured_words(self._words[row], phi, self.limit)}
+        if self.kind == "pictures":
+            (picture,) = arrays.images_of(explanation.x, self.images, [row])
+            names = [shown.quantity(explanation, j) for j in self.outputs[row].tolist()]
+            urls = [figures.picture(each, self.limit) for each in self._maps[place]]
+            return {
+                "picture": figures.picture(picture),
+                "maps": list(zip(names, urls, strict=True)),
+            }
+        if place < _DRAWN and self.kind == "series":
+            return {"figure": figures.svg(lambda: self._curves(row))}
+        if place < _DRAWN and explanation.partition is not None:
+            return {"figure": figures.svg(lambda: plots.parallel_coordinates(explanation, row))}
+        return {}
+
+    def _curves(self, row: int) -> Any:
+        explanation, names = drawn_curves(self.explanation, self.series)
+        return plots.series(explanation, row, channels=names)
+
+    def _pairs(self, row: int, k: int) -> list[str]:
+        """The largest interactions of a row."""
+        if self.interactions is None:
+            return []
+        values, names = self.interactions.values[row, ..., k], self.explanation.players.names
+        first, second = torch.triu_indices(len(values), len(values), 1)
+        of_pairs = values[first, second]
+        largest = of_pairs.abs().nan_to_num(-1).argsort(descending=True, stable=True)[:_PAIRS]
+        largest = largest[of_pairs[largest].isfinite()]
+        return [
+            f"{names[first[pair]]} × {names[second[pair]]}: {said}"
+            for pair, said in zip(largest.tolist(), _columns(of_pairs[largest]), strict=True)
+        ]
+
+    def mean_words(self, k: int) -> list[dict[str, Any]]:
+        """Words with the largest mean values for an output, over where they occur in some texts."""
+        values: dict[str, list[float]] = defaultdict(list)
+        for row in self.chosen:
+            for player, words in self._said(row).items():
+                value = float(self.explanation.phi[row, player, k]) if player >= 0 else math.nan
+                # Without the punctuation around it.
+                word = words.strip("".join(c for c in words if not c.isalnum())).lower()
+                if word and len(word.split()) == 1 and math.isfinite(value):
+                    values[word].append(value)
+        # Of a word that occurs once, little is known.
+        often = {word: each for word, each in values.items() if len(each) > 1} or values
+        means = {word: float(np.mean(each)) for word, each in often.items()}
+        largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:_WORDS]
+        numbers = shown.signed([means[word] for word in largest])
+        return [
+            {
+                "name": f"{shown.shorten(word)} ({len(values[word])} ×)",
+                "value": means[word],
+                "said": said,
+                "error": math.nan,
+                "note": "",
+                "others": [],
+            }
+            for word, said in zip(largest, numbers, strict=True)
+        ]
+
+    def mean_map(self, k: int) -> str:
+        """The mean size of the values of each pixel, as a `data:` URL."""
+        rows = list(self.chosen)
+        maps = arrays.maps_of(self.explanation, rows, torch.full((len(rows), 1), k)).abs()
+        mean = maps.mean((0, 1)).numpy()
+        return figures.picture(mean, canvas.colour_scale(mean).limit)
+
+
+def drawn_curves(explanation: Explanation, series: Any) -> tuple[Explanation, list[str] | None]:
+    """An explanation whose rows are the curves to draw, and the names of their channels."""
+    if series is None:
+        return explanation, None
+    names = list(map(str, series)) if isinstance(series, Mapping) else None
+    curves = (
+        torch.stack([to_tensor(each, "series") for each in series.values()], 1)
+        if names
+        else (to_tensor(series, "series"))
+    )
+    if not isinstance(explanation.x, Tensor) or curves.numel() != explanation.x.numel():
+        raise ValueError(
+            f"Expected `series` as the rows, of shape {tuple(explanation.x.shape)}, or its "
+            f"channels by name, but got shape {tuple(curves.shape)}."
         )
-    label = short(as_text(some.instances[k]))
-    return {"label": label, "outputs": found, "words": [], "values": {}}
+    x = curves.reshape(explanation.x.shape).to(explanation.x)
+    return replace(explanation, x=x), names
+
+
+def _columns(values: torch.Tensor) -> list[str]:
+    return shown.signed(values.nan_to_num(0.0).tolist())
 
 
 def _error(error: float) -> str:
     """A standard error in two digits, or what is known of it."""
     if math.isnan(error):
         return "unknown"
-    return style.number(float(f"{error:.2g}")) if error else "exact"
-
-
-def players_of(row: Mapping[str, Any]) -> set[int]:
-    """Players that are named in the data of a row."""
-    found = {step[0] for each in row["outputs"] for step in each["steps"]}
-    found |= {step["player"] for step in row.get("path", []) if "player" in step}
-    return found | {i for each in row.get("pairs", []) for pair in each for i in pair[:2]}
-
-
-def _add_values(some: Explanation, data: Sequence[dict[str, Any]]) -> None:
-    """Add what players were in each row, as text, where it can be said."""
-    needed = sorted(set().union(*map(players_of, data)))
-    players = torch.tensor(needed, dtype=torch.long)
-    for player, columns in zip(needed, selection.features(some, players), strict=True):
-        for k, row in enumerate(data):
-            if columns.shape[1] == 1:
-                row["values"][player] = short(style.feature_value(columns.iloc[k, 0]))
-            elif columns.shape[1] > 1:
-                row["values"][player] = short(row_text(columns, k))
-
-
-def _words(tokens: Sequence[str], owners: Tensor, row: int) -> list[list[Any]]:
-    """`[what stands before it, text, player]` of each word."""
-    found: list[Word] = words_of(tokens, owners_of_tokens(tokens, owners, row), None)
-    return [[word.before, word.text, word.player] for word in found]
-
-
-def _named_by_words(words: Sequence[Sequence[Any]]) -> dict[int, str]:
-    """What the players of a text were: their words."""
-    found: dict[int, str] = {}
-    for before, text, player in words:
-        if player >= 0:
-            gap = " " if before else ""
-            found[player] = f"{found[player]}{gap}{text}" if player in found else text
-    return {player: short(text) for player, text in found.items()}
-
-
-def _line(some: Explanation, k: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the table: the predicted output, its prediction and base, and the largest values."""
-    main, said = row["outputs"][0], row["values"]
-    steps = main["steps"]
-    largest = []
-    for player, _, _, words, _ in steps[:_LISTED]:
-        value = f" = {style.shorten(said[player], 30)}" if said.get(player) else ""
-        name = style.shorten(some.players.names[player], 40)
-        largest.append((name + value, words))
-    base, prediction = main["said"]
-    output = short(some.outputs[main["output"]])
-    if some.partition is not None:
-        output, prediction, base = _of_composition(some, k)
-    return {
-        "label": row["label"],
-        "output": output,
-        "prediction": prediction,
-        "base": base,
-        "largest": largest,
-        "text": _passage(row["words"]),
-    }
-
-
-def _of_composition(some: Explanation, k: int) -> tuple[str, str, str]:
-    """The most probable class, its probability and that at the base."""
-    states = torch.stack((some.prediction[k], some.base[k])).double()
-    after, before = simplex.ilr_inv(states, some.basis).exp()
-    top = int(after.argmax())
-    prediction, base = (Probability().amount(float(each[top])) for each in (after, before))
-    return short(some.classes[top]), prediction, base
-
-
-def _passage(words: Sequence[Sequence[Any]]) -> str:
-    """The start of a text."""
-    return style.shorten(
-        "".join(f"{' ' if before else ''}{word}" for before, word, _ in words), 120
-    )
-
-
-def pairs_of_row(
-    interactions: Interactions, row: int, outputs: Sequence[int]
-) -> list[list[list[Any]]]:
-    """Of a row, by position, the largest pairs of outputs.
-
-    A pair is `[one, other, value, standard error, both as text]`.
-    """
-    values, errors = interactions.values[row], interactions.standard_error[row]
-    first, second = torch.triu_indices(len(values), len(values), 1)
-    found = []
-    for j in outputs:
-        each = values[first, second, j]
-        order = each.abs().nan_to_num(-1).argsort(descending=True, stable=True)[:_PAIRS]
-        order = order[each[order].isfinite()]
-        error, said = errors[first, second, j], style.signed(each[order].tolist())
-        found.append(
-            [
-                [int(first[p]), int(second[p]), float(each[p]), off, text, _error(off)]
-                for p, off, text in zip(order.tolist(), error[order].tolist(), said, strict=True)
-            ]
-        )
-    return found
+    return f"± {shown.number(float(f'{error:.2g}'))}" if error else "exact"

@@ -15,7 +15,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
-from manifold_shap.coalitions import Coalitions, Listed, Toggled, is_proper
+from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled, is_proper
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of
@@ -89,20 +89,25 @@ class Estimate:
         return Estimate(mapped, of_mapped if self.is_drawn else None, self.effective_draws)
 
 
-def joined(estimates: Sequence[Estimate], dim: int = 1) -> Estimate:
-    """One estimate of several, of other coalitions or, with dim=0, of other rows."""
-    if len(estimates) == 1:
+def put_together(
+    pieces: Sequence[Piece], estimates: Sequence[Estimate], shape: tuple[int, int]
+) -> Estimate:
+    """One estimate of several, of pieces of coalitions of this shape."""
+    if len(pieces) == 1:
         return estimates[0]
 
+    def whole(parts: Sequence[Tensor]) -> Tensor:
+        found = parts[0].new_empty((*shape, *parts[0].shape[2:]))
+        for piece, part in zip(pieces, parts, strict=True):
+            found[piece.rows, piece.which] = part
+        return found
+
+    drawn = any(each.is_drawn for each in estimates)
     effective = [each.effective_draws for each in estimates if each.effective_draws is not None]
-
-    def variance() -> Tensor:
-        return torch.cat([each.known_variance for each in estimates], dim)
-
     return Estimate(
-        torch.cat([each.values for each in estimates], dim),
-        variance if any(each.is_drawn for each in estimates) else None,
-        torch.cat(effective, dim) if len(effective) == len(estimates) else None,
+        whole([each.values for each in estimates]),
+        (lambda: whole([each.known_variance for each in estimates])) if drawn else None,
+        whole(effective) if len(effective) == len(estimates) else None,
     )
 
 
@@ -338,22 +343,13 @@ class ValueFunction(Exportable, ABC):
         mask = check_coalitions(mask, len(rows), self.players).to(self.device)
         rows = rows.to(self.device)
         keys = _random.keys_for(mask, keys)
-        counts = self.counts(rows)
-        found = [
-            (where, self._anchored(rows[where], mask[where, :, :count], keys[where]))
-            for count in counts.unique().tolist()
-            for where in ((counts == count).nonzero()[:, 0],)
-        ]
-        whole = joined([estimate for _, estimate in found], dim=0)
-        if len(found) == 1:
-            return whole
-        back = torch.cat([where for where, _ in found]).argsort()
-        variance, effective = whole.variance, whole.effective_draws
-        return Estimate(
-            whole.values[back],
-            None if variance is None else variance[back],
-            None if effective is None else effective[back],
-        )
+        counts, pieces = self.counts(rows), []
+        for count in counts.unique().tolist():
+            some = (counts == count).nonzero()[:, 0]
+            asked = Listed(mask[some, :, :count], keys[some])
+            pieces.append(Piece(some, slice(None), asked))
+        found = [self._anchored(rows[piece.rows], piece.coalitions) for piece in pieces]
+        return put_together(pieces, found, mask.shape[:2])
 
     def counts(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
         """How many players each row has."""
@@ -383,8 +379,9 @@ class ValueFunction(Exportable, ABC):
 
         return selected(self, outputs, x)
 
-    def _anchored(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
+    def _anchored(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
+        mask, keys = coalitions.masks(), coalitions.each_key()
         # One player alone tells a full coalition from an empty one.
         proper, first = is_proper(mask), mask[..., 0]
         full, empty = (first & ~proper)[..., None], (~first & ~proper)[..., None]

@@ -16,7 +16,7 @@ from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import encoded
 from manifold_shap.tables.schema import Schema
-from manifold_shap.values.base import Estimate, joined
+from manifold_shap.values.base import Estimate, put_together
 from manifold_shap.values.model import (
     ModelValue,
     codebook_behind,
@@ -158,12 +158,8 @@ class ImputedValue(ModelValue):
             return super().base(x)
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
         keys = torch.zeros(1, 1, dtype=torch.int64, device=x.device)
-        most = max(1, _BATCH_SIZE // self.draws)
-        found = [
-            self.values(some, Listed(none.expand(len(some), 1, -1), keys.expand(len(some), 1)))
-            for some in x.split(most)
-        ]
-        return torch.cat([each.values[:, 0] for each in found])
+        several = Listed(none.expand(len(x), 1, -1), keys.expand(len(x), 1))
+        return self.values(x, several).values[:, 0]
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         """Means over draws, with the variance that these leave.
@@ -175,15 +171,12 @@ class ImputedValue(ModelValue):
         effective draws are those of the codes, K at most.
         """
         coalitions = coalitions.folded(self.seed)
-        rows = _MOST_ELEMENTS // (self.imputer.row_elements * len(x))
-        if most := rows // self.draws:
-            parts, draws = coalitions.split(most), [range(self.draws)]
-        else:
-            # Not even one coalition of each row has all of its draws completed at once.
-            parts, step = coalitions.split(1), max(1, rows)
-            firsts = range(0, self.draws, step)
-            draws = [range(first, min(first + step, self.draws)) for first in firsts]
-        return joined([self._mean(x, some, draws) for some in parts])
+        rows = max(1, _MOST_ELEMENTS // self.imputer.row_elements)
+        firsts = range(0, self.draws, rows)
+        draws = [range(first, min(first + rows, self.draws)) for first in firsts]
+        pieces = [*coalitions.split(max(1, rows // self.draws))]
+        means = [self._mean(x[piece.rows], piece.coalitions, draws) for piece in pieces]
+        return put_together(pieces, means, coalitions.shape)
 
     def _mean(self, x: Tensor, coalitions: Coalitions, draws: Sequence[range]) -> Estimate:
         """The weighted mean over draws, which are completed in parts."""

@@ -23,6 +23,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "speed/accelerator": {"devices": ["cpu"], "networks": ["mlp"]},
     "speed/interactions": {},
     "speed/leverage": {"budgets": [5, 20]},
+    "speed/growth": {},
+    "speed/pictures": {"data": "digits", "pairs": 400, "draws": 4},
+    "speed/training": {"data": "iris", "goal": 1.0},
 }
 # Files without which an experiment cannot run, and packages.
 FILES = {

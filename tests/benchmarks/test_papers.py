@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import multivariate_normal
-from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.papers import compositions, negative, pixels, table1
-from benchmarks.support import coupled, forests, scores, trained
+from benchmarks.papers import compositions, negative
+from benchmarks.support import coupled, forests, scores
 from benchmarks.support.forests import Mixture
-from manifold_shap.coalitions import Listed, all_coalitions
+from manifold_shap.coalitions import Listed
 
 DRUG = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "drug", "drug_consumption.data")
 
@@ -47,28 +46,6 @@ def test_values_of_the_tree_are_those_of_the_table_by_hand() -> None:
     assert not negative.negative(found["on manifold"])
 
 
-def test_values_along_an_order_are_of_growing_coalitions_and_the_true_class() -> None:
-    generator = torch.Generator().manual_seed(0)
-    rows = pixels.BLOCK + 5
-    x, y = torch.rand(rows, 6, generator=generator), torch.arange(rows) % 3
-    sizes, seen = torch.tensor([0, 1, 4, 6]), []
-
-    def value(x: Tensor, mask: Tensor, keys: Tensor) -> Tensor:
-        assert keys.shape == mask.shape[:2]
-        seen.append(mask)
-        return (x[:, None] * mask).sum(-1, keepdim=True) * torch.arange(3)
-
-    value.players = ms.Players.of_elements((6,))  # type: ignore[attr-defined]
-    first, second = (pixels.along(value, x, y, sizes, seed=0) for _ in range(2))  # type: ignore[arg-type]
-    mask = torch.cat(seen[:2])
-    assert (mask.sum(-1) == sizes).all()
-    assert (mask[:, :-1] <= mask[:, 1:]).all()
-    # Orders are rows' own, and the same for another value function.
-    assert len(mask[:, 1].unique(dim=0)) == 6
-    assert torch.equal(first, second)
-    torch.testing.assert_close(first, (x[:, None] * mask).sum(-1).T * y)
-
-
 SCALE = 0.4
 PRESENT = [[], [0], [0, 7], [0, 1, 2, 9, 12], list(range(19))]
 
@@ -98,51 +75,6 @@ def test_the_true_conditional_has_the_moments_of_the_posterior(present: list[int
     np.testing.assert_allclose(drawn[:, absent].mean(0), mean, atol=tolerance, rtol=0)
     spread = np.atleast_2d(np.cov(drawn[:, absent].T))
     np.testing.assert_allclose(spread, covariance, atol=tolerance, rtol=0)
-
-
-UNITS = ["iris_fixed", "iris_seed_0", "iris_seed_1"]
-
-
-def of_iris(folder: Path, **changes: Any) -> dict[str, Any]:
-    small: dict[str, Any] = {
-        "data": ["iris"],
-        "seeds": [0, 1],
-        "split": 0,
-        "pairs": 300,
-        "draws": 4,
-    }
-    return table1.run(**small | {"epochs": 1, "published": None, "folder": str(folder)} | changes)
-
-
-def counted(monkeypatch: pytest.MonkeyPatch, until: int = 99) -> list[str]:
-    """Names of the parts that are measured from now on, by nothing; the one after `until` stops."""
-    names: list[str] = []
-
-    def measure(own: Any, kind: str, seed: int | None, **_: Any) -> dict[str, Any]:
-        if len(names) == until:
-            raise KeyboardInterrupt
-        names.append(f"iris_{kind}" + ("" if seed is None else f"_{seed}"))
-        return {"accuracy": 0.9, "scores": {}, "seconds": 2.0}
-
-    monkeypatch.setattr(scores, "measure", measure)
-    return names
-
-
-def test_an_interrupted_table_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = counted(monkeypatch, until=2)
-    with pytest.raises(KeyboardInterrupt):
-        of_iris(tmp_path)
-    assert first == UNITS[:2]
-    rest = counted(monkeypatch)
-    of_iris(tmp_path)
-    assert rest == UNITS[2:]
-
-
-def test_a_table_of_all_binary_rows_is_the_model() -> None:
-    rows = all_coalitions(5).float()
-    model = ms.as_model(lambda x: torch.stack((x @ torch.arange(5.0), x[:, 0]), 1), rows)
-    shuffled = rows[torch.randperm(32, generator=torch.Generator().manual_seed(0))]
-    torch.testing.assert_close(trained.Tabulated(model, 5)(shuffled), model(shuffled).exp())
 
 
 @pytest.mark.skipif(not DRUG.exists(), reason="no drug data under MANIFOLD_SHAP_DATA")

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import report, reproduce
+from benchmarks import report, reproduce, style
 from benchmarks.report import Claim, Experiment, Found, Table
-from manifold_shap.plots import canvas
 
 
-def made(title: str = "A title", more: bool = False, **changes: Any) -> Experiment:
+def made(title: str = "A title") -> Experiment:
     def run(samples: int = 9, draws: int = 2) -> dict[str, Any]:
         return {"samples": samples, "draws": draws, "nan": float("nan")}
 
@@ -20,19 +19,11 @@ def made(title: str = "A title", more: bool = False, **changes: Any) -> Experime
         rows = [["a | b", (0.12345, 0.0123)], ["c", None], ["d", found["samples"]]]
         return [Table(["kind", "|phi|"], rows)]
 
-    def figures(found: Found) -> dict[str, Any]:
-        return {
-            name: canvas.one_panel(None, 1.0, grid="y").figure
-            for name in (["", "more"] if more else [""])
-        }
-
     said = [Claim("it is", "Fig. 1", "0.1", True, "unseen"), Claim("it was", "2", "3", False, "so")]
-    own: dict[str, Any] = {
-        "quick": {"samples": 1},
-        "claims": lambda found: said,
-        "source": "Who (2021)",
-    }
-    return Experiment(title, run, **({"tables": tables, "figures": figures} | own | changes))
+    return Experiment(
+        title, run, tables, lambda found: {"": style.one_panel(1.0, grid="y").figure},
+        lambda found: said, {"samples": 1}, "Who (2021)",
+    )  # fmt: skip
 
 
 def save(folder: Path, name: str, experiment: Experiment) -> None:

@@ -59,7 +59,7 @@ def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     if "drawn_figures" in request.fixturenames:
         return
     # Before the others: its module keeps the plots that it finds when it is imported.
-    monkeypatch.setattr("manifold_shap.report.page.page", lambda given: "")
+    monkeypatch.setattr("manifold_shap.report.page.page", lambda *_: "")
     for name in set(plots.__all__) - {"Plots"}:
         monkeypatch.setattr(plots, name, _blank(inspect.signature(getattr(plots, name))))
 

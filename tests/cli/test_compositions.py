@@ -80,7 +80,7 @@ def test_the_log_ratio_of_a_mean_has_its_own_name(tmp_path: Path) -> None:
     ("balances", "message"),
     [
         ("[1]", "two or three"),
-        ("[1,1]", "more than once"),
+        ("[1,1]", "different `balances`"),
     ],
 )
 def test_balances_are_checked_before_anything_is_computed(

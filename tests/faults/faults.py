@@ -418,6 +418,7 @@ def whiskers_of_one_standard_error(call: Call) -> None:
         call["explanations"] = scaled("standard_error", 0.5)(call["explanations"], call)
 
 
+fault("plots", "plots:waterfall", "row-of-a-label-is-the-first")(always(label=None))
 fault("plots", "plots:beeswarm", "swarm-of-another-output")(always(output=None))
 fault("report", ":Explanation.report", "report-without-global-values")(always(global_values=None))
 

@@ -86,9 +86,9 @@ def test_values_along_orders_ask_the_model_for_no_more_rows_than_said(
     value = ms.imputed_value(model, imputer, draws=5)
     orders = torch.rand(2, 3, 9, generator=torch.Generator().manual_seed(0)).argsort(-1)
     seen.clear()
-    for some in Nested(orders, KEYS).split(most):
-        value.values(x, some)
-    assert max(seen) <= most * 2 * value.draws
+    for piece in Nested(orders, KEYS).split(most):
+        value.values(x[piece.rows], piece.coalitions)
+    assert max(seen) <= most * value.draws
     assert sum(seen) == KEYS.numel() * 8 * value.draws
 
 

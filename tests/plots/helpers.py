@@ -1,9 +1,5 @@
 """Builds small explanations for the tests of figures, and reads what is drawn."""
 
-import io
-import itertools
-
-import numpy as np
 import pandas as pd
 import torch
 from matplotlib.axes import Axes
@@ -114,31 +110,9 @@ def tick_labels(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def save(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    return file.getvalue()
-
-
 def assert_nothing_is_cut(figure: Figure) -> None:
     """Whatever is drawn lies inside of the figure, up to a fiftieth of an inch."""
     figure.draw_without_rendering()
     drawn, size = figure.get_tightbbox(), figure.get_size_inches()
     assert (drawn.min >= -0.02).all()
     assert (drawn.max <= size + 0.02).all()
-
-
-def overlapping(texts: list[Text], tolerance: float = 0.0) -> list[tuple[str, str]]:
-    """Pairs of texts, none of them slanted, that cover each other.
-
-    Extents are as high as the tallest letter there is, which few texts have: some `tolerance`, a
-    share of the height, may be due.
-    """
-    # Without what leads to an annotation.
-    boxes = [(t.get_text(), Text.get_window_extent(t)) for t in texts if t.get_text()]
-    found = []
-    for (first, one), (second, other) in itertools.combinations(boxes, 2):
-        shared = np.minimum(one.max, other.max) - np.maximum(one.min, other.min)
-        if shared.min() > tolerance * one.height:
-            found.append((first, second))
-    return found

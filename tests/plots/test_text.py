@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,8 +54,6 @@ class Spans(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if self._open and tag == "br":
-            self.found[-1] = (self.found[-1][0] + "\n", *self.found[-1][1:])
         if tag == "span" and "title" in given:
             (colour,) = re.findall(r"rgba\((.*?)\)", given["style"])
             self.found.append(("", given["title"], [float(part) for part in colour.split(",")]))
@@ -78,7 +77,7 @@ def test_words_of_a_page_have_the_colours_and_values_of_their_players() -> None:
         assert (red > blue) == (value > 0)
         assert opacity == pytest.approx(0.75 * abs(value) / 0.4, abs=1e-3)
     read = "".join(page.read)
-    for said in ("Predicted yes: 0.48", "row 1 (1 of 2 rows)", "base 0.5", "−0.400", "+0.400"):
+    for said in ("yes: 0.48", "base 0.5, row 1 (position 1 of 2)", "−0.400", "+0.400"):
         assert said in read
     assert "Shapley value (model output)" in read
 
@@ -92,9 +91,11 @@ def test_names_and_words_are_no_markup() -> None:
     assert [word for word, *_ in Spans(html).found] == ["<script>", "a & b"] * 2
 
 
-def test_a_page_is_whole_and_has_the_same_text() -> None:
+def test_a_page_is_whole_and_has_the_same_text(tmp_path: Path) -> None:
     coloured = text(two_rows(), [GOOD, ["très", "好"]])
     assert coloured._repr_html_() in coloured.page
+    coloured.save(tmp_path / "text.html")
+    assert (tmp_path / "text.html").read_text(encoding="utf-8") == coloured.page
     assert coloured.page.startswith("<!doctype html>")
     assert 'name="color-scheme" content="light dark"' in coloured.page
 
@@ -115,7 +116,7 @@ def test_a_player_of_several_words_is_one_run_of_its_colour() -> None:
     by_word = text(explanation, [["very", "good", ".", "Not", "cheap"]])
     assert [word for word, *_ in Spans(by_word.html).found] == ["very good", ". Not cheap"]
     by_player = text(explanation, [["very good. ", "Not\ncheap"]])
-    assert [word for word, *_ in Spans(by_player.html).found] == ["very good.", "Not\ncheap"]
+    assert [word for word, *_ in Spans(by_player.html).found] == ["very good. ", "Not\ncheap"]
 
 
 @pytest.mark.parametrize(

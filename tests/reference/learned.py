@@ -50,22 +50,19 @@ CODES = 12
 @cache
 def briefly(name: str) -> Any:
     """Something learned, after three steps."""
-    return BUILDERS[name](load(INPUTS), STEPS, stored)
+    return builders()[name](STEPS)
 
 
 @cache
 def stored(name: str) -> Any:
     """Something learned, with the stored weights."""
-    inputs = load(INPUTS)
-    return with_weights(BUILDERS[name](inputs, STEPS, stored), inputs["weights"][name])
+    return with_weights(builders()[name](STEPS), load(INPUTS)["weights"][name])
 
 
-def weights(inputs: Inputs) -> dict[str, list[Tensor]]:
-    """What is stored of everything that is learned, trained for longer."""
-    made: dict[str, Any] = {}
-    for name, build in BUILDERS.items():
-        made[name] = build(inputs, LONG, made.__getitem__)
-    return {name: [each.float() for each in weights_of(thing)] for name, thing in made.items()}
+def train_again(weights: dict[str, list[Tensor]]) -> None:
+    """Put in what is stored of everything that is learned, trained for longer."""
+    for name, build in builders().items():
+        weights[name] = [each.float() for each in weights_of(build(LONG))]
 
 
 class OwnModel(nn.Module):
@@ -97,184 +94,138 @@ class OwnNetwork(nn.Module):
         return self.layers(torch.cat((x.flatten(1), mask.flatten(1)), 1)).softmax(-1)
 
 
-# From the inputs, how long to train, and what of other learned things is needed, by name.
-Builder = Callable[[Inputs, dict[str, Any], Callable[[str], Any]], Any]
+# From how long to train.
+Builder = Callable[[dict[str, Any]], Any]
+MIXED, DIGITS = load(INPUTS)["mixed"], load(INPUTS)["digits"]
 PATCHES = ms.Players.patches((1, 8, 8), 2)
+SERIES, TOKENS = padded_series(load(INPUTS)), some_tokens(load(INPUTS))
+NUMBERS = regression(MIXED["model"], MIXED["reference"])
 
 
-# Biases in front of a batch normalisation have no gradient but its rounding, which AdamW makes as
-# large as any. In double precision it is too small for that.
-def in_double(steps: dict[str, Any]) -> dict[str, Any]:
-    """The same three steps in double precision."""
-    if steps is LONG:
-        return LONG
-    double = {**steps["trainer"], "precision": "64-true"}
-    return {**steps, "weight_averaging": None, "trainer": double}
-
-
-def _of_mixed(model: Callable[[Inputs], Any] | None = None, **settings: Any) -> Builder:
-    """A surrogate of the mixed rows."""
-
-    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-        mixed = inputs["mixed"]
-        asked = model(mixed) if model else network(mixed["model"])
-        own = {"players": players_of(mixed), **settings, **steps}
-        return ms.fit_surrogate(asked, mixed["reference"], **own)
+def _surrogate(model: Any, x: Tensor, players: ms.Players | None = None, **own: Any) -> Builder:
+    def build(steps: dict[str, Any]) -> Any:
+        made = {**own, "network": own["network"]()} if callable(own.get("network")) else own
+        return ms.fit_surrogate(model, x, players=players, **made, **steps)
 
     return build
 
 
-def _numbers(mixed: Inputs) -> Any:
-    return regression(mixed["model"], mixed["reference"])
+def _of_mixed(model: Any = None, **own: Any) -> Builder:
+    model = model or network(MIXED["model"])
+    return _surrogate(model, MIXED["reference"], players_of(MIXED), **own)
 
 
-def _of_digits(double: bool = False, **settings: Any) -> Builder:
-    """A surrogate of the convolutional classifier of digits."""
-
-    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-        digits = inputs["digits"]
-        torch.manual_seed(0)
-        model = OwnModel(digits["own model"])
-        own = {"players": PATCHES, **settings, **(in_double(steps) if double else steps)}
-        if own.get("network") is OwnNetwork:
-            own["network"] = OwnNetwork()
-        return ms.fit_surrogate(model, digits["reference"], **own)
-
-    return build
+def _of_digits(players: ms.Players = PATCHES, **own: Any) -> Builder:
+    return _surrogate(OwnModel(DIGITS["own model"]), DIGITS["reference"], players, **own)
 
 
-def _of_tokens(model: Callable[[Any], Any], **settings: Any) -> Builder:
-    """A surrogate of rows of tokens."""
+def _in_double(build: Builder) -> Builder:
+    """The same three steps in double precision.
 
-    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-        x, players = some_tokens(inputs)
-        own = {"players": players, "space": "identity", **settings, **steps}
-        return ms.fit_surrogate(model(token_model(inputs)), x, **own)
+    Biases in front of a batch normalisation have no gradient but its rounding, which AdamW makes as
+    large as any. In double precision it is too small for that.
+    """
 
-    return build
+    def doubled(steps: dict[str, Any]) -> Any:
+        double = {"trainer": {**steps["trainer"], "precision": "64-true"}}
+        return build(steps if steps is LONG else {**steps, "weight_averaging": None, **double})
 
-
-def _of_series(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    model, x, players = padded_series(inputs)
-    settings = {"players": players, "hidden": [4, 4], "space": "identity", **in_double(steps)}
-    return ms.fit_surrogate(model, x, network="conv", **settings)
+    return doubled
 
 
-def _taught(
-    teacher: Callable[..., ms.imputers.Imputer], guided: bool, draws: Mapping[str, Any], **own: Any
-) -> Builder:
-    """A surrogate of the mixed rows that learns from an imputer, with or without a guide."""
-
-    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-        mixed = inputs["mixed"]
-        x, players, space = mixed["reference"], players_of(mixed), own.get("space", "probability")
-        model = _numbers(mixed) if space == "identity" else network(mixed["model"])
-        imputer = teacher(x, players)
-        settings = {"teacher": ms.imputed_value(model, imputer, space, **draws), **own}
-        if guided:
-            mixture = isinstance(imputer, ms.imputers.MixtureImputer)
-            settings["guide"] = imputer if mixture else ms.imputers.MixtureImputer(x, players)
-        return ms.fit_surrogate(model, x, **settings, **steps)
-
-    return build
+def _taught(imputer: ms.imputers.Imputer, model: Any, draws: dict[str, int], **own: Any) -> Builder:
+    """A surrogate of the mixed rows that learns from an imputer."""
+    teacher = ms.imputed_value(model, imputer, own.get("space", "probability"), **draws)
+    return _surrogate(model, MIXED["reference"], teacher=teacher, **own)
 
 
-def _gaussian(x: Tensor, players: ms.Players) -> ms.imputers.Imputer:
-    return ms.imputers.GaussianImputer(x, players, RIDGE)
+def _vae(x: Tensor, players: ms.Players, **own: Any) -> Builder:
+    return lambda steps: ms.fit_imputer(x, players=players, **own, **steps)
 
 
-def _vae(data: str, players: ms.Players | None = None, **settings: Any) -> Builder:
-    """A VAE of these rows; by default of their players."""
-
-    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-        if data == "series":
-            _, x, own = padded_series(inputs)
-        else:
-            x, own = inputs[data]["reference"], players or players_of(inputs[data])
-        return ms.fit_imputer(x, players=own, **settings, **steps)
-
-    return build
-
-
-def _amortised(of: str, slow: bool = False, **settings: Any) -> Builder:
-    """An amortised explainer of a surrogate."""
-
-    def build(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-        data = of.split(" ")[0].strip(",")
-        x = some_tokens(inputs)[0] if data == "tokens" else inputs[data]["reference"]
+def _amortised(of: str, x: Tensor, slow: bool = False, **own: Any) -> Builder:
+    def build(steps: dict[str, Any]) -> Any:
         # Pixels that are always 0 have no gradient but its rounding.
         slower = {"learning_rate": 2e-4} if slow and steps is STEPS else {}
-        return ms.fit_amortized(other(of), x, **settings, **{**steps, **slower})
+        return ms.fit_amortized(stored(of), x, **own, **{**steps, **slower})
 
     return build
 
 
-def _digits_perceptron(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    digits = inputs["digits"]
-    settings = {"players": players_of(digits), "hidden": [32, 32], **steps}
-    return ms.fit_surrogate(network(digits["model"]), digits["reference"], **settings)
+@cache
+def builders() -> dict[str, Builder]:
+    x, players = MIXED["reference"], players_of(MIXED)
+    pictures, pixels = DIGITS["reference"], players_of(DIGITS)
+    discrete = load(INPUTS)["discrete"]
+    gaussian = ms.imputers.GaussianImputer(x, players, RIDGE)
+    mixture = ms.imputers.MixtureImputer(x, players, components=3)
+    tokens = token_model(load(INPUTS))
+    plain = network(MIXED["model"])
+    drawn = {"draws": 4, "seed": 2}
+    return {
+        "mixed surrogate": _of_mixed(hidden=[32, 32]),
+        "mixed surrogate of log-ratios": _of_mixed(hidden=[32], activation="silu", space="ilr"),
+        "mixed surrogate of numbers": _of_mixed(NUMBERS, hidden=[32], space="identity"),
+        "mixed surrogate with a teacher": _taught(
+            gaussian, plain, {"draws": 4}, teacher_pairs=800, hidden=[16, 16]
+        ),
+        "discrete surrogate of log-odds": _surrogate(
+            network(discrete["model"]), discrete["reference"], space="log_odds", hidden=[16]
+        ),
+        "digits surrogate": _surrogate(
+            network(DIGITS["model"]), pictures, pixels, hidden=[32, 32]
+        ),
+        "digits, convolutions": _in_double(_of_digits(hidden=[4, 8], network="conv")),
+        "digits, transformer": _of_digits(
+            ms.Players.patches((1, 8, 8), 4), hidden=[32], patch=4, network="transformer"
+        ),
+        "digits, the model": _of_digits(network="model"),
+        "digits, own network": _of_digits(network=_own_network),
+        "series, convolutions": _in_double(
+            _surrogate(*SERIES, hidden=[4, 4], space="identity", network="conv")
+        ),
+        "tokens, transformer": _surrogate(
+            tokens.forward, *TOKENS, hidden=[32], space="identity", network="transformer"
+        ),
+        "tokens, the model": _surrogate(tokens, *TOKENS, space="identity", network="model"),
+        # Its masked encoder is there for those who draw from it.
+        "mixed vae": _vae(
+            x, players, hidden=[24, 24], latent=3, components=2, posterior="encoder", temper=0.4
+        ),
+        "mixed vae of quantiles": _vae(
+            x, players, continuous="quantile", bins=6, fill=0.0, hidden=[16], latent=2,
+            components=3, beta=0.5, detach=False, posterior="encoder", temper=1.0,
+        ),
+        "digits vae": _vae(
+            pictures, pixels, hidden=[24], latent=3, components=2, temper=0.05, bank_size=CODES
+        ),
+        "digits vae of convolutions": _vae(
+            pictures, PATCHES, hidden=[4, 8], latent=3, temper=0.05, posterior="encoder",
+            network="conv",
+        ),
+        "series vae": _vae(
+            *SERIES[1:], hidden=[16], latent=2, components=2, temper=0.3, bank_size=CODES
+        ),
+        "mixed guided": _taught(
+            mixture, plain, drawn, guide=mixture, teacher_pairs=300, hidden=[24, 24]
+        ),
+        "mixed guided, of numbers": _taught(
+            gaussian, NUMBERS, drawn, guide=ms.imputers.MixtureImputer(x, players),
+            teacher_pairs=300, space="identity", hidden=[16],
+        ),
+        "mixed amortised": _amortised("mixed surrogate", x, hidden=[16, 8]),
+        "digits amortised": _amortised(
+            "digits surrogate", pictures, slow=True, hidden=[8], shares=2
+        ),
+        "digits amortised, transformer": _amortised("digits, transformer", pictures),
+        "tokens amortised, transformer": _amortised("tokens, transformer", TOKENS[0]),
+    }  # fmt: skip
 
 
-def _discrete_log_odds(inputs: Inputs, steps: dict[str, Any], other: Any) -> Any:
-    discrete = inputs["discrete"]
-    settings = {"space": "log_odds", "hidden": [16], **steps}
-    return ms.fit_surrogate(network(discrete["model"]), discrete["reference"], **settings)
-
-
-BUILDERS: dict[str, Builder] = {
-    "mixed surrogate": _of_mixed(hidden=[32, 32]),
-    "mixed surrogate of log-ratios": _of_mixed(hidden=[32], activation="silu", space="ilr"),
-    "mixed surrogate of numbers": _of_mixed(_numbers, hidden=[32], space="identity"),
-    "mixed surrogate with a teacher": _taught(
-        _gaussian, False, {"draws": 4}, teacher_pairs=800, hidden=[16, 16]
-    ),
-    "discrete surrogate of log-odds": _discrete_log_odds,
-    "digits surrogate": _digits_perceptron,
-    "digits, convolutions": _of_digits(double=True, hidden=[4, 8], network="conv"),
-    "digits, transformer": _of_digits(
-        players=ms.Players.patches((1, 8, 8), 4), hidden=[32], patch=4, network="transformer"
-    ),
-    "digits, the model": _of_digits(network="model"),
-    "digits, own network": _of_digits(network=OwnNetwork),
-    "series, convolutions": _of_series,
-    "tokens, transformer": _of_tokens(
-        lambda model: model.forward, hidden=[32], network="transformer"
-    ),
-    "tokens, the model": _of_tokens(lambda model: model, network="model"),
-    # Its masked encoder is there for those who draw from it.
-    "mixed vae": _vae(
-        "mixed", hidden=[24, 24], latent=3, components=2, posterior="encoder", temper=0.4
-    ),
-    "mixed vae of quantiles": _vae(
-        "mixed", continuous="quantile", bins=6, fill=0.0, hidden=[16], latent=2, components=3,
-        beta=0.5, detach=False, posterior="encoder", temper=1.0,
-    ),
-    "digits vae": _vae(
-        "digits", hidden=[24], latent=3, components=2, temper=0.05, bank_size=CODES
-    ),
-    "digits vae of convolutions": _vae(
-        "digits", PATCHES, hidden=[4, 8], latent=3, temper=0.05, posterior="encoder", network="conv"
-    ),
-    "series vae": _vae(
-        "series", hidden=[16], latent=2, components=2, temper=0.3, bank_size=CODES
-    ),
-    "mixed guided": _taught(
-        lambda x, players: ms.imputers.MixtureImputer(x, players, components=3), True,
-        {"draws": 4, "seed": 2}, teacher_pairs=300, hidden=[24, 24],
-    ),
-    "mixed guided, of numbers": _taught(
-        _gaussian, True, {"draws": 4, "seed": 2}, teacher_pairs=300, space="identity", hidden=[16]
-    ),
-    "mixed amortised": _amortised("mixed surrogate", hidden=[16, 8]),
-    "digits amortised": _amortised("digits surrogate", slow=True, hidden=[8], shares=2),
-    "digits amortised, transformer": _amortised("digits, transformer"),
-    "tokens amortised, transformer": _amortised("tokens, transformer"),
-}  # fmt: skip
-
-
-def by_bank(other: Callable[[str], Any]) -> ms.VAEImputer:
-    """The VAE of the mixed rows, whose codes are those of a bank."""
-    return drawn_by(other("mixed vae"), temper=0.4, bank_size=CODES)
+def _own_network() -> OwnNetwork:
+    torch.manual_seed(0)
+    OwnModel(DIGITS["own model"])  # As its numbers were drawn when results were first stored.
+    return OwnNetwork()
 
 
 def _rows(name: str, inputs: Inputs) -> Tensor:
@@ -288,7 +239,7 @@ def _rows(name: str, inputs: Inputs) -> Tensor:
 
 def trainings(inputs: Inputs) -> Results:
     """Values after three steps of every training, and the validation error."""
-    for name in BUILDERS:
+    for name in builders():
         thing, x = briefly(name), _rows(name, inputs)
         if isinstance(thing, ms.AmortizedExplainer):
             yield f"{name}, {AFTER}, phi", thing(x)
@@ -366,7 +317,7 @@ def _with_other_options(inputs: Inputs) -> Results:
 
 def surrogates(inputs: Inputs) -> Results:
     """Values of surrogates with stored weights, and Shapley values by every estimator."""
-    for name in BUILDERS:
+    for name in builders():
         value, x = stored(name), _rows(name, inputs)
         if isinstance(value, ms.SurrogateValue):
             mask = _masks(value, x)
@@ -411,7 +362,10 @@ def vaes(inputs: Inputs) -> Results:
     """Values by VAEs with stored weights: codes of a bank, and codes of the masked encoder."""
     mixed, digits = inputs["mixed"], inputs["digits"]
     x, mask = mixed["x"], mixed["mask"]
-    imputer, model = by_bank(stored), network(mixed["model"])
+    imputer, model = (
+        drawn_by(stored("mixed vae"), temper=0.4, bank_size=CODES),
+        network(mixed["model"]),
+    )
     made = {
         "bank": imputer,
         "bank of 5": drawn_by(imputer, bank_size=5, temper=1.0, seed=2),
@@ -456,7 +410,7 @@ def vaes(inputs: Inputs) -> Results:
 
 def amortised(inputs: Inputs) -> Results:
     """Shapley values in one pass, and their measured error."""
-    for name in BUILDERS:
+    for name in builders():
         explainer, x = stored(name), _rows(name, inputs)
         if isinstance(explainer, ms.AmortizedExplainer):
             yield name, ms.amortized_shapley(explainer.value, x, explainer=explainer)

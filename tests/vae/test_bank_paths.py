@@ -13,6 +13,7 @@ from manifold_shap.vae.bank import RunningLikelihood
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.values import ImputedValue
+from manifold_shap.values.base import put_together
 
 # Forty players: thirty of a number each, four of two numbers, and six categories of three elements.
 NUMBERS, PAIRS, CATEGORIES = 30, 4, 6
@@ -93,7 +94,9 @@ def test_running_likelihoods_are_matrix_products(
 
 def ask(v: ImputedValue, kind: str, x: Tensor, keys: Tensor, most: int = 10_000) -> Tensor:
     asked = Nested(orders(2, 3), keys) if kind == "along" else Toggled(runs(kind)[:, :, 0], keys)
-    found = torch.cat([v.values(x, some).values for some in asked.split(most)], 1)
+    pieces = [*asked.split(most)]
+    found = [v.values(x[piece.rows], piece.coalitions) for piece in pieces]
+    found = put_together(pieces, found, asked.shape).values
     return found.unflatten(1, (-1, asked.run))
 
 

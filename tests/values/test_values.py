@@ -188,11 +188,11 @@ def test_more_draws_than_memory_holds_are_made_in_parts(
         return completed
 
     monkeypatch.setattr(imputer, "impute", counted)
-    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 5 * 3 * 4 + 1)
+    monkeypatch.setattr(imputed, "_MOST_ELEMENTS", 5 * 4 + 1)
     for part, expected in zip(known(value, value.estimate(rows(), masks())), whole, strict=True):
         torch.testing.assert_close(part, expected)
-    assert [count for count, _ in asked] == [5, 5, 5, 5, 3] * 16
-    assert max(elements for _, elements in asked) <= 5 * 3 * 4
+    assert [count for count, _ in asked] == [5, 5, 5, 5, 3] * 16 * 3
+    assert max(elements for _, elements in asked) <= 5 * 4
 
 
 def test_a_regressor_is_explained_by_its_values() -> None:

@@ -7,11 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from manifold_shap import shown
 from manifold_shap.metrics import Score
-from manifold_shap.plots import canvas, style
+from manifold_shap.plots import canvas
 
 
-def mse_curve(scores: Mapping[str, Score], ax: Axes | None = None) -> Axes:
+def mse_curve(scores: Mapping[str, Score], ax: Axes | None = None, *, show: bool = False) -> Axes:
     """Draws how far each value function is from the model, by how much of the input it is given.
 
     Bands reach one standard error to each side. The legend has the error over all coalitions,
@@ -29,24 +30,23 @@ def mse_curve(scores: Mapping[str, Score], ax: Axes | None = None) -> Axes:
     Args:
         scores: of value functions by name, on the same rows and coalitions.
         ax: axes to draw in; by default a new figure.
+        show: whether to call `plt.show()`.
     """
-    axes = canvas.one_panel(ax, 2.5 + 0.17 * len(scores), grid="y")
+    axes = canvas.panel(ax, 13 + len(scores))
     lines, legend = [], []
     for which, (name, score) in enumerate(scores.items()):
         curve = score.by_size
         height, error = np.array(curve.mse), np.array(curve.standard_error)
-        colour = style.SERIES[which % len(style.SERIES)]
-        look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "marker": "o", "markersize": 3}
+        colour = canvas.SERIES[which % len(canvas.SERIES)]
         band: dict[str, Any] = {"color": colour, "alpha": 0.2, "linewidth": 0}
         axes.fill_between(curve.size, height - error, height + error, **band)
-        lines += axes.plot(curve.size, height, **look)
+        lines += axes.plot(curve.size, height, color=colour, marker="o", markersize=4)
         draws = f", {score.draws} draws" if score.draws > 1 else ""
-        overall = style.with_error(score.mse, score.standard_error)
-        legend.append(f"{style.shorten(name)}: {overall}{draws}")
-    style.scale(axes.xaxis, "players in the coalition")
+        overall = shown.with_error(score.mse, score.standard_error)
+        legend.append(f"{shown.shorten(name)}: {overall}{draws}")
+    axes.set(xlabel="players in the coalition", ylabel="mean squared error")
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_ylim(bottom=0)
-    style.scale(axes.yaxis, "mean squared error")
-    title = "over all coalitions, ± standard error"
-    canvas.legend_above(axes, lines, legend, title=title, handlelength=2.5)
+    canvas.legend(axes, lines, legend, title="over all coalitions, ± standard error")
+    canvas.headline(ax or axes.figure, {}, [], show)
     return axes

@@ -1,0 +1,300 @@
+"""Draws Shapley values as bars: of one row from base to prediction, or their mean over many."""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from manifold_shap import shown
+from manifold_shap.explanation import Explanation
+from manifold_shap.global_values import GlobalValues
+from manifold_shap.learning_error import total_error
+from manifold_shap.plots import canvas, selection
+
+
+def waterfall(
+    explanation: Explanation,
+    row: int | None = None,
+    output: str | int | None = None,
+    max_display: int = 10,
+    ax: Axes | None = None,
+    *,
+    label: Any = None,
+    show: bool = False,
+) -> Axes:
+    """Draws how the features of one row lead from the base, at the bottom, to the prediction.
+
+    Each bar starts where the one below ends: red bars raise the output and blue ones lower it, the
+    smallest first. Numbers are Shapley values. Whiskers reach two standard errors to each side;
+    exact values have none, nor has the sum of the other features.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+        >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> axes = ms.plots.waterfall(explanation, row=0)
+        >>> [label.get_text() for label in axes.get_yticklabels()]
+        ['x1 = −2', 'x0 = 1']
+
+    Args:
+        explanation: of any rows.
+        row: position of the row; by default the first.
+        output: name or position of the output; by default the second of two classes and, of more,
+            the predicted one; among outputs that are no probabilities, the one that the row moves
+            furthest from its base.
+        max_display: features to show; the rest is summed.
+        ax: axes to draw in; by default a new figure.
+        label: of the row, instead of its position.
+        show: whether to call `plt.show()`.
+
+    Raises:
+        TypeError: `explanation` is none.
+        ValueError: `max_display` is not positive, or there is no such row or output.
+    """
+    selection.one(explanation)
+    row = selection.row_of(explanation, row, label)
+    k = int(shown.outputs_of_rows(explanation, output)[row])
+    phi = explanation.phi[row, :, k].double()
+    chosen = selection.largest(phi.abs(), max_display)
+    steps = selection.with_rest(phi[None], chosen)[0].numpy()
+    errors = _errors(total_error(explanation)[row, :, k][None], chosen, phi[None])[0]
+    colours = [canvas.RAISES if step >= 0 else canvas.LOWERS for step in steps]
+    if len(steps) > len(chosen):
+        colours[-1] = canvas.NEUTRAL
+    base = explanation.base[row, k].item()
+    lines, ends = np.arange(len(steps)), base + steps[::-1].cumsum()[::-1]
+    axes = canvas.panel(ax, len(steps) + 5, grid="x")
+    look: dict[str, Any] = {"left": ends - steps, "height": 0.72, "color": colours}
+    canvas.bars(axes, lines, steps, errors, shown.signed(steps.tolist()), **look)
+    axes.use_sticky_edges = False
+    # From the end of each bar to the start of the one above.
+    axes.vlines(ends[1:], lines[1:] - 1, lines[1:], canvas.NEUTRAL, linewidth=0.6, zorder=1)
+    canvas.name_lines(axes, selection.names_with_values(explanation, row, chosen))
+    axes.set_ylim(len(steps) + 0.05, -1.05)
+    prediction = explanation.prediction[row, k].item()
+    _mark(axes, len(steps) - 0.3, base, f"base {shown.amount(explanation, base)}")
+    _mark(axes, -0.7, ends[0], f"prediction {shown.amount(explanation, prediction)}")
+    axes.set_xlabel(canvas.plain(_scale(explanation, k)))
+    titles = selection.title_of_row(explanation, row, k, output)
+    canvas.headline(ax or axes.figure, {"": explanation}, titles, show)
+    return axes
+
+
+def _scale(explanation: Explanation, output: int) -> str:
+    """What a prediction is, and of which kind the values that lead to it."""
+    unit = shown.unit(explanation)
+    name = shown.shorten(shown.quantity(explanation, output), 40) + (f" ({unit})" if unit else "")
+    return "; ".join([name, *(f"{kind} Shapley values" for kind in shown.kinds(explanation))])
+
+
+def _mark(axes: Axes, line: float, x: float, text: str) -> None:
+    """Words at the base and at the prediction, towards the wider side."""
+    low, high = axes.get_xlim()
+    left = x > (low + high) / 2
+    axes.plot([x], [line], marker="|", markersize=8, color=rcParams["text.color"], zorder=3)
+    axes.annotate(
+        canvas.plain(text), (x, line), (-6 if left else 6, 0), textcoords="offset points",
+        ha="right" if left else "left", va="center_baseline",
+    )  # fmt: skip
+
+
+class _Bars(NamedTuple):
+    """Several explanations' bars, by line.
+
+    Attributes:
+        rest: whether the last line is the sum of other features.
+        signed: whether values have a sign.
+    """
+
+    by_name: canvas.Explained
+    names: list[str]
+    values: Float[np.ndarray, "several lines"]
+    errors: Float[np.ndarray, "several lines"]
+    labels: list[str]
+    axis: str
+    title: list[str]
+    rest: bool
+    signed: bool = True
+
+
+def bar(
+    explanations: Explanation | GlobalValues | Mapping[str, Explanation | GlobalValues],
+    row: int | None = None,
+    output: str | int | None = None,
+    max_display: int = 12,
+    signed: bool = False,
+    ax: Axes | None = None,
+    *,
+    label: Any = None,
+    show: bool = False,
+) -> Axes:
+    """Draws how much each feature moves the output: over all rows, or in one; the largest first.
+
+    Over all rows a bar is the mean of |phi|, or of phi. Of one row, it is what the feature adds to
+    the prediction. Global values show what each feature adds to the accuracy. Whiskers reach two
+    standard errors to each side: over rows those of the mean, of one row those of its estimation.
+    Exact values of a row have none, nor has the sum of its other features, whose errors are not
+    independent. Several explanations stand side by side in the order of the first; alone, signed
+    bars are red where they raise the output and blue where they lower it.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+        >>> explanation = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+        >>> [float(each.get_width()) for each in ms.plots.bar(explanation).patches]
+        [2.0, 1.5]
+        >>> [float(each.get_width()) for each in ms.plots.bar(explanation, row=0).patches]
+        [-2.0, 1.0]
+
+    Args:
+        explanations: one, or several of the same rows by name; or `global_values` of them.
+        row: position of a row; by default all of them.
+        output: name or position of the output; by default the second of two classes and, of more,
+            the one that is predicted, for this row or for the most rows; among outputs that are no
+            probabilities, the one that is moved most. Of no effect on global values, as are `row`
+            and `signed`.
+        max_display: features to show; the rest is summed.
+        signed: whether means over rows are of phi, not of |phi|.
+        ax: axes to draw in; by default a new figure.
+        label: of a row, instead of its position.
+        show: whether to call `plt.show()`.
+
+    Raises:
+        TypeError: `explanations` are something else.
+        ValueError: the explanations differ in rows, players or outputs, `max_display` is not
+            positive, or there is no such row or output.
+    """
+    by_name = explanations if isinstance(explanations, Mapping) else {"": explanations}
+    if any(isinstance(each, GlobalValues) for each in by_name.values()):
+        drawn = _of_global_values(by_name, max_display)
+    elif row is None and label is None:
+        drawn = _over_rows(selection.named(explanations), output, max_display, signed)
+    else:
+        drawn = _of_row(selection.named(explanations), row, label, output, max_display)
+    several, count = drawn.values.shape
+    axes = canvas.panel(ax, 4 + count * (0.9 + 0.7 * (several - 1)), grid="x")
+    numbers = shown.signed(np.nan_to_num(drawn.values).flatten().tolist())
+    texts = iter(numbers if drawn.signed else [text.lstrip("+") for text in numbers])
+    thickness, handles = 0.8 / several, list[Any]()
+    for place, (values, errors) in enumerate(zip(drawn.values, drawn.errors, strict=True)):
+        colours = [canvas.SERIES[place % len(canvas.SERIES)]] * count
+        if several == 1 and drawn.signed:
+            colours = [canvas.RAISES if value >= 0 else canvas.LOWERS for value in values]
+        if several == 1 and drawn.rest:
+            colours[-1] = canvas.NEUTRAL
+        lines = np.arange(count) + thickness * (place - (several - 1) / 2)
+        look: dict[str, Any] = {"height": 0.92 * thickness, "color": colours}
+        handles += canvas.bars(axes, lines, values, errors, list(islice(texts, count)), **look)[:1]
+    axes.axvline(0, color=rcParams["text.color"], linewidth=0.8)
+    canvas.name_lines(axes, drawn.labels)
+    axes.set_xlabel(canvas.plain(drawn.axis))
+    if several > 1:
+        canvas.legend(axes, handles, drawn.names)
+    canvas.headline(ax or axes.figure, drawn.by_name, drawn.title, show)
+    return axes
+
+
+def _of_row(
+    by_name: dict[str, Explanation], row: int | None, label: Any, output: Any, most: int
+) -> _Bars:
+    first, *_ = by_name.values()
+    row = selection.row_of(first, row, label)
+    k = int(shown.outputs_of_rows(first, output)[row])
+    phi = torch.stack([e.phi[row, :, k].double() for e in by_name.values()])
+    error = torch.stack([total_error(e)[row, :, k] for e in by_name.values()])
+    chosen = selection.largest(phi[0].abs(), most)
+    prediction, where, why = selection.title_of_row(first, row, k, output)
+    bases = {name: shown.amount(e, e.base[row, k].item()) for name, e in by_name.items()}
+    names = list(bases)
+    if len(set(bases.values())) > 1:
+        names = [f"{name} (base {base})" for name, base in bases.items()]
+        where = selection.row_name(first, row)
+    return _Bars(
+        by_name,
+        names,
+        selection.with_rest(phi, chosen).numpy(),
+        _errors(error, chosen, phi),
+        selection.names_with_values(first, row, chosen),
+        selection.axis(first, k),
+        [prediction, where, why],
+        rest=selection.hidden(phi, chosen) > 0,
+    )
+
+
+def _over_rows(
+    by_name: dict[str, Explanation], output: str | int | None, most: int, signed: bool
+) -> _Bars:
+    first, *_ = by_name.values()
+    k, why = shown.output_of_all(first, output)
+    phi = torch.stack([e.phi[..., k].double() for e in by_name.values()])
+    sizes = phi if signed else phi.abs()
+    chosen = selection.largest(sizes[0].nanmean(0).abs(), most)
+    lines = torch.stack([selection.with_rest(each, chosen) for each in sizes])
+    # Players that a row lacks take no part in their means.
+    there = lines.isfinite().sum(1)
+    mean = lines.nanmean(1)
+    variance = (lines - mean[:, None]).square().nansum(1) / (there - 1)
+    error = torch.where(there > 1, (variance / there).sqrt(), torch.nan)
+    label = selection.axis(first, k)
+    of = "mean Shapley value" if signed else "mean |Shapley value|"
+    return _Bars(
+        by_name,
+        list(by_name),
+        mean.numpy(),
+        error.numpy(),
+        selection.names(first, chosen, selection.hidden(phi.flatten(0, 1), chosen)),
+        selection.capital(label.replace("Shapley value", of, 1)),
+        [selection.title(first, k), why],
+        lines.shape[-1] > len(chosen),
+        signed,
+    )
+
+
+def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:
+    first = next(each for each in by_name.values() if isinstance(each, GlobalValues))
+    for each in by_name.values():
+        if not isinstance(each, GlobalValues) or each.players != first.players:
+            raise ValueError(
+                "Expected global values of the same players but got those of others, or "
+                "explanations beside them; plot them apart."
+            )
+    phi = torch.stack([values.phi for values in by_name.values()])
+    error = torch.stack([values.standard_error for values in by_name.values()])
+    chosen = selection.largest(phi[0].abs(), most)
+    others = selection.hidden(phi, chosen)
+    labels = [shown.shorten(first.players[k]) for k in chosen.tolist()]
+    # What is left of zero by rounding errors.
+    offset = first.offset if abs(first.offset) > 1e-9 * abs(first.accuracy) else 0.0
+    what, of, unit = "Mean probability of the true class", " (class balance)", "probability"
+    if first.regression:
+        what, of, unit = "Slope of predictions on targets", "", "slope on the target"
+    return _Bars(
+        by_name,
+        list(by_name),
+        selection.with_rest(phi, chosen).numpy(),
+        _errors(error, chosen, phi),
+        [*labels, shown.count(others, "other feature")] if others else labels,
+        f"Global Shapley value ({unit})",
+        [
+            f"{what}: {shown.number(first.accuracy)}",
+            f"base{of}: {shown.number(offset)}; {shown.count(first.rows, 'row')}",
+        ],
+        rest=others > 0,
+    )
+
+
+def _errors(
+    error: Float[Tensor, "several players"],
+    chosen: Tensor,
+    phi: Float[Tensor, "several players"],
+) -> Float[np.ndarray, "several lines"]:
+    """Of the shown players; that of the sum of the others is unknown."""
+    others = int(selection.hidden(phi, chosen) > 0)
+    unknown = error.new_full((len(error), others), torch.nan)
+    return torch.cat((error[:, chosen], unknown), 1).numpy()

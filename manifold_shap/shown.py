@@ -1,0 +1,170 @@
+"""Decides what print, figures, reports and exports show of an explanation, and writes its numbers.
+
+They all ask here, so that a row has one output and a number one wording wherever it is shown.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap._checks import check_whole
+from manifold_shap.values.selected import output_position
+
+if TYPE_CHECKING:
+    from manifold_shap.explanation import Explanation
+
+
+def has_two_classes(explanation: "Explanation") -> bool:
+    """Whether outputs are the probabilities of two classes, so that one has the sign of both."""
+    return (
+        explanation.space.on_simplex and len(explanation.outputs) == 2 and not explanation.selected
+    )
+
+
+def outputs_of_rows(
+    explanation: "Explanation", output: str | int | None = None
+) -> Int64[Tensor, " instances"]:
+    """The position of the output to show of each row: of `output`, or by default.
+
+    By default it is the second of two classes and, of more, the most probable one; among outputs
+    that are no probabilities, the one that the row moves furthest from the base.
+    """
+    return top_outputs(explanation, output, 1)[:, 0]
+
+
+def top_outputs(
+    explanation: "Explanation", output: str | int | Sequence[str | int] | None, top: int
+) -> Int64[Tensor, "instances outputs"]:
+    """The outputs to show of each row: those named, or so many, the first as `outputs_of_rows`.
+
+    Raises:
+        ValueError: no such output, or both names and a number of them.
+    """
+    outputs, rows = explanation.outputs, len(explanation.phi)
+    if output is None:
+        check_whole("top", top, 1, len(outputs))
+        return _weight(explanation).argsort(dim=1, descending=True, stable=True)[:, :top]
+    names = [output] if isinstance(output, str | int | np.integer) else list(output)
+    if top != 1 or not names:
+        raise ValueError(
+            f"Expected names of outputs, or how many of the `top` ones, but got `top={top}` and "
+            f"`output={output!r:.100}`; leave one of the two out."
+        )
+    positions = [output_position("output", name, outputs) for name in names]
+    return torch.tensor(positions).expand(rows, -1)
+
+
+def _weight(explanation: "Explanation") -> Float[Tensor, "instances outputs"]:
+    if has_two_classes(explanation):
+        return torch.tensor([0.0, 1.0]).expand_as(explanation.prediction)
+    if explanation.space.on_simplex:
+        return explanation.prediction
+    return (explanation.prediction - explanation.base).abs()
+
+
+def output_of_all(explanation: "Explanation", output: str | int | None = None) -> tuple[int, str]:
+    """The output to show of all rows together, and why this one where that may not be clear.
+
+    By default it is the second of two classes and, of more, the one that is predicted for the most
+    rows; among outputs that are no probabilities, the one with the largest mean |phi|.
+    """
+    outputs = len(explanation.outputs)
+    if output is not None:
+        return output_position("output", output, explanation.outputs), ""
+    if outputs == 1 or has_two_classes(explanation):
+        return outputs - 1, ""
+    if not explanation.space.on_simplex:
+        moved = int(explanation.phi.abs().nanmean((0, 1)).argmax())
+        return moved, f"1 of {outputs} outputs, the most moved"
+    predicted = explanation.prediction.argmax(1).bincount(minlength=outputs)
+    k = int(predicted.argmax())
+    return k, f"1 of {outputs} outputs, predicted for {count(int(predicted[k]), 'row')}"
+
+
+def quantity(explanation: "Explanation", output: int) -> str:
+    """What the Shapley values of one output share out, without its unit."""
+    label = explanation.space.label(explanation.outputs[output])
+    label = label.removesuffix(f" ({unit(explanation)})")
+    return f"output {label}" if label.isdigit() else label
+
+
+def unit(explanation: "Explanation") -> str:
+    """The unit of a regression that has one, such as "EUR"; nothing else."""
+    return str(explanation.space.settings.get("unit", ""))
+
+
+def amount(explanation: "Explanation", value: float) -> str:
+    """A base or a prediction, with its unit."""
+    said = explanation.space.amount(value) or number(value)
+    return f"{said} {unit(explanation)}".rstrip()
+
+
+def kinds(explanation: "Explanation") -> list[str]:
+    """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
+
+    >>> import manifold_shap as ms
+    >>> x = torch.tensor([[1.0, -2.0], [3.0, 1.0]])
+    >>> value = lambda x, mask: (x[:, None] * mask).sum(-1, True)
+    >>> explanation = ms.permutation_shapley(value, x, ordering=[["x0"], ["x1"]])
+    >>> kinds(explanation)
+    ['asymmetric']
+    """
+    named = {"ordering": "asymmetric", "causal_ordering": "causal"}
+    return [kind for key, kind in named.items() if key in explanation.made_by]
+
+
+def number(value: float) -> str:
+    """About three significant digits, and no exponent where none is needed."""
+    if not math.isfinite(value):
+        return str(value)
+    digits = f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+    return digits.replace("-", "−")
+
+
+def signed(values: Sequence[float]) -> list[str]:
+    """Numbers with their signs and the same decimals, three significant digits of the largest.
+
+    What is zero to these decimals has no sign. Where decimals would be many, each has an exponent.
+
+    >>> signed([0.0795, -0.00495, -0.00002])
+    ['+0.0795', '−0.0050', '0.0000']
+    >>> signed([2.18e-10, -9e12])
+    ['+2.18e−10', '−9.00e+12']
+    """
+    largest = max((abs(value) for value in values), default=0.0)
+    decimals = 2 - math.floor(math.log10(largest)) if largest > 0 else 0
+    if -5 < decimals <= 6:
+        texts = [f"{value:+.{max(decimals, 0)}f}" for value in values]
+    else:
+        texts = [f"{value:+.2e}" for value in values]
+    return [(text if float(text) else text[1:]).replace("-", "−") for text in texts]
+
+
+def with_error(value: float, error: float) -> str:
+    """`0.0171 ± 0.0011`: both to two digits of the error, if that is known and not zero."""
+    if not (math.isfinite(error) and error > 0):
+        return number(value)
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
+
+
+def count(many: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{many} {what}" if many == 1 else f"{many} {what}s"
+
+
+def shorten(text: str, most: int = 30) -> str:
+    """On one line and at most so many characters, by an ellipsis two thirds along.
+
+    Long names tend to differ at their ends, so the end is kept.
+    """
+    text = " ".join(text.split())
+    if len(text) <= most:
+        return text
+    head = 2 * most // 3
+    return f"{text[:head].rstrip()}…{text[len(text) - max(most - head - 1, 0) :].lstrip()}"

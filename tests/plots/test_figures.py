@@ -1,0 +1,281 @@
+"""All figures: that they appear, whose row and class they show, what they say and refuse."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import manifold_shap as ms
+from manifold_shap import plots, shown
+from tests.plots.helpers import (
+    LONG,
+    assert_nothing_is_cut,
+    composed,
+    digits,
+    explained,
+    score,
+    table,
+    tick_labels,
+    written,
+)
+
+QUALITY = {"chosen": "vae", "rows": 500, "mse": {"vae": 0.01234, "marginal": 0.0341}}
+NOTE = "value function: vae; error 0.0123 (0.0341 off the manifold), measured on 500 rows"
+WARNING = "the value function is no better than values off the manifold"
+RAGGED = [ms.plots.compositions, ms.plots.cumulative, ms.plots.parallel_coordinates]
+OF_A_ROW = [*RAGGED, ms.plots.ilr_plane, ms.plots.ilr_space]
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def every_plot() -> dict[str, Callable[..., Any]]:
+    """Each plot of something that it draws, to be called with further settings."""
+    people = replace(table(), made_by={"half_trained": True, "quality": QUALITY})
+    interactions = ms.shapley_interactions(
+        lambda x, mask: torch.where(mask, x[:, None], 0.0).prod(-1, True), torch.rand(3, 4)
+    )
+    drawn = {
+        "bars side by side": lambda **s: plots.bar({"on": people, "off": people}, **s),
+        "global values": lambda **s: plots.bar(ms.global_values(people, ["poor", "rich"] * 3), **s),
+        "three swarms": lambda **s: plots.beeswarm(dict.fromkeys("abc", people), **s),
+        "interactions": lambda **s: plots.interaction_map(interactions, **s),
+        "curve": lambda **s: plots.mse_curve({"on": score(0.1, [0.0, 1.0])}, **s),
+        "scatter": lambda **s: people.plot.scatter("age", color="city", **s),
+        "series": lambda **s: explained(
+            torch.rand(2, 2, 9), ms.Players.segments((2, 9), 3), ("a", "b")
+        ).plot.series(**s),
+        "pixels": lambda **s: digits().plot.pixel_maps(**s),
+        "tree": lambda **s: composed(classes=6).plot.bifurcation_tree(**s),
+    }
+    for name in ("waterfall", "bar", "beeswarm", "heatmap"):
+        drawn[name] = getattr(people.plot, name)
+    for each in OF_A_ROW:
+        drawn[each.__name__] = getattr(composed(7, 4).plot, each.__name__)
+    return drawn
+
+
+@pytest.mark.parametrize("name", every_plot())
+def test_a_figure_is_the_current_one_of_pyplot_whole_and_saved(name: str, tmp_path: Path) -> None:
+    drawn = every_plot()[name]()
+    assert drawn.figure is plt.gcf()
+    drawn.save(tmp_path / "figure.png", dpi=50)
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    # What a space of three dimensions writes around its box is not in the layout.
+    if name != "ilr_space":
+        assert_nothing_is_cut(drawn.figure)
+
+
+@pytest.mark.parametrize("name", every_plot())
+def test_figures_are_shown_when_asked_and_drawn_in_given_axes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(plt, "show", lambda: calls.append(1))
+    figure, (left, right) = plt.subplots(1, 2, layout="constrained", figsize=(16, 8))
+    drawn = every_plot()[name](ax=right, show=True)
+    assert calls == [1]
+    assert plt.get_fignums() == [figure.number]
+    panels = drawn if isinstance(drawn, list) else [drawn]
+    assert all(panel in figure.findobj(Axes) for panel in panels)
+    figure.draw_without_rendering()
+    assert min(panel.get_window_extent().x0 for panel in panels) > left.bbox.x1
+
+
+def test_axes_whose_place_panels_cannot_take_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"Expected `ax` made by `plt\.subplots`"):
+        plots.compositions(composed(), ax=Figure().add_axes((0, 0, 1, 1)))
+
+
+def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
+    names = (LONG + "1", LONG + "2", "$x$ and $y$", "_hidden", "two\nlines", "\ud800")
+    explanation = explained(torch.rand(4, 6), ms.Players.of_elements((6,), names), (LONG, "b"))
+    for drawn in (
+        plots.waterfall(explanation, output=LONG),
+        plots.bar({LONG: explanation, "_b": explanation}, row=0),
+        plots.beeswarm({LONG: explanation, "_b": explanation}),
+        plots.heatmap(explanation, output=LONG),
+        plots.scatter(explanation, 0, color=1, output=LONG),
+        plots.mse_curve({LONG: score(0.1, [0.0, 1.0]), "_x": score(0.2, [0.0, 1.0])}),
+    ):
+        assert "…" in "".join(written(drawn.figure))
+        assert_nothing_is_cut(drawn.figure)
+    labels = tick_labels(plots.beeswarm(explanation))
+    assert len(set(labels)) == 6
+    assert {r"\$x\$ and \$y\$", "two lines", "?"} <= set(labels)
+
+
+def test_ground_and_ink_are_those_of_matplotlib(people: ms.Explanation) -> None:
+    with plt.style.context("dark_background"):
+        axes = plots.waterfall(people)
+        words = [axes.figure._suptitle, axes.xaxis.label, *axes.get_yticklabels()]
+        assert to_hex(axes.figure.get_facecolor()) == to_hex(axes.get_facecolor()) == "#000000"
+        assert {to_hex(word.get_color()) for word in words} == {"#ffffff"}
+    assert to_hex(plots.waterfall(people).figure.get_facecolor()) == "#ffffff"
+
+
+# -- which row ----------------------------------------------------------------------------------
+
+
+def test_rows_are_asked_for_by_position_or_by_label_and_named_by_both() -> None:
+    people = table().with_labels([12, 30, 0, 1, 2, 9])
+    expected = tick_labels(plots.waterfall(people, 4))
+    axes = plots.waterfall(people, label=2)
+    assert tick_labels(axes) == expected
+    assert "row 2 (position 4 of 6)" in axes.figure.get_suptitle()
+    assert tick_labels(plots.waterfall(people, -2)) == expected
+    assert tick_labels(plots.bar(people, label=2)) == tick_labels(plots.bar(people, 4))
+    by_name = digits().with_labels(list("abcde"))
+    drawn = [plots.pixel_maps(by_name, **which)[1] for which in ({"rows": [3]}, {"labels": ["d"]})]
+    assert (drawn[0].images[0].get_array() == drawn[1].images[0].get_array()).all()
+
+
+def test_a_position_does_not_pass_for_a_label() -> None:
+    people = table().with_labels([12, 30, 0, 1, 2, 9])
+    with pytest.warns(UserWarning, match="row=2 is a position, of the row labelled 0; label=2 is"):
+        plots.waterfall(people, 2)
+    with pytest.raises(ValueError, match="got 12; 6 rows are explained; label=12 is the row"):
+        plots.waterfall(people, 12)
+    with pytest.raises(ValueError, match="label='Ann', which is that of 0 rows"):
+        plots.waterfall(people, label="Ann")
+    with pytest.raises(ValueError, match="row=1 and label=30"):
+        plots.waterfall(people, 1, label=30)
+    with pytest.raises(ValueError, match="that of 6 rows"):
+        plots.waterfall(people.with_labels(["a"] * 6), label="a")
+
+
+# -- which output -------------------------------------------------------------------------------
+
+
+def test_two_classes_have_the_sign_of_the_second_everywhere(people: ms.Explanation) -> None:
+    """In a row whose predicted class is the first, too."""
+    row = int(people.prediction[:, 1].argmin())
+    assert people.prediction[row, 0] > people.prediction[row, 1]
+    phi = people.phi[row, :, 1]
+    k = int(phi.abs().argmax())
+    said = shown.signed(phi[phi.abs().argsort(descending=True)].tolist())[0]
+    assert said in repr(people[[row]])
+    assert said in [text.get_text() for text in plots.waterfall(people, row).texts]
+    assert plots.bar(people, row).patches[0].get_width() == pytest.approx(float(phi[k]))
+    points = plots.beeswarm(people[[row, row]]).collections[0].get_offsets()
+    assert float(points[0, 0]) == pytest.approx(float(phi[k]))
+    values = plots.scatter(people, people.players.names[k]).collections[-1].get_offsets()
+    assert float(values[row, 1]) == pytest.approx(float(phi[k]))
+    for drawn in (plots.waterfall(people, row), plots.bar(people), plots.heatmap(people)):
+        assert "Probability of rich" in drawn.figure.get_suptitle()
+    assert "Probability of poor" in plots.waterfall(people, output="poor").figure.get_suptitle()
+
+
+def test_of_more_classes_each_figure_says_which(digits: ms.Explanation) -> None:
+    predicted = replace(digits, prediction=torch.eye(3)[[1, 0, 1, 2, 1]])
+    title = plots.waterfall(predicted, 3).figure.get_suptitle()
+    assert title.startswith("Probability of 2: 1.00\n")
+    assert title.endswith("the predicted class of 3")
+    assert "class of" not in plots.waterfall(predicted, output="1").figure.get_suptitle()
+    said = "Probability of 1, 5 rows\n1 of 3 outputs, predicted for 3 rows"
+    for plot in (plots.bar, plots.beeswarm, plots.heatmap):
+        assert said in plot(predicted).figure.get_suptitle()
+    scores = replace(digits, space=ms.spaces.Identity(), phi=digits.phi * torch.tensor([10, 1, 1]))
+    assert "1 of 3 outputs, the most moved" in plots.beeswarm(scores).figure.get_suptitle()
+    assert "the output that this row moves most of 3" in plots.waterfall(
+        scores
+    ).figure.get_suptitle().replace("\n", " ")
+
+
+# -- quality ------------------------------------------------------------------------------------
+
+
+def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -> None:
+    good = replace(table(), made_by={"quality": QUALITY})
+    bad = replace(good, made_by={"quality": {**QUALITY, "warning": f"{WARNING}: 0.03, there 0.02"}})
+    figure = plots.beeswarm(bad).figure
+    assert f"Caution: {WARNING}" in figure.get_suptitle()
+    assert figure.get_supxlabel() == NOTE
+    assert "Caution" not in plots.beeswarm(good).figure.get_suptitle()
+    assert plots.beeswarm(table()).figure.get_supxlabel() == ""
+    both = plots.bar({"a": good, "b": replace(table(), made_by={"half_trained": True})}).figure
+    assert "Caution: b: half-trained value function" in both.get_suptitle()
+    assert both.get_supxlabel() == NOTE.replace("value function", "a")
+    squares = {"chosen": "vae", "mse": {"vae": 3e9, "marginal": 4e9}}
+    figure = plots.bar(replace(good, made_by={"quality": squares})).figure
+    assert figure.get_supxlabel() == "value function: vae; error 0.75 times that off the manifold"
+    figure, ax = plt.subplots(layout="constrained")
+    plots.bar(bad, ax=ax)
+    assert WARNING in " ".join(ax.get_title("left").split())
+    assert NOTE in " ".join(ax.get_xlabel().split())
+
+
+# -- `explanation.plot` ---------------------------------------------------------------------------
+
+
+def test_an_explanation_has_the_plots_that_suit_it_and_says_which_do_not(
+    people: ms.Explanation, digits: ms.Explanation
+) -> None:
+    assert set(dir(people.plot)) == {"waterfall", "bar", "beeswarm", "scatter", "heatmap"}
+    assert "pixel_maps" in dir(digits.plot)
+    assert {"compositions", "ilr_space", "bifurcation_tree"} <= set(dir(composed(classes=4).plot))
+    assert "ilr_space" not in dir(composed().plot)
+    with pytest.raises(AttributeError, match="`compositions` does not apply: it needs log-ratios"):
+        _ = people.plot.compositions
+    with pytest.raises(AttributeError, match=r"ms\.shapley_interactions"):
+        _ = people.plot.interaction_map
+    with pytest.raises(AttributeError, match="no plot 'force', but waterfall"):
+        _ = people.plot.force
+    assert "ilr_plane: needs log-ratios" in repr(people.plot)
+    assert list(inspect.signature(people.plot.bar).parameters)[:3] == [
+        "row",
+        "output",
+        "max_display",
+    ]
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize("name", ["waterfall", "bar", "beeswarm", "heatmap", "pixel_maps"])
+def test_what_cannot_be_shown_is_refused(digits: ms.Explanation, name: str) -> None:
+    plot = getattr(plots, name)
+    with pytest.raises(TypeError, match="to be an explanation, as of"):
+        plot([digits])
+    with pytest.raises(ValueError, match="nothing to show"):
+        plot(digits[:0])
+    with pytest.raises(ValueError, match=r"one of \['zero', 'one', 'two'\] but got 'twoo'"):
+        plot(replace(digits, outputs=("zero", "one", "two")), output="twoo")
+    if name != "pixel_maps":
+        with pytest.raises(ValueError, match="`max_display` to be a whole number of at least 1"):
+            plot(digits, max_display=0)
+
+
+@pytest.mark.parametrize("what", ["players", "rows", "outputs"])
+@pytest.mark.parametrize("plot", [plots.bar, plots.beeswarm, plots.pixel_maps])
+def test_explanations_of_different_things_are_refused(
+    digits: ms.Explanation, plot: Callable[..., object], what: str
+) -> None:
+    other = {
+        "players": replace(digits, players=ms.Players.of_elements((1, 4, 6))),
+        "rows": digits[:2],
+        "outputs": replace(digits, space=ms.spaces.Identity()),
+    }[what]
+    with pytest.raises(ValueError, match=f"'a' and 'b' differ in their {what}"):
+        plot({"a": digits, "b": other})
+
+
+@pytest.mark.parametrize("plot", OF_A_ROW)
+def test_compositions_that_cannot_be_drawn_are_refused(plot: Callable[..., object]) -> None:
+    explanation = composed(classes=4)
+    with pytest.raises(ValueError, match="Expected an explanation with space='ilr' but"):
+        plot(replace(explanation, space=ms.spaces.Probability(), partition=None))
+    with pytest.raises(ValueError, match=r"`row` to be a whole number from -2 to 1 but got 2"):
+        plot(explanation, row=2)

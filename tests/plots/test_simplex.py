@@ -1,0 +1,256 @@
+"""Compositions of a row as bars, lines, planes, spaces and trees: they agree with the numbers."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import manifold_shap as ms
+from manifold_shap import simplex
+from manifold_shap.plots import (
+    bifurcation_tree,
+    canvas,
+    compositions,
+    cumulative,
+    ilr_plane,
+    ilr_space,
+    parallel_coordinates,
+)
+from manifold_shap.simplex.partition import Partition
+from tests.plots.helpers import composed
+
+OF_A_ROW = [compositions, cumulative, parallel_coordinates]
+
+
+def distribution(explanation: ms.Explanation, coordinates: torch.Tensor) -> np.ndarray:
+    return simplex.ilr_inv(coordinates.double(), explanation.basis).exp().numpy()
+
+
+def order_of(explanation: ms.Explanation, row: int = 0) -> list[int]:
+    return explanation.norms()[row].argsort(descending=True).tolist()
+
+
+def heights(axes: Axes) -> np.ndarray:
+    return np.array([bar.get_width() for bar in axes.patches])
+
+
+def titles(panels: list[Axes]) -> list[str]:
+    return [axes.get_title(loc="left") for axes in panels]
+
+
+# -- bars and lines -----------------------------------------------------------------------------
+
+
+def test_every_panel_is_one_players_composition_the_largest_norm_first() -> None:
+    explanation = composed(players=5, classes=4)
+    panels = compositions(explanation, row=1)
+    expected = explanation.compositions()[1, order_of(explanation, 1)].numpy()
+    predicted = distribution(explanation, explanation.prediction[1]).argmax()
+    for axes, parts in zip(panels, expected, strict=True):
+        np.testing.assert_allclose(heights(axes), parts, rtol=1e-5)
+        colours = [to_hex(bar.get_facecolor()) for bar in axes.patches]
+        assert [k for k, colour in enumerate(colours) if colour != canvas.NEUTRAL] == [predicted]
+        said = [number.get_text() for number in axes.texts]
+        assert said == [ms.spaces.Probability().amount(float(part)) for part in parts]
+    first = order_of(explanation, 1)[0]
+    norm, x = explanation.norms()[1, first], explanation.x[1, first]
+    assert titles(panels)[0] == f"x{first} = {x:.4g}\nnorm {norm:.3g}".replace("-", "−")
+
+
+def test_norms_have_errors_that_show() -> None:
+    explanation = composed(players=1, classes=3)
+    phi = torch.tensor([3.0, 4.0]).expand(2, 1, 2)
+    for error, said in ((0.2, "norm 5.00 ± 0.20"), (1e-7, "norm 5"), (0.0, "norm 5")):
+        covariance = error**2 * torch.eye(2).expand(2, 1, 2, 2)
+        panels = compositions(replace(explanation, phi=phi, covariance=covariance))
+        assert titles(panels)[0].endswith(said)
+
+
+def test_the_other_players_are_perturbed_together() -> None:
+    explanation = composed(players=9)
+    panels = compositions(explanation, max_display=3)
+    rest = explanation.phi[0, order_of(explanation)[3:]].double().sum(0)
+    assert len(panels) == 4
+    np.testing.assert_allclose(heights(panels[-1]), distribution(explanation, rest), rtol=1e-5)
+    name, norm = titles(panels)[-1].split("\n")
+    assert name == "6 other features"
+    assert float(norm.removeprefix("norm ")) == pytest.approx(rest.norm().item(), rel=0.01)
+
+
+@pytest.mark.parametrize("plot", [*OF_A_ROW, ilr_plane])
+def test_the_headline_tells_prediction_and_row(plot: Callable[..., Figure]) -> None:
+    explanation = composed().with_labels([7, 13])
+    p = distribution(explanation, explanation.prediction[1])
+    said = ms.spaces.Probability().amount(float(p.max()))
+    name = explanation.classes[p.argmax()]
+    headline = plot(explanation, row=-1).figure.get_suptitle().split("\n")[0]
+    assert headline == f"Probability of {name}: {said}, row 13 (position 1 of 2)"
+
+
+def test_panels_lead_from_the_base_to_the_prediction() -> None:
+    explanation = composed(players=5, classes=4)
+    panels = cumulative(explanation, row=1)
+    path = explanation.base[1] + explanation.phi[1, order_of(explanation, 1)].cumsum(0)
+    expected = [explanation.base[1], *path[:-1], explanation.prediction[1]]
+    for axes, coordinates in zip(panels, expected, strict=True):
+        np.testing.assert_allclose(heights(axes), distribution(explanation, coordinates), rtol=1e-4)
+    assert not panels[0].collections
+    for before, axes in itertools.pairwise(panels):
+        (strokes,) = axes.collections
+        x, y = np.array(strokes.get_segments()).mean(1).T
+        np.testing.assert_allclose(x, heights(before))
+        np.testing.assert_allclose(y, range(4))
+
+
+def test_lines_lead_from_the_base_to_the_prediction() -> None:
+    explanation = composed(players=5, classes=4)
+    lines = [np.asarray(line.get_ydata()) for line in parallel_coordinates(explanation).lines]
+    path = explanation.base[0] + explanation.phi[0, order_of(explanation)].cumsum(0)
+    states = distribution(explanation, torch.cat((explanation.base[:1], path)))
+    np.testing.assert_allclose(np.stack(lines, 1), states, rtol=1e-5)
+
+
+@pytest.mark.parametrize("plot", OF_A_ROW)
+def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
+    explanation = composed(classes=("a", "b", "c"))
+    other = explanation.in_basis((("a", "c"), "b"))
+    for one, two in zip(plot(explanation).figure.axes, plot(other).figure.axes, strict=True):
+        np.testing.assert_allclose(heights(one), heights(two), rtol=1e-4)
+        for first, second in zip(one.lines, two.lines, strict=True):
+            np.testing.assert_allclose(first.get_ydata(), second.get_ydata(), rtol=1e-3)
+
+
+# -- planes and spaces --------------------------------------------------------------------------
+
+
+def solid(axes: Axes) -> list[np.ndarray]:
+    """Ends of the steps."""
+    lines = [line for line in axes.lines if line.get_linestyle() == "-"]
+    points = [
+        np.stack(line.get_data_3d() if hasattr(line, "get_data_3d") else line.get_data(), 1)
+        for line in lines
+    ]
+    return [each for each in points if len(each) == 2]
+
+
+@pytest.mark.parametrize(("plot", "axes"), [(ilr_plane, 2), (ilr_space, 3)])
+def test_steps_are_head_to_tail_from_base_to_prediction(plot, axes: int) -> None:
+    explanation = composed(classes=5)
+    steps = np.stack(solid(plot(explanation)))
+    np.testing.assert_allclose(steps[0, 0], explanation.base[0, :axes])
+    np.testing.assert_allclose(steps[1:, 0], steps[:-1, 1])
+    np.testing.assert_allclose(steps[-1, 1], explanation.prediction[0, :axes], atol=1e-9)
+    order = order_of(explanation)
+    moved = steps[:, 1] - steps[:, 0]
+    np.testing.assert_allclose(moved, explanation.phi[0, order, :axes], atol=1e-9)
+    (legend,) = plt.gcf().legends
+    said = [text.get_text() for text in legend.get_texts()]
+    assert [each.split(" = ")[0] for each in said] == [
+        *(f"x{k}" for k in order), "base", "prediction"
+    ]  # fmt: skip
+
+
+def test_rays_of_a_whole_plane_are_where_two_classes_tie_above_the_third() -> None:
+    explanation = composed()
+    axes = ilr_plane(explanation)
+    (rays,) = [each for each in axes.collections if each.get_linestyles()[0][1]]
+    for start, end in rays.get_segments():
+        assert tuple(start) == (0, 0)
+        log_p = simplex.ilr_inv(torch.as_tensor(end / 1e3), explanation.basis).sort().values
+        torch.testing.assert_close(log_p[2], log_p[1])
+    assert not ilr_plane(composed(classes=4)).collections
+
+
+def test_walls_of_a_whole_space_are_where_two_classes_tie_above_the_others() -> None:
+    explanation = composed(classes=4)
+    (drawn,) = ilr_space(explanation).collections
+    assert not ilr_space(composed(classes=5)).collections
+    corners = np.asarray(drawn._faces)[:, :3]
+    assert len(corners) == 6
+    for points in corners:
+        log_p = simplex.ilr_inv(torch.as_tensor(points), explanation.basis).sort(1).values
+        torch.testing.assert_close(log_p[:, -1], log_p[:, -2])
+
+
+def test_two_balances_of_more_say_so_and_name_what_they_lack() -> None:
+    axes = ilr_plane(composed(classes=tuple("abcde")), balances=("a+b+c+d : e", 2))
+    assert axes.get_xlabel() == "log-ratio a+b+c+d : e (balance 4)"
+    assert axes.get_ylabel() == "log-ratio a+b : c (balance 2)"
+    assert "2 of 4 balances" in axes.figure.get_suptitle()
+    # Classes that no axis shown tells apart share a vector.
+    assert {"a, b", "c", "d", "e"} <= {text.get_text() for text in axes.texts}
+    explanation = composed(classes=tuple("abcde"), rows=6)
+    likeliest = simplex.ilr_inv(explanation.prediction, explanation.basis).argmax(1)
+    for row in (int((likeliest > 2).nonzero()[0]), int((likeliest <= 2).nonzero()[0])):
+        title = ilr_plane(explanation, row, balances=(1, 2)).figure.get_suptitle()
+        named = f"no balance shown has {'abcde'[likeliest[row]]}" in title
+        assert named == ("no balance shown" in title) == bool(likeliest[row] > 2)
+
+
+@pytest.mark.parametrize(
+    ("plot", "settings", "match"),
+    [
+        (ilr_plane, {"balances": (1,)}, "Expected `balances` to be 2 of them"),
+        (ilr_plane, {"balances": (0, 1)}, "from 1 to 4, or by name"),
+        (ilr_plane, {"balances": (1, 5)}, "from 1 to 4"),
+        (ilr_plane, {"balances": (1, "class 0 : class 2")}, "by name among"),
+        (ilr_plane, {"balances": (1, "class 0 : class 1")}, "Expected different `balances`"),
+        (ilr_plane, {"classes": 2}, r"but got 2 with 1; use plots\.waterfall"),
+        (ilr_space, {"classes": 2}, r"but got 2 with 1; use plots\.waterfall"),
+        (ilr_space, {"classes": 3}, r"at least 4 classes.*use plots\.ilr_plane"),
+    ],
+)
+def test_balances_that_are_not_there_are_refused(plot, settings: dict, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        plot(composed(classes=settings.pop("classes", 5)), **settings)
+
+
+# -- trees --------------------------------------------------------------------------------------
+
+
+@st.composite
+def sign_tables(draw: st.DrawFn) -> list[list[int]]:
+    """Of up to twelve classes, the classes and the balances in any order."""
+    leaves = draw(st.permutations(range(draw(st.integers(2, 12)))))
+    signs: list[list[int]] = []
+
+    def split(members: list[int]) -> None:
+        if len(members) > 1:
+            cut = draw(st.integers(1, len(members) - 1))
+            first, second = members[:cut], members[cut:]
+            signs.append([(k in first) - (k in second) for k in range(len(leaves))])
+            split(first)
+            split(second)
+
+    split(leaves)
+    return draw(st.permutations(signs))
+
+
+@settings(max_examples=10, deadline=None)
+@given(signs=sign_tables())
+def test_trees_have_a_node_per_balance_and_groups_side_by_side(signs: list[list[int]]) -> None:
+    partition = Partition(signs, [f"c{k}" for k in range(len(signs) + 1)])
+    axes = bifurcation_tree(partition)
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    leaves = {name: float(k) for k, name in enumerate(names)}
+    assert sorted(leaves) == sorted(partition.classes)
+    nodes = {text.get_text(): text.get_position() for text in axes.texts}
+    for number, (first, second) in enumerate(partition.groups, 1):
+        x, level = nodes[rf"$\tilde{{p}}_{{{number}}}$"]
+        left, right = (
+            sorted(leaves[partition.classes[k]] for k in group) for group in (first, second)
+        )
+        both = [*left, *right]
+        assert both == list(np.arange(both[0], both[-1] + 1))
+        assert both[0] < x < both[-1]
+        assert level >= 1
+    plt.close(axes.figure)

@@ -63,11 +63,11 @@ def to_shap(
             f"Expected `data` of {len(counts)} rows, with an entry for each player of a row, but "
             f"got {[len(own) for own in data][:10]} entries for {counts[:10]} players."
         )
-    phi, error = chosen(explanation.phi), chosen(explanation.standard_error)
+    phi, errors = chosen(explanation.phi), chosen(explanation.standard_error)
     # Of a list of no rows shap cannot tell that it is one.
     if not explanation.players.by_row or not counts:
         cells = None if cells is None else np.asarray(cells)
-        own = {"values": phi, "error_std": error, "data": cells, "feature_names": players}
+        own = {"values": phi, "error_std": errors, "data": cells, "feature_names": players}
         return shap.Explanation(**own, **about)
 
     def ragged(rows: Any) -> np.ndarray:
@@ -78,7 +78,7 @@ def to_shap(
 
     return shap.Explanation(
         values=ragged(phi),
-        error_std=ragged(error),
+        error_std=ragged(errors),
         data=None if cells is None else ragged(cells),
         feature_names=ragged([players] * len(counts)),
         **about,
@@ -105,9 +105,9 @@ def by_element(explanation: "Explanation") -> Float[Tensor, "instances *event ou
 
 def _cells(frame: pd.DataFrame) -> np.ndarray:
     """Numbers as they are and all else as text, which plots of shap take for categories."""
-    other = [name for name, dtype in frame.dtypes.items() if dtype.kind not in "biuf"]
-    if not other:
+    if all(dtype.kind in "biuf" for dtype in frame.dtypes):
         return frame.to_numpy()
-    found = frame.astype(object)
-    found[other] = frame[other].map(as_text)
-    return found.to_numpy()
+    columns = [frame[name] for name in frame]
+    return pd.concat(
+        [own if own.dtype.kind in "biuf" else own.map(as_text) for own in columns], axis=1
+    ).to_numpy(object)

@@ -85,9 +85,14 @@ def precision(module: nn.Module, otherwise: torch.dtype) -> torch.dtype:
     >>> precision(nn.Linear(2, 1).double(), torch.float32)
     torch.float64
     """
-    numbers = chain(module.parameters(), module.buffers())
-    own = (each.dtype for each in numbers if each.is_floating_point())
-    return next(own, otherwise)
+    number = first_number(module)
+    return otherwise if number is None else number.dtype
+
+
+def first_number(module: nn.Module) -> Tensor | None:
+    """A tensor that shows where a module computes, and how precisely; None where it has none."""
+    tensors = chain(module.parameters(), module.buffers())
+    return next((each for each in tensors if each.is_floating_point()), None)
 
 
 def options_given(
@@ -299,9 +304,8 @@ class MaskedLinear(nn.Module):
         if torch.compiler.is_exporting() or mask.shape[1] < _FOLD_FROM:
             # In the precision of the product from the start, and each array made once: in training
             # this would take as long as the product otherwise.
-            x, absent = x.to(product_dtype(x)), self.players - mask.shape[2]
+            x = x.to(product_dtype(x))
             present = mask.to(x.dtype)
-            present = F.pad(present, (0, absent)) if absent else present
             by_element = present if self._one_element_each else present[..., self.index]
             inputs = torch.cat((x[:, None] * by_element, present), dim=-1)
             return F.linear(inputs, self.weight, self.bias)

@@ -42,6 +42,7 @@ def to_shap(
         return values[..., every].numpy().copy()
 
     about = {"base_values": chosen(explanation.base), "output_names": names}
+    cells: Any
     if elements:
         if data is not None:
             raise ValueError(

@@ -6,12 +6,13 @@ A coalition is a bool mask over players: `True` = the player is in the coalition
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from torch.nn.functional import pad
 
 from manifold_shap import _random
 
@@ -133,10 +134,13 @@ class Coalitions(ABC):
     Attributes:
         items: what each run is made of, `[batch, runs, players]`.
         keys: of each run, int64 `[batch, runs]`; coalitions with equal keys share their draws.
+        lacking: how many more players there are behind these, which the rows lack. A player that a
+            row lacks is in every coalition, and changes nothing.
     """
 
     items: Tensor
     keys: Int64[Tensor, "batch runs"]
+    lacking: int = field(default=0, kw_only=True)
 
     @property
     @abstractmethod
@@ -144,8 +148,13 @@ class Coalitions(ABC):
         """How many coalitions a run has."""
 
     @abstractmethod
+    def among_items(self) -> Bool[Tensor, "batch m players"]:
+        """Masks over the players of `items`, run after run: m is runs times `run`."""
+
     def masks(self) -> Bool[Tensor, "batch m players"]:
-        """All of them, run after run: m is runs times `run`."""
+        """Masks over all players."""
+        masks = self.among_items()
+        return pad(masks, (0, self.lacking), value=True) if self.lacking else masks
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -220,7 +229,7 @@ class Listed(Coalitions):
     def run(self) -> int:
         return 1
 
-    def masks(self) -> Bool[Tensor, "batch m players"]:
+    def among_items(self) -> Bool[Tensor, "batch m players"]:
         return self.items
 
 
@@ -245,7 +254,7 @@ class Nested(Coalitions):
         last = self.items.shape[2] - 1 if self.last is None else self.last
         return last - self.first + 1
 
-    def masks(self) -> Bool[Tensor, "batch m players"]:
+    def among_items(self) -> Bool[Tensor, "batch m players"]:
         rank = self.items.argsort(-1)[:, :, None]
         # Narrow integers make the memory-bound comparison cheaper.
         rank = rank.to(torch.int16) if rank.shape[-1] < 2**15 else rank
@@ -272,7 +281,7 @@ class Toggled(Coalitions):
     def run(self) -> int:
         return self.items.shape[2] + 1
 
-    def masks(self) -> Bool[Tensor, "batch m players"]:
+    def among_items(self) -> Bool[Tensor, "batch m players"]:
         players = self.items.shape[2]
         masks = toggled(self.items).flatten(1, 2)
         first = torch.arange(players, device=masks.device) == 0
@@ -296,9 +305,9 @@ class Renamed(Listed):
 
     place: Tensor
 
-    def masks(self) -> Bool[Tensor, "batch m players"]:
+    def among_items(self) -> Bool[Tensor, "batch m players"]:
         return self.items[0].T[self.place].mT
 
     def at(self, rows: slice, runs: slice = _ALL) -> Coalitions:
         some = self.items[0, runs].T[self.place[rows]].mT
-        return Listed(some, self.keys[rows, runs])
+        return Listed(some, self.keys[rows, runs], lacking=self.lacking)

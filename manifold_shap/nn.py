@@ -304,9 +304,8 @@ class MaskedLinear(nn.Module):
         if torch.compiler.is_exporting() or mask.shape[1] < _FOLD_FROM:
             # In the precision of the product from the start, and each array made once: in training
             # this would take as long as the product otherwise.
-            x, absent = x.to(product_dtype(x)), self.players - mask.shape[2]
+            x = x.to(product_dtype(x))
             present = mask.to(x.dtype)
-            present = F.pad(present, (0, absent)) if absent else present
             by_element = present if self._one_element_each else present[..., self.index]
             inputs = torch.cat((x[:, None] * by_element, present), dim=-1)
             return F.linear(inputs, self.weight, self.bias)

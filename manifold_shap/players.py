@@ -331,21 +331,20 @@ class Players:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`.
 
         Where every element is a player of its own it is the mask itself, in another shape.
-        Of padded rows the mask may be over the first players; elements of the others are `False`.
 
         Raises:
             ValueError: players that differ from row to row.
         """
         if self._single:
             return mask.reshape(*mask.shape[:-1], *self.event)
-        index = self.index.to(mask.device)
-        if not self.by_row:
-            return mask[..., index]
         if self.padding is None:
             check_same_players(self, "masks over elements")
-        count = mask.shape[-1]
-        padded = torch.cat((mask, mask.new_zeros(*mask.shape[:-1], 1)), dim=-1)
-        return padded[..., index.where((index >= 0) & (index < count), count)]
+        return mask[..., self.index.to(mask.device)]
+
+    def known(self, x: Tensor, mask: Tensor) -> Bool[Tensor, "batch m *event"]:
+        """Elements of rows that are known: those of the players in the coalition, and padding."""
+        present = self.expand(mask)
+        return present if self.padding is None else present | (self.owners(x) < 0)[:, None]
 
 
 def check_same_players(players: Players, what: str) -> Players:

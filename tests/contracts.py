@@ -16,7 +16,14 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import Listed, Nested, Toggled, all_coalitions, toggled
+from manifold_shap.coalitions import (
+    Listed,
+    Nested,
+    Toggled,
+    all_coalitions,
+    is_proper,
+    toggled,
+)
 from manifold_shap.values.base import put_together
 from tests.examples import (
     ESTIMATORS,
@@ -152,19 +159,20 @@ class ValueFunctionContract:
         generator = torch.Generator().manual_seed(0)
         orders = torch.rand(len(x), 3, players, generator=generator).argsort(-1)
         mask = torch.rand(len(x), 4, players, generator=generator) < 0.5
-        nested, around = Nested(orders, keys_of(orders)), toggled(mask).flatten(1, 2)
-        for asked, single in (
-            (nested, nested.masks()),
-            (Toggled(mask, keys_of(mask)), around),
+        lacking = len(made.value.players) - players
+        for asked in (
+            Nested(orders, keys_of(orders), lacking=lacking),
+            Toggled(mask, keys_of(mask), lacking=lacking),
         ):
             pieces = [*asked.split(most)]
             parts = [made.value.values(x[piece.rows], piece.coalitions) for piece in pieces]
             found = put_together(pieces, parts, asked.shape).values
             assert found.shape == (*asked.shape, len(made.value.outputs))
-            proper = single.any(-1) & ~single.all(-1)
+            expected = made.value.values(x, Listed(asked.masks(), asked.each_key())).values
             # Values of nobody and of all are not asked for.
-            other = torch.where(proper[..., None], single, torch.arange(players) == 0)
-            expected = made.value.values(x, Listed(other, asked.each_key())).values
+            proper = torch.ones(found.shape[:2], dtype=torch.bool)
+            if isinstance(asked, Toggled):
+                proper = is_proper(toggled(mask).flatten(1, 2))
             torch.testing.assert_close(found[proper], expected[proper], rtol=1e-4, atol=1e-5)
 
     def test_a_linearization_is_exact_at_the_coalition_itself(self, made: Made) -> None:

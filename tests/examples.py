@@ -169,9 +169,9 @@ class Ragged(ms.ValueFunction):
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
         pairs = x.unflatten(1, (-1, 2)).sum(-1)
-        if not bool((self.counts(x) == mask.shape[2]).all()):
-            raise ValueError(f"rows of {self.counts(x).tolist()} players with masks {mask.shape}")
-        total = (pairs[:, None, : mask.shape[2]] * mask).sum(-1)
+        if not bool((mask | ~self.lacking(x)[:, None]).all()):
+            raise ValueError("a player that a row lacks is not in a coalition")
+        total = (pairs[:, None] * mask).sum(-1)
         return Estimate(
             torch.stack((total.square(), total.tanh()), -1) + 10 * x.mean(1)[:, None, None]
         )

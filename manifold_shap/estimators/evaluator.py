@@ -121,7 +121,12 @@ class Evaluator:
         """
         x, count, run = self.x[rows].to(self.device), asked.items.shape[1], asked.run
         items, keys = asked.items.to(self.device), asked.keys.to(self.device)
-        asked = replace(asked, items=items.expand(len(x), -1, -1), keys=keys.expand(len(x), count))
+        asked = replace(
+            asked,
+            items=items.expand(len(x), -1, -1),
+            keys=keys.expand(len(x), count),
+            lacking=len(self.value.players) - len(self.players),
+        )
         approximates = isinstance(asked, Approximated)
         near = self.linearized if approximates else None
         if count * run:

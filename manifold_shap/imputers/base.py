@@ -249,8 +249,5 @@ class Imputer(nn.Module, ABC):
         return torch.where(self.present(x, mask)[:, :, None], x[:, None, None], drawn)
 
     def present(self, x: Rows, mask: Mask) -> Bool[Tensor, "batch m *event"]:
-        """Elements that are known: those of the players in the coalition, and padding."""
-        known = self.players.expand(mask)
-        if self.players.padding is None:
-            return known
-        return known | (self.players.owners(x) < 0)[:, None]
+        """Elements that are known, see `Players.known`."""
+        return self.players.known(x, mask)

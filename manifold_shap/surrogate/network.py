@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -174,9 +173,8 @@ class SurrogateNetwork(nn.Module, ABC):
         return found if self.game.padding is None else found * self.used(x)
 
     def present(self, mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m *event"]:
-        """Masks over players, or the first of them, as masks over the elements of rows."""
-        missing = self.players - mask.shape[-1]
-        return F.pad(mask, (0, missing))[..., self.index]
+        """Masks over players as masks over the elements of rows."""
+        return mask[..., self.index]
 
     def used(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch *event"]:
         """Which elements of rows are none of their padding."""

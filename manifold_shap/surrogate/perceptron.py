@@ -83,7 +83,7 @@ class Perceptron(SurrogateNetwork):
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m outputs"]:
         if self.of_length is not None:
-            mask = mask * self.game.players.owned(x)[:, None, : mask.shape[2]]
+            mask = mask * self.game.players.owned(x)[:, None]
         return self.rest(self.with_length(x, self.first(self.flat(x), mask)))
 
     def values(

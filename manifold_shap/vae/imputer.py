@@ -168,7 +168,7 @@ class VAEImputer(Imputer):
         Along a run of coalitions log p(x_S|z) is updated, not computed from the start.
         """
         keys = coalitions.each_key()
-        mask = self.network.known(x.flatten(1), coalitions.masks())
+        mask = coalitions.masks()
         u = _random.uniform(_random.fold(keys, _COMPONENT), (), draws)
         if self.posterior == "bank":
             nested = isinstance(coalitions, Nested) and len(self.players) >= _LEAST_PLAYERS
@@ -201,7 +201,6 @@ class VAEImputer(Imputer):
         self, x: Rows, mask: Mask, keys: Keys, tempers: Sequence[float], draws: int = 64
     ) -> Float[Tensor, "tempers batch m *event"]:
         """`mean` for several powers of the weights, from the same likelihoods."""
-        mask = self.network.known(x.flatten(1), mask)
         # With a power of 0 the logarithm of 0, of codes that are left out, would be no number.
         powers = torch.tensor(tempers, device=x.device).clamp(min=1e-9)[:, None, None]
         if self.posterior == "bank":

@@ -130,20 +130,6 @@ class MaskedVAE(nn.Module):
         """t(x), see `Likelihood`; zero for padding."""
         return self._without_padding(x, self.likelihood.statistics(x), self.likelihood.statistic_of)
 
-    def known(
-        self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m some"]
-    ) -> Bool[Tensor, "batch m players"]:
-        """The mask over all players; those that padded rows lack are present, and have nothing.
-
-        Args:
-            x: flattened rows.
-            mask: over all players, or the first of them.
-        """
-        if self.players.padding is None:
-            return mask
-        lacks = ~self.players.owned(x.unflatten(1, self.players.event))[:, None]
-        return F.pad(mask, (0, len(self.players) - mask.shape[-1]), value=True) | lacks
-
     def _features(self, x: Tensor) -> Float[Tensor, "rows features"]:
         return self._without_padding(x, self.likelihood.features(x), self.likelihood.feature_of)
 
@@ -177,7 +163,9 @@ class MaskedVAE(nn.Module):
         to_prior = beta * kl_divergence(q, _standard(q))
         if not self.components:
             return to_prior - reconstruction
-        r = self.encode_masked(x, self.known(x, mask))
+        if self.players.padding is not None:
+            mask = mask | ~self.players.owned(x.unflatten(1, self.players.event))[:, None]
+        r = self.encode_masked(x, mask)
         followed, code = (_detached(q), z.detach()) if detach else (q, z)
         return _kl(followed, code, r).mean(1) + to_prior - reconstruction
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_rows
-from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled, is_proper
+from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import codebook_of
@@ -212,10 +212,7 @@ class ValueFunction(Exportable, ABC):
         Coalitions may be related (`Nested`, `Toggled`), which some value functions use to be
         faster; the values are the same as of these coalitions one by one, `Listed`.
 
-        Where rows lack some of the players (`Players.by_row`), masks are over the first players,
-        at least as many as a row here has. What they say of those that a row lacks is to be
-        ignored. Estimators ask for rows of equally many players, with masks over these alone;
-        groups of players for rows of any number, with masks over all players.
+        A player that a row lacks (`Players.by_row`) is in every coalition, and changes nothing.
 
         Args:
             x: rows.
@@ -343,19 +340,18 @@ class ValueFunction(Exportable, ABC):
         mask = check_coalitions(mask, len(rows), self.players).to(self.device)
         rows = rows.to(self.device)
         keys = _random.keys_for(mask, keys)
-        counts, pieces = self.counts(rows), []
-        for count in counts.unique().tolist():
-            some = (counts == count).nonzero()[:, 0]
-            asked = Listed(mask[some, :, :count], keys[some])
-            pieces.append(Piece(some, slice(None), asked))
-        found = [self._anchored(rows[piece.rows], piece.coalitions) for piece in pieces]
-        return put_together(pieces, found, mask.shape[:2])
+        lacking = self.lacking(rows)[:, None]
+        return self._anchored(rows, mask | lacking, lacking, keys)
 
     def counts(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
         """How many players each row has."""
         if not self.players.by_row:
             return torch.full((len(x),), len(self.players), device=x.device)
         return self.owners(x).flatten(1).amax(1) + 1
+
+    def lacking(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch players"]:
+        """Which players each row lacks."""
+        return torch.arange(len(self.players), device=x.device) >= self.counts(x)[:, None]
 
     def grouped(self, groups: Any, count: int | None = None) -> "GroupedValue":
         """The same value function with coarser players; see `GroupedValue`."""
@@ -379,15 +375,15 @@ class ValueFunction(Exportable, ABC):
 
         return selected(self, outputs, x)
 
-    def _anchored(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+    def _anchored(self, x: Tensor, mask: Tensor, lacking: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
-        mask, keys = coalitions.masks(), coalitions.each_key()
-        # One player alone tells a full coalition from an empty one.
-        proper, first = is_proper(mask), mask[..., 0]
-        full, empty = (first & ~proper)[..., None], (~first & ~proper)[..., None]
+        # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
+        own, whole = ((mask & ~lacking).view(torch.uint8), mask.view(torch.uint8))
+        empty, full = own.amax(-1, keepdim=True) == 0, whole.amin(-1, keepdim=True) == 1
+        proper = ~(empty | full)[..., 0]
         if bool(proper.any()):
             # Any proper one stands in for empty and full ones, whose values are known.
-            some = torch.where(proper[..., None], mask, mask[proper][0])
+            some = torch.where(proper[..., None], mask, mask[proper][0] | lacking)
             found = self.values(x, Listed(some, keys))
         else:
             found = Estimate(torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device))

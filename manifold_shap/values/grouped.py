@@ -48,7 +48,7 @@ class GroupedValue(MappedValue):
             - a callable from rows `[batch, *event]` to a label map for each, `[batch, *event]`,
               such as `superpixels(50)`, `label_maps(x, labels)` or the words of tokens: rows then
               have players of their own. A row has labels from 0 to as many as it needs; -1 for
-              padding.
+              what belongs to nobody, such as padding, which is in every coalition.
         count: the most groups that a row can have; for a callable only.
 
     Raises:
@@ -111,6 +111,13 @@ class GroupedValue(MappedValue):
         check_labels(labels)
         return labels
 
+    def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """v(∅), with what belongs to nobody: it is in every coalition."""
+        if self._labels is None:
+            return super().base(x)
+        none = torch.zeros(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
+        return self.value.estimate(x, self._ungrouped(x, none)).values[:, 0]
+
     def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
         return self.value.prediction_in(space, x)
 
@@ -129,10 +136,8 @@ class GroupedValue(MappedValue):
             return mask[..., self._member.to(mask.device)]
         owners = self.value.owners(x).flatten(1)
         group = _of_players(self.owners(x).flatten(1), owners, len(self.value.players))
-        # Padding is never revealed, except that a full coalition has everything.
-        padded = torch.cat((mask, mask.all(2, keepdim=True)), dim=2)
-        place = group.where(group >= 0, mask.shape[2])[:, None]
-        return padded.gather(2, place.expand(-1, mask.shape[1], -1))
+        place = group.clamp(min=0)[:, None].expand(-1, mask.shape[1], -1)
+        return mask.gather(2, place) | (group < 0)[:, None]
 
 
 def members_by_name(

@@ -83,7 +83,7 @@ class CallableValue(ValueFunction):
         return self._at(x, False)
 
     def _at(self, x: Tensor, everyone: bool) -> Tensor:
-        mask = torch.full((len(x), 1, len(self.players)), everyone, device=x.device)
+        mask = self.lacking(x)[:, None] | everyone
         return self._of(x, mask)[:, 0]
 
 

@@ -54,8 +54,8 @@ def test_rows_are_those_made_by_hand(kind: str) -> None:
     expected = torch.tensor(EXPECTED[kind]).float()[:, :, None].expand(3, 3, 2, 4)
     assert torch.equal(completed.rows, expected)
     assert torch.equal(imputer.sample(TEXTS, Listed(MASK, keys), range(2)), expected)
-    # Estimators ask with a mask over the players of rows that have equally many.
-    first = imputer.impute(TEXTS[:1], Listed(MASK[:1, :, :3], keys[:1]), range(2))
+    # Estimators ask of rows that have equally many players.
+    first = imputer.impute(TEXTS[:1], Listed(MASK[:1, :, :3], keys[:1], lacking=1), range(2))
     assert torch.equal(first.rows, expected[:1])
 
 

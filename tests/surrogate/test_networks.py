@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.coalitions import Nested, Toggled, toggled
+from manifold_shap.coalitions import Nested, Toggled, is_proper, toggled
 from manifold_shap.nn import growing
 from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.fit import load_surrogate
@@ -93,24 +93,22 @@ def test_every_parameter_has_a_gradient(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", PADDED)
 @torch.no_grad()
-def test_masks_of_padded_rows_are_over_the_first_players(kind: str) -> None:
+def test_players_that_rows_lack_change_nothing(kind: str) -> None:
     network, x, mask = some(kind, m=3)
     x[..., 6:] = network.game.padding
-    mask[..., 3:] = False
-    mask[..., :2] = torch.tensor([True, False])
-    short = mask[..., :3]
-    torch.testing.assert_close(network(x, short), network(x, mask))
-    proper = ~toggled(short).all(-1)
-    keys = torch.zeros(4, 3, dtype=torch.int64)
-    few, whole = (
-        network.values(x, Toggled(items, keys)).unflatten(1, (3, -1))[:, :, :4]
-        for items in (short, mask)
-    )
-    torch.testing.assert_close(few[proper], whole[proper], **close)
-    orders = torch.rand(4, 2, 3).argsort(-1)
-    expected = network(x, growing(orders).flatten(1, 2)).unflatten(1, (2, -1))
-    found = network.values(x, Nested(orders, keys[:, :2])).unflatten(1, (2, -1))
-    torch.testing.assert_close(found, expected, **close)
+    mask[..., :3] = torch.tensor([True, False, False])
+    lacking = network.players - 3
+    torch.testing.assert_close(network(x, mask), network(x, mask ^ (torch.arange(5) > 2)))
+    keys, orders = torch.zeros(4, 3, dtype=torch.int64), torch.rand(4, 3, 3).argsort(-1)
+    for asked in (Nested(orders, keys, lacking=lacking), Toggled(mask[..., :3], keys, lacking=2)):
+        whole = asked.masks()
+        proper = (
+            is_proper(whole)
+            if isinstance(asked, Nested)
+            else is_proper(toggled(mask[..., :3]).flatten(1, 2))
+        )
+        found, expected = network.values(x, asked), network(x, whole)
+        torch.testing.assert_close(found[proper], expected[proper], **close)
 
 
 @pytest.mark.parametrize("kind", [*PADDED, "padded own"])

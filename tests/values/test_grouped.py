@@ -65,7 +65,7 @@ def test_every_row_may_have_groups_of_its_own() -> None:
     assert found.efficiency_gap < 1e-6
 
 
-def test_padding_is_never_revealed() -> None:
+def test_what_belongs_to_nobody_is_always_there() -> None:
     seen = []
 
     def watched(x: Tensor, mask: Tensor) -> Tensor:
@@ -75,10 +75,10 @@ def test_padding_is_never_revealed() -> None:
     labels = torch.tensor([0, 1, -1, 2])
     grouped = ms.as_value_function(watched, X).grouped(lambda x: labels.expand(len(x), 4), 3)
     seen.clear()
-    ms.permutation_shapley(grouped, X, permutations=6)
-    proper = [mask for mask in seen if not bool(mask.all() | (~mask).all())]
-    assert proper
-    assert not any(bool(mask[..., 2].any()) for mask in proper)
+    found = ms.permutation_shapley(grouped, X, permutations=6)
+    assert all(bool(mask[..., 2].all()) for mask in seen)
+    nobody = torch.tensor([[[False, False, True, False]]]).expand(len(X), -1, -1)
+    torch.testing.assert_close(found.base, product(X, nobody)[:, 0])
 
 
 def test_labels_of_rows_are_checked() -> None:

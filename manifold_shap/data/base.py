@@ -201,10 +201,10 @@ class Data:
         if isinstance(frame, pd.DataFrame):
             some = frame.iloc[train.numpy()]
             table = Table.fit(some, groups or None, found.left_out, found.categorical)
-            x = table.rows(frame)
+            codes = table.rows(frame)
             if found.numbers is not None:  # A file of the user's own.
-                table.warn_of_columns(x)
-            return x, table.players, table
+                table.warn_of_columns(codes)
+            return codes, table.players, table
         players = found.players or Players.of_elements(frame.shape[1:])
         x = checked_rows(frame, players, "features")
         if groups:

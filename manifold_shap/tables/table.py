@@ -232,8 +232,8 @@ class Table:
             members: Any = [self._playing[k].nearest for k in group]
             often = torch.stack([member.often[1] for member in members])
             place, _ = largest(torch.cat([parts[k] for k in group], -1), u[..., group[0]], often)
-            for k, (column, member) in enumerate(zip(group, members, strict=True)):
-                codes[..., column] = member.first.to(place.device)[(place == k).long()]
+            for k, member in enumerate(members):
+                codes[..., group[k]] = member.first.to(place.device)[(place == k).long()]
         return codes
 
     def decode(self, x: Float[Tensor, "rows columns"]) -> pd.DataFrame:

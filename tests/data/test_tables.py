@@ -111,7 +111,8 @@ def test_components_of_digits() -> None:
     data = load("digit_components", digits=[3, "8"], components=2)
     assert (data.classes, data.players.names) == (("3", "8"), ("PC1", "PC2"))
     assert len(labels(data)) == 183 + 174
-    covariance = data.x_train.T.double() @ data.x_train.double() / len(data.x_train)
+    x = data.table.encode(data.x_train).double()
+    covariance = x.T @ x / len(x)
     torch.testing.assert_close(covariance, torch.eye(2).double(), rtol=0, atol=1e-5)
 
 

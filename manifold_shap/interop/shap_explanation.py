@@ -10,6 +10,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import pandas_columns
 from manifold_shap.interop.elements import by_element
+from manifold_shap.shown import has_two_classes, output_of_all
 from manifold_shap.tables.features import as_text
 
 if TYPE_CHECKING:
@@ -19,13 +20,20 @@ if TYPE_CHECKING:
 
 
 def to_shap(
-    explanation: "Explanation", data: Sequence[Any] | None, elements: bool
+    explanation: "Explanation",
+    data: Sequence[Any] | None,
+    elements: bool,
+    output: str | int | None,
 ) -> "shap.Explanation":
     """A `shap.Explanation`; see `Explanation.to_shap`, which this is."""
     shap = _imported()
+    k: Any = slice(None)
+    if output is not None or len(explanation.outputs) == 1 or has_two_classes(explanation):
+        k, _ = output_of_all(explanation, output)
+    named = explanation.outputs[k]
     fields: dict[str, Any] = {
-        "base_values": _copied(explanation.base),
-        "output_names": list(explanation.outputs),
+        "base_values": _copied(explanation.base[:, k]),
+        "output_names": list(named) if isinstance(named, tuple) else named,
     }
     if elements:
         if data is not None:
@@ -33,7 +41,7 @@ def to_shap(
                 "Expected `data` for players, or `elements=True`, of which `data` are the elements "
                 "of `x`, but got both; leave one out."
             )
-        pixels = _channels_last(by_element(explanation, shared=True))
+        pixels = _channels_last(by_element(explanation, shared=True))[..., k]
         x: Any = explanation.x
         cells: np.ndarray | None
         if isinstance(x, Tensor):
@@ -51,15 +59,15 @@ def to_shap(
     if explanation.players.by_row and len(explanation.phi) > 0:
         counts = explanation.counts.tolist()
         return shap.Explanation(
-            values=_ragged(explanation.phi, counts),
-            error_std=_ragged(explanation.standard_error, counts),
+            values=_ragged(explanation.phi[..., k], counts),
+            error_std=_ragged(explanation.standard_error[..., k], counts),
             data=_ragged_cells(explanation, data, counts),
             feature_names=_objects([np.array(names[:count], object) for count in counts]),
             **fields,
         )
     return shap.Explanation(
-        values=_copied(explanation.phi),
-        error_std=_copied(explanation.standard_error),
+        values=_copied(explanation.phi[..., k]),
+        error_std=_copied(explanation.standard_error[..., k]),
         data=_cells(explanation.data) if data is None else _given(data, len(names)),
         feature_names=names,
         **fields,

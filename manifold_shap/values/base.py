@@ -170,7 +170,7 @@ class ValueFunction(Exportable, ABC):
         ...         return torch.zeros(len(x), 1)
         >>> value = Sum(GameSpec(Players.of_elements((2,)), ("sum",)))
         >>> value
-        Sum('callable', Players(2: x0, x1; event (2,)), output 'sum' in 'identity')
+        Sum('callable', Players(2: x0, x1; event (2,)), sum)
         >>> value(torch.tensor([[1.0, 2.0]]), torch.tensor([[[True, False], [True, True]]]))
         tensor([[[1.],
                  [3.]]])

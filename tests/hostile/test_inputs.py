@@ -115,7 +115,7 @@ class Broken(nn.Module):
 # What is done, by words that the error must have, by the type of the error.
 TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     TypeError: {
-        "fit_surrogate patiense": lambda: fit(patiense=3),
+        "patiense": lambda: fit(patiense=3),
         "real": lambda: explained(X + 1j),
         "masked": lambda: explained(np.ma.masked_array(X, X > 1)),
         "bool float32": lambda: masked(MASK.float()),
@@ -248,8 +248,8 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "model classifier": lambda: typed(
             "train", "model=file", "model.path=m.onnx", "classifier=mlp"
         ),
-        "record damaged": lambda: tampered(recorded(data=3)),
-        "rows train.py": lambda: tampered(recorded(rows="0" * 64)),
+        "config.yaml damaged": lambda: tampered(recorded(data=3)),
+        "rows differ": lambda: tampered(recorded(rows="0" * 64)),
         "train.py": lambda: tampered(no_surrogate),
     },
 }

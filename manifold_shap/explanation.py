@@ -14,7 +14,7 @@ from torch import Tensor
 
 from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, pandas_columns, rows_at
-from manifold_shap._messages import check_choice, named_outputs
+from manifold_shap._messages import check_choice
 from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
@@ -86,7 +86,7 @@ class Explanation:
     ...     return (x[:, None] * mask).sum(-1, keepdim=True)
     >>> explanation = exact_shapley(value, torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
     >>> explanation
-    Explanation(2 instances, 2 players, output '0' in 'identity', by 'exact')
+    Explanation(2 instances, 2 players, model output, by 'exact')
        prediction  base  largest contributions
     0  3           0     x1 = 2: +2.00, x0 = 1: +1.00
     1  8           0     x1 = 5: +5.00, x0 = 3: +3.00
@@ -367,19 +367,19 @@ class Explanation:
     ) -> "shap.Explanation":
         """A `shap.Explanation`, for the plots of shap (install `manifold_shap[shap]`).
 
-        Its `values` are `phi`: `(instances, players)` of one output, else `(instances, players,
-        outputs)`, of which most of these plots draw one: `to_shap(output="yes")`.
+        Its axes are `(instances, players)` for one output, which is what most of these plots draw,
+        and `(instances, players, outputs)` for several.
 
         Args:
             data: what each player was, `[instances, players]`, such as words; by default
                 `data`, with text for what is no number, or nothing where that is None.
             elements: whether every element of `x` has its share of its player's value, as
                 `shap.plots.image` wants pictures, of which channels then come last.
-            output: name or position of the output; by default the second of two classes, else all.
+            output: its name or position; by default the second of two classes, and all of more.
 
         Raises:
             ImportError: shap is not installed.
-            ValueError: `data` of other rows or players, or with `elements`.
+            ValueError: `data` of other rows or players, or with `elements`; no such output.
         """
         from manifold_shap.interop import shap_explanation
 
@@ -593,7 +593,7 @@ class Explanation:
         made = self.made_by.get("estimator", "unknown estimator")
         return (
             f"Explanation({len(self)} instances, {len(self.players)} players, "
-            f"{named_outputs(self.outputs)} in {self.space.name!r}, by {made!r})"
+            f"{self.space.named(self.outputs)}, by {made!r})"
         )
 
     def _printed(self) -> "tuple[pd.DataFrame, list[str]]":

@@ -85,9 +85,14 @@ def precision(module: nn.Module, otherwise: torch.dtype) -> torch.dtype:
     >>> precision(nn.Linear(2, 1).double(), torch.float32)
     torch.float64
     """
-    numbers = chain(module.parameters(), module.buffers())
-    own = (each.dtype for each in numbers if each.is_floating_point())
-    return next(own, otherwise)
+    number = first_number(module)
+    return otherwise if number is None else number.dtype
+
+
+def first_number(module: nn.Module) -> Tensor | None:
+    """A tensor that shows where a module computes, and how precisely; None where it has none."""
+    tensors = chain(module.parameters(), module.buffers())
+    return next((each for each in tensors if each.is_floating_point()), None)
 
 
 def options_given(

@@ -22,7 +22,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     ),
     "experiment=paper_vae": (
         "cli/test_train.py::test_the_vae_of_the_paper_is_trained_and_explains",
-        "cli/test_registry.py::test_the_vae_of_the_paper_changes_settings_that_there_are",
+        "cli/test_conf.py::test_the_vae_of_the_paper_changes_settings_that_there_are",
     ),
     "the mean squared error of a value function (Frye et al., Eq. 16)": (
         "test_metrics.py::test_mse_is_the_mean_over_pairs",

@@ -17,7 +17,7 @@ import torch
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
 from benchmarks.timing import timed
-from manifold_shap.data import SeriesFile
+from manifold_shap.data import Data, load
 from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, load_classifier
 
 TITLE = "Japanese vowels"
@@ -37,10 +37,9 @@ def run(
     folder = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."))
     train, test = (str(folder / FILES.format(part)) for part in ("TRAIN", "TEST"))
     # No training series is longer than that.
-    data = SeriesFile(path=train, test_path=test, length=26, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # One test series is longer, and cut off.
-        data.setup()
+        data = load("series", path=train, test_path=test, length=26, seed=seed)
     with TemporaryDirectory() as place:
         recipe = NetworkRecipe("conv", max_epochs=model_epochs)
         fit_classifier(recipe, data, place, {"accelerator": "cpu"})
@@ -81,7 +80,7 @@ def run(
     return {"errors": errors, "figures": figures}
 
 
-def filled(model: ms.Model, data: SeriesFile) -> dict[str, ms.ImputedValue]:
+def filled(model: ms.Model, data: Data) -> dict[str, ms.ImputedValue]:
     """Value functions that fill absent time points in, with zeros or with means of channels."""
     x, players = data.x_train, data.players
     inside = players.owners(x) >= 0

@@ -15,7 +15,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import style
 from benchmarks.plots import WORDS
-from manifold_shap.data import Bike
+from manifold_shap.data import bike
 
 PLAYERS = ms.Players.of_elements((6,), ("trend", "cosyear", "sinyear", "temp", "hum", "windspeed"))
 # Hardly different temperatures, and the first is cold for its season: Heskes et al., Fig. 4.
@@ -39,7 +39,7 @@ class Rentals:
 
 def split(seed: int, days: int | None = None) -> Rentals:
     """At random, a fifth to explain, or its first `days`, two of them or more: those of Fig. 4."""
-    table: Any = Bike().read()
+    table: Any = bike()
     x, y = torch.from_numpy(table.features.to_numpy(np.float32)), table.labels
     date = pd.Timestamp("2011-01-01") + pd.to_timedelta(table.features["trend"], "D")
     two = torch.tensor([int((date == each).argmax()) for each in (OCTOBER, DECEMBER)])

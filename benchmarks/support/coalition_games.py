@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.data.tables import Census
+from manifold_shap.data import census
 
 # Values of coalitions, one for each row of a mask; and Shapley values from it, for a number of
 # players, within a budget, by a seed.
@@ -50,7 +50,7 @@ class Games(NamedTuple):
 def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Columns as numbers, and what is to be predicted."""
     if name == "census":
-        data = Census().read()
+        data = census()
         frame: Any = data.features
         codes = frame.select_dtypes(exclude="number").columns
         frame = frame.assign(**{c: frame[c].astype("category").cat.codes for c in codes})

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from manifold_shap.data import Census, Table, sources
+from manifold_shap.data import DataSet, census, sources
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _IBM = "https://raw.githubusercontent.com/IBM/telco-customer-churn-on-icp4d/master/data"
@@ -86,7 +86,7 @@ NAMES: tuple[str, ...] = ("twonorm", "crx", "ionosphere", "spam", "tictactoe", "
 NAMES += ("telco", "adult", "krfcc", "breast")
 
 
-def read(name: str) -> Table:
+def read(name: str) -> DataSet:
     """One of the data sets; columns of numbers are numeric, all others categorical.
 
     Raises:
@@ -96,7 +96,7 @@ def read(name: str) -> Table:
     if name == "twonorm":
         return _twonorm()
     if name == "adult":
-        return Census().read()
+        return census()
     if name not in SOURCES:
         raise ValueError(f"Expected the data set to be one of {NAMES} but got {name!r}.")
     source = SOURCES[name]
@@ -108,20 +108,19 @@ def read(name: str) -> Table:
     return _table(frame, source.target or str(frame.columns[-1]), source)
 
 
-def _twonorm() -> Table:
+def _twonorm() -> DataSet:
     """Two normal classes in 20 dimensions (Breiman, 1996); fetched from OpenML."""
     path = sources.find(None, _TWONORM)
     if path is not None:
         frame = pd.read_csv(path, header=None, names=list(_TWONORM_COLUMNS))
     else:
-        with sources.fetching(None, _TWONORM):
-            frame = sources.openml("twonorm", 1, _TWONORM_COLUMNS)
+        frame = sources.fetched(None, _TWONORM, sources.openml("twonorm", 1, _TWONORM_COLUMNS))
     target = frame["class"].astype(int)
     source = Source(_TWONORM, "", (target.min(), target.max()))
     return _table(frame.assign(**{"class": target}), "class", source)
 
 
-def _table(frame: pd.DataFrame, target: str, source: Source) -> Table:
+def _table(frame: pd.DataFrame, target: str, source: Source) -> DataSet:
     features = frame.drop(columns=[target, *source.identifiers])
     second = torch.tensor((frame[target] == source.classes[1]).to_numpy()).long()
-    return Table(features, second, tuple(map(str, source.classes)))
+    return DataSet(features, second, tuple(map(str, source.classes)))

@@ -22,7 +22,7 @@ from scipy.special import expit, gammaln
 from sklearn.naive_bayes import CategoricalNB
 
 import manifold_shap as ms
-from manifold_shap.data.base import Table
+from manifold_shap.data import DataSet
 
 # Equally frequent cells whose unions are intervals, and most intervals of a variable.
 _CELLS = 128
@@ -65,14 +65,14 @@ class Discretised:
         return float(second - first)
 
 
-def equally_frequent(table: Table, bins: int) -> Discretised:
+def equally_frequent(table: DataSet, bins: int) -> Discretised:
     """Numbers cut at quantiles, categories as they are; all variables, unweighted."""
     assert isinstance(table.features, pd.DataFrame)
     columns = [cells(column, bins) for _, column in table.features.items()]
     return Discretised.of(np.stack(columns, 1), table.labels.numpy(), list(table.features.columns))
 
 
-def most_probable(table: Table, weighted: bool) -> Discretised:
+def most_probable(table: DataSet, weighted: bool) -> Discretised:
     """The most probable parts of the variables that have several, weighted or not."""
     assert isinstance(table.features, pd.DataFrame)
     y = table.labels.numpy()

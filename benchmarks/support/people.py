@@ -18,7 +18,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
-from manifold_shap.data import Census
+from manifold_shap.data import census
 
 NUMBERS = ("age", "education-num", "hours-per-week")
 CATEGORIES = ("sex", "race", "relationship", "occupation")
@@ -65,7 +65,7 @@ class Bench:
 
     def __init__(self, rows: int, background: int, draws: int, repeats: int, seed: int) -> None:
         self.draws, self.repeats = draws, repeats
-        table: Any = Census().read()
+        table: Any = census()
         self.frame = table.features[list(COLUMNS)].astype(dict.fromkeys(CATEGORIES, "category"))
         learned, y = len(self.frame) - table.test_rows, table.labels.numpy()
         self.trees: Any = HistGradientBoostingClassifier(

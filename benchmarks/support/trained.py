@@ -14,9 +14,10 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Table
-from manifold_shap.cli import CONF, registry
+from manifold_shap.cli import CONF
+from manifold_shap.cli.run import plain as settings_of
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.data.base import TensorDataModule
+from manifold_shap.data import Data
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 
 # Matrix products in half precision, for the trainings of one data set and all its methods alike.
@@ -27,7 +28,7 @@ def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict
     """The settings of the commands, as plain values."""
     chosen = [f"data={data}", f"value_function={value_function}", f"seed={seed}", *overrides]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return registry.plain(compose("train", chosen))
+        return settings_of(compose("train", chosen))
 
 
 def shorter(epochs: int | None) -> dict[str, int]:
@@ -69,8 +70,7 @@ class Trained:
         self.name, self.seed = name, seed
         self.trainer = {"accelerator": "cpu", "precision": PRECISION.get(name, "32-true")}
         chosen = settings(name, "surrogate", seed)
-        self.data: TensorDataModule = instantiate(chosen["data"])
-        self.data.setup()
+        self.data: Data = instantiate(chosen["data"])
         x, y = self.data.x_train, self.data.y_train
         self.fitted: Any = fit(x, y) if fit else self._classifier(chosen["classifier"])
         self.explain(self.fitted)
@@ -111,19 +111,15 @@ class Trained:
 
     def _fit(self, kind: str, overrides: Sequence[str], changes: dict[str, Any]) -> Any:
         data = self.data
-        chosen = settings(self.name, kind, self.seed, *overrides)["value_function"] | changes
-        own = {"trainer": self.trainer, "seed": self.seed} | changes
-        of_training = {key: own[key] for key in ("trainer", "seed")}
-        rest = {key: chosen[key] for key in chosen if key not in of_training}
-        offered = {
-            "x_train": data.x_train,
-            "x_validation": data.x_validation,
-            "players": data.players,
-            "schema": data.schema,
-            "model": self.model,
-            "space": ms.spaces.Probability(),
-        }
-        return registry.Source(rest).call("_target_", offered | of_training)
+        chosen = settings(self.name, kind, self.seed, *overrides)["value_function"]
+        others = ("_target_", "name", "title", "draws", "teacher", "teacher_draws")
+        own = {key: chosen[key] for key in chosen if key not in others}
+        rows = {"x_validation": data.x_validation, "players": data.players, "schema": data.schema}
+        usual = {"trainer": self.trainer, "seed": self.seed}
+        given = {**rows, **own, **usual, "model": self.model, **changes}
+        if kind == "vae":
+            return ms.fit_imputer(data.x_train, **given)
+        return ms.fit_surrogate(x_train=data.x_train, **given)
 
     def imputed(self, imputer: ms.imputers.Imputer, draws: int) -> ms.ImputedValue:
         return ms.imputed_value(self.model, imputer, draws=draws, seed=self.seed)
@@ -153,7 +149,7 @@ class Trained:
 
 def brief_surrogate(
     name: str, epochs: int, device: str = "cpu", network: str = "mlp"
-) -> tuple[ms.SurrogateValue, TensorDataModule]:
+) -> tuple[ms.SurrogateValue, Data]:
     """A surrogate of a data set, briefly trained, on a device; and the data."""
     trained = Trained(name, seed=0)
     value = trained.surrogate(max_epochs=epochs, network=network, trainer={"accelerator": "cpu"})

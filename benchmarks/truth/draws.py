@@ -17,7 +17,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
-from manifold_shap.data import Abalone, Bike
+from manifold_shap.data import load
 
 TITLE = "Coverage of intervals with draws of donors"
 ERRORS = "standard errors over seeds"
@@ -57,8 +57,7 @@ def data_of(table: str, rows: int, donors: int) -> tuple[Tensor, Tensor, ms.Play
         numbers = both + torch.randn(3000, 6, generator=generator)
         levels = torch.bucketize(numbers, torch.tensor([0.3, 1.2])).float()
         return levels, levels[:rows], None
-    data = {"abalone": Abalone, "bike": Bike}[table](name=table)
-    data.setup()
+    data = load(table)
     chosen = torch.randperm(len(data.x_train), generator=generator)[:donors]
     return data.x_train[chosen], data.x_test[:rows], data.players
 

@@ -33,7 +33,7 @@ from benchmarks.report import Found, Table, kept, records
 from benchmarks.support import lemaire_data
 from benchmarks.truth.global_values import law_of
 from manifold_shap import _random, candidates
-from manifold_shap.data import Abalone, Bike, Census, Diabetes, Drug, Iris
+from manifold_shap.data import SOURCES
 from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
 from manifold_shap.quality import OFF_MANIFOLD, STACKED
 
@@ -184,15 +184,12 @@ def measure(
 def data_of(name: str, rows: int, seed: int) -> Data:
     """A public table, or so many rows of a law."""
     sklearn = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
-    modules: dict[str, Any] = {
-        "iris": Iris, "diabetes": Diabetes, "abalone": Abalone, "bike": Bike,
-        "census": Census, "drug": Drug,
-    }  # fmt: skip
+    published = ("iris", "diabetes", "abalone", "bike", "census", "drug")
     if name in sklearn:
         bunch = sklearn[name](as_frame=True)
         return Data(bunch.data, bunch.target.to_numpy())
-    if name in modules or name == "crx":
-        table = lemaire_data.read(name) if name == "crx" else modules[name]().read()
+    if name in published or name == "crx":
+        table = lemaire_data.read(name) if name == "crx" else SOURCES[name]()
         features: Any = table.features
         return Data(features, table.labels.numpy(), name in ("diabetes", "bike"))
     if name == "latent_classes":

@@ -1,114 +1,107 @@
-"""Explains test rows with what a run directory holds."""
+"""Explains test rows with what a run holds, or with a model of the user's own."""
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pkgutil import resolve_name
+from multiprocessing import get_context
 from typing import Any
 
 import torch
+from hydra.utils import instantiate
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
-from manifold_shap._messages import check_flag
 from manifold_shap._stored import StoredRows, sample_of
-from manifold_shap.amortized.fit import load_amortized
-from manifold_shap.cli import engines, registry, report
-from manifold_shap.cli.directory import STORE
-from manifold_shap.cli.games import basis_of, in_groups, make_games, on_simplex, ordering_of
-from manifold_shap.cli.run import Run
+from manifold_shap.cli import report
+from manifold_shap.cli.games import Games, basis_of, causal, in_groups, on_simplex, ordering_of
+from manifold_shap.cli.run import Run, opened, plain
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.simplex.partition import Partition
-from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import in_frame
 from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ValueFunction
 
-Settings = Mapping[str, Any]
 # Figures and tables of many rows show no more, and other value functions explain these only.
 _SHOWN_ROWS = 200
 # Rows of the audit of an estimator that knows no errors of its own.
 _AUDITED = 200
 # Test rows, pairs and draws on which value functions are compared: they tell them apart in seconds.
 _SCORED_ROWS, _PAIRS, _DRAWS = 500, 1000, 64
+# Seconds to wait for a worker of a cluster.
+_WAIT = 60
 
 
-def explain(cfg: Any, given: Sequence[str] = ()) -> dict[str, Any]:
-    """Explain what the configuration says; return what `summary.json` holds.
+def explain(cfg: Any, job: Any) -> dict[str, Any]:
+    """Explain what the settings say; return what `summary.json` holds.
 
     Args:
         cfg: composed from `conf/explain.yaml`.
-        given: names of the settings that the user gave, which must agree with the run.
+        job: Hydra's own settings of this call.
 
     Raises:
+        FileExistsError: streamed rows would be replaced, and `overwrite` is false.
         FileNotFoundError: nothing was trained.
         TypeError, ValueError: settings that cannot be, or that disagree with the run.
     """
-    settings = registry.plain(cfg, trained=True)
-    check_settings(settings)
-    run = Run(settings)
-    estimator = estimator_for(run)
-    run.open(given)
-    values, games = make_games(run)
+    run = opened(cfg, job)
+    cfg = run.cfg
+    settings = {k: plain(each) for k, each in cfg.items() if k != "data"}
+    _check(settings)
+    runs = {name: run.beside(name) for name in dict.fromkeys(_compared(run, settings["compare"]))}
+    values = _values(run, runs)
+    games = {name: on_simplex(causal(v, settings), settings) for name, v in values.items()}
     if settings["groups"] is not None:
-        values, games = (in_groups(some, run) for some in (values, games))
-    rows, x = rows_of(run, given)
+        values, games = in_groups(values, run), in_groups(games, run)
+    rows, x = _rows(run)
+    main = games[run.name]
+    estimator = instantiate(cfg.estimator, _convert_="all")
+    if settings["ordering"] is not None and settings["asymmetric"]:
+        estimator = partial(estimator, ordering=ordering_of(settings))
     chosen = None
     if settings["outputs"] is not None:
-        chosen = games[run.name].select(settings["outputs"], sample_of(x)).outputs
+        chosen = main.select(settings["outputs"], sample_of(x)).outputs
         estimator = partial(estimator, outputs=chosen)
-    about = report.announce(run)
-    if "explainer" in estimator.keywords:
-        if any(game.one_network() is None for game in games.values()):
-            raise TypeError(
-                "Expected surrogates alone, which an amortised explainer explains, but got "
-                f"{list(games)}; compare=[] leaves others out."
-            )
-        explainer = load_amortized(estimator.keywords["explainer"], games[run.name])
-        estimator = partial(estimator, explainer=explainer)
-    tree, schema = basis_of(run, games[run.name]), run.data.schema
+    tree, schema = basis_of(run, main), run.data.schema
+    about = report.about(run)
+    finish = partial(_finished, tree=tree, schema=schema)
     streamed = len(rows) > settings["block"]
+    report.announce(run.place, streamed, settings)
     few = slice(_SHOWN_ROWS) if streamed else slice(None)
     explanations: dict[str, Explanation] = {}
     seconds: dict[str, float] = {}
-    for which in [name for name in games if not (streamed and name == run.name)]:
+    for name in [name for name in games if not (streamed and name == run.name)]:
         start = time.perf_counter()
-        found = estimator(games[which], x[few], progress=run.progress)
-        seconds[which] = time.perf_counter() - start
-        explanations[which] = _finished(found, tree, schema, about[which], rows[few])
+        found = estimator(games[name], x[few], progress=settings["progress"])
+        seconds[name] = time.perf_counter() - start
+        own = about if name == run.name else {"model": about["model"]}
+        explanations[name] = finish(found, made_by=own, rows=rows[few])
     # After the others: what is wrong with them should not come out hours later.
     if streamed:
-        finish = partial(_finished, tree=tree, schema=schema, made_by=about[run.name])
-        block = partial(_block, estimator=estimator, finish=finish)
-        audit = settings["audit"]
-        if audit is None:
-            audit = _AUDITED if "explainer" in estimator.keywords else 0
-        explanations[run.name], facts = stream(run, games[run.name], x, rows, block, audit)
+        block = partial(_block, estimator=estimator, finish=partial(finish, made_by=about))
+        explanations[run.name], facts = stream(run, main, x, rows, block)
         rate = facts["instances_per_second"]
         # Where an interrupted call had explained all rows, this one measures nothing.
         seconds[run.name] = len(rows[few]) / rate if rate else math.nan
     else:
-        explanations[run.name].save(run.directory.path / STORE)
-        facts = facts_of(explanations[run.name], seconds[run.name])
-    scores = score(values, run) if len(values) > 1 else {}
-    ordered = {which: explanations[which] for which in games}
-    summary = report.write(run, ordered, scores, seconds, facts, len(rows))
-    # They take longest, so that all figures are there before.
-    pairs = report.interactions_of(run, games[run.name], explanations[run.name], chosen)
-    report.write_page(run, explanations[run.name], scores, pairs)
-    return summary
+        explanations[run.name].save(run.place / report.STORE)
+        facts = _facts(explanations[run.name], seconds[run.name])
+    scores = _scores(values, run, settings) if len(values) > 1 else {}
+    titles = {name: runs[name].title for name in games}
+    ordered = {name: explanations[name] for name in games}
+    pairs = None
+    if settings["interactions"]:
+        pairs = report.interactions_of(run, main, x[few], rows[few], chosen)
+    return report.write(run, ordered, titles, scores, seconds, facts, len(rows), pairs)
 
 
-def check_settings(settings: Settings) -> None:
+def _check(settings: Mapping[str, Any]) -> None:
     """Raise what is wrong with settings that need no data to tell."""
-    for flag in ("resume", "report", "asymmetric", "log_ratio_of_mean", "interactions"):
-        check_flag(flag, settings[flag])
-    asymmetric, confounding = settings["asymmetric"], settings["confounding"]
-    is_ordered = settings["ordering"] is not None
-    if is_ordered and not asymmetric and confounding is None:
+    is_ordered, asymmetric = settings["ordering"] is not None, settings["asymmetric"]
+    if is_ordered and not asymmetric and settings["confounding"] is None:
         raise ValueError(
             "Expected asymmetric=true or `confounding` together with `ordering`, which does "
             "nothing otherwise."
@@ -122,50 +115,77 @@ def check_settings(settings: Settings) -> None:
         )
 
 
-def estimator_for(run: Run) -> partial[Explanation]:
-    """The estimator of the settings, with its arguments, which it checks itself."""
-    settings, chosen = run.settings, run.settings["estimator"]
-    own = {key: entry for key, entry in chosen.items() if key != "_target_"}
-    if settings["ordering"] is not None and settings["asymmetric"]:
-        own["ordering"] = ordering_of(settings)
-    return partial(resolve_name(chosen["_target_"]), **own)
+def _compared(run: Run, compare: Any) -> list[str]:
+    """Names of value functions, in the order to draw them."""
+    names = [compare] if isinstance(compare, str) else list(compare or [])
+    return names if run.name in names else [run.name, *names]
 
 
-def rows_of(run: Run, given: Sequence[str]) -> tuple[list[int], Tensor | StoredRows]:
+def _values(run: Run, runs: Mapping[str, Run]) -> Games:
+    """The value functions, on the device and in the precision of the settings."""
+    device, precision = run.cfg.device, run.cfg.precision
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    values = {name: each.value() for name, each in runs.items()}
+    spaces = {name: value.space.name for name, value in values.items()}
+    if len(set(spaces.values())) > 1:
+        raise ValueError(
+            f"Expected value functions in one output space to draw side by side but got {spaces}; "
+            "train them with the same `space`, or leave one out of `compare`."
+        )
+    names, expected = values[run.name].players.names, run.data.players.names
+    if names != expected:
+        raise ValueError(
+            f"Expected a value function for {run.data.name}, with {len(expected)} players, but the "
+            f"one in {run.checkpoint} is for {len(names)}: {', '.join(names[:5])} ..."
+        )
+    for value in values.values():
+        value.to(device)
+    if precision == "32-true":
+        return values
+    changed = {name: value.in_precision(precision) for name, value in values.items()}
+    if precision != "auto" and changed[run.name] is values[run.name]:
+        raise ValueError(
+            f"Expected a surrogate for precision={precision} but got {run.name}; leave `precision` "
+            "out."
+        )
+    return changed
+
+
+def _rows(run: Run) -> tuple[list[int], Tensor | StoredRows]:
     """Numbers of the rows to explain, and these rows: the first test rows, all, or those listed.
 
     Raises:
         ValueError: there are none of these numbers, or fewer.
     """
-    instances, data = run.settings["instances"], run.data
+    instances, data = plain(run.cfg.instances), run.data
     if isinstance(instances, list):
-        x = data.find("instances", instances, "test")
-        return instances, x
-    if instances != "all" and "instances" in given:
+        return instances, data.find("instances", instances, "test")
+    count = None
+    if instances != "all":
         fix = "the first test rows, a list of rows, or all"
-        check_whole("instances", instances, 1, len(data.x_test), fix=fix)
-    count = None if instances == "all" else instances
+        count = check_whole("instances", instances, 1, len(data.x_test), fix=fix)
     return data.test_numbers[:count], data.x_test[:count]
 
 
-def score(values: Mapping[str, ValueFunction], run: Run) -> dict[str, Score]:
+def _scores(values: Games, run: Run, settings: Mapping[str, Any]) -> dict[str, Score]:
     """Errors on the same test pairs; with many draws where these are noisy.
 
     Without interventions, of which no model is the judge.
     """
     shuffled = torch.randperm(len(run.data.x_test), generator=torch.Generator().manual_seed(0))
     x = run.data.x_test[shuffled[:_SCORED_ROWS]]
-    some = next(iter(values.values()))
+    some = values[run.name]
     counts = some.counts(x.to(some.device)).cpu() if some.players.by_row else None
     mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
     scores = {}
     for name, value in values.items():
-        value = on_simplex(value.with_draws(max(value.draws, _DRAWS)), run.settings)
+        value = on_simplex(value.with_draws(max(value.draws, _DRAWS)), settings)
         scores[name] = mean_squared_error(value, x, mask)
     return scores
 
 
-def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
+def _facts(explanation: Explanation, seconds: float) -> dict[str, Any]:
     """Figures about all rows, for `summary.json`.
 
     An amortised explainer evaluates no coalition: its evaluations are 0.
@@ -181,9 +201,9 @@ def facts_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
 
 def _finished(
     explanation: Explanation,
-    tree: Partition | None,
-    schema: Schema | Codebook | None,
-    made_by: Settings,
+    tree: Any,
+    schema: Any,
+    made_by: Mapping[str, Any],
     rows: Sequence[int] | None = None,
 ) -> Explanation:
     """The explanation in the basis that was asked for, with labels and what made it."""
@@ -208,13 +228,26 @@ def _block(
     return finish(estimator(value, x, seed=seed, progress=False))
 
 
+@contextmanager
+def executor(cfg: Any) -> Iterator[Executor | None]:
+    """What shares streamed rows: workers of a cluster, processes, or None for this process."""
+    if cfg.get("engine") is not None:
+        with instantiate(cfg.engine, _partial_=True, _convert_="all")() as client:
+            client.wait_for_workers(1, _WAIT)
+            yield client.get_executor()
+    elif cfg.workers == 1:
+        yield None
+    else:
+        with ProcessPoolExecutor(cfg.workers, get_context("spawn")) as pool:
+            yield pool
+
+
 def stream(
     run: Run,
     value: ValueFunction,
     x: Tensor | StoredRows,
     rows: Sequence[int],
     block: Callable[..., Explanation],
-    audit: int,
 ) -> tuple[Explanation, dict[str, Any]]:
     """Explain rows, which have these numbers, into the store block by block.
 
@@ -223,28 +256,30 @@ def stream(
     """
     from manifold_shap.streaming import explain_rows
 
-    settings, path = run.settings, run.directory.path / STORE
+    cfg, path, audit = run.cfg, run.place / report.STORE, run.cfg.audit
+    if audit is None:
+        audit = _AUDITED if "path" in cfg.estimator else 0
     start = time.perf_counter()
-    with engines.executor(settings["engine"]) as executor:
+    with executor(cfg) as workers:
         explained = explain_rows(
             path,
             value,
             x,
             block,
-            block=settings["block"],
-            seed=settings["estimator"]["seed"],
-            resume=settings["resume"],
-            overwrite=not settings["resume"],
+            block=cfg.block,
+            seed=cfg.estimator.seed,
+            resume=cfg.resume,
+            overwrite=not cfg.resume,
             labels=rows,
             audit=audit,
-            executor=executor,
-            progress=run.progress,
+            executor=workers,
+            progress=cfg.progress,
         )
     seconds = time.perf_counter() - start
     errors, gaps = [], []
-    for first in range(0, len(rows), settings["block"]):
-        part = Explanation.load(path, slice(first, first + settings["block"]))
-        errors.append(part.standard_error[part.present].max())
+    for first in range(0, len(rows), cfg.block):
+        part = Explanation.load(path, slice(first, first + cfg.block))
+        errors.append(part.standard_error[part.present].max().item())
         gaps.append(part.efficiency_gap)
     shown = Explanation.load(path, slice(_SHOWN_ROWS))
     share = explained / len(rows) / seconds
@@ -253,7 +288,7 @@ def stream(
         "instances_per_second": len(rows) * share,
         "evaluations_per_second": shown.made_by["evaluations"] * share,
         "instances_resumed": len(rows) - explained,
-        "largest_standard_error": torch.stack(errors).max().item(),
+        "largest_standard_error": max(errors),
         "efficiency_gap": max(gaps),
         **({} if shown.audit is None else {"audit": shown.audit.summary}),
     }

@@ -1,331 +1,490 @@
-"""Opens a run: its settings, its directory, and the value function, data and model behind it."""
+"""Runs: folders with what was trained, and with the settings by which it is found and made again.
 
-from collections.abc import Sequence
+A run's `config.yaml` holds choices and values, and in place of a `_target_` the name of the code as
+`code`, by which runs are compared and nothing is imported: what is instantiated is composed again
+from `conf/`, so that a run from someone else executes nothing.
+"""
+
+import inspect
+import json
+import math
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
+from filelock import FileLock
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from manifold_shap._checks import check_seed
-from manifold_shap._messages import check_flag
+from manifold_shap._messages import check_choice
 from manifold_shap._stored import sample_of
-from manifold_shap.cli import component
-from manifold_shap.cli.directory import CONFIG, Directory, damaged, differences, read_config
-from manifold_shap.cli.registry import Settings, Source
-from manifold_shap.data.base import TensorDataModule
-from manifold_shap.imputers import Imputer
+from manifold_shap.cli import CONF, targets
+from manifold_shap.data import Data
+from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.io.files import digest
 from manifold_shap.models import Model, as_model
-from manifold_shap.spaces import OutputSpace
+from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import codebook_of
-from manifold_shap.training.classifier import load_classifier
+from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 from manifold_shap.values import ValueFunction, imputed_value
 
-# What every record of a run has, and that of a value function besides.
-_GROUPS = ("data", "classifier")
-_OF_VALUE = (*_GROUPS, "value_function")
+CONFIG, METRICS = "config.yaml", "metrics.json"
+_GROUPS = ("data", "classifier", "model", "value_function")
+_SHARED = ("seed", "players", "space", "zero_replacement")
+# Settings of a value function that are not arguments of its target.
+_NOT_ITS = ("name", "title", "draws")
+# What is left of a training while it is under way.
+_WORK, _LIGHTNING = "training", ("last.ckpt", "best.ckpt")
 
 
 class Run:
-    """What one of the commands works on: settings, directories, data and model.
+    """What one of the commands works on: settings, folders, data and model.
 
     Args:
-        settings: of the command, as plain values.
-        directory: of a job of a sweep; by default the one that has the value function's name.
+        cfg: of the command, composed.
+        choices: the names of the files of `conf` that it was composed from, by group.
+        place: of its results; by default that of its data and value function.
 
     Attributes:
-        settings: the same; once a run is opened, with data and value function as recorded.
-        home: the directory of all runs on these data.
-        directory: of the value function, or of results beside it.
-        is_sweep: whether the run is one job of a sweep.
-        classifier: the directory of the model to explain.
-        source: the value function of the run.
-        drawn: the value functions that are drawn, by name.
+        home: the folder of all runs on these data.
+        name: of the value function.
+        checkpoint: of the value function.
+        recorded: what `config.yaml` of the run says; None where there is none.
 
     Raises:
-        TypeError, ValueError: settings that cannot be, such as a name that names no directory.
+        ValueError: a name that names no folder.
     """
 
-    def __init__(self, settings: Settings, directory: Path | None = None) -> None:
-        self.settings = dict(settings)
-        self.seed = check_seed(settings["seed"])
-        self.progress = check_flag("progress", settings["progress"])
-        own = {**settings["value_function"]}
-        self.own_model = settings.get("model")
-        if self.own_model is not None:
-            path = Path(str(self.own_model.get("path", "")))
-            known = {key: entry for key, entry in self.own_model.items() if key != "batch_size"}
-            known["checksum"] = digest(path.read_bytes()) if path.is_file() else None
-            self.settings["classifier"] = known
-        data = settings["data"]
-        task = data.get("task") or resolve_name(data["_target_"]).task
-        self.usual_space = "identity" if task == "regression" else "probability"
-        own["space"] = own["space"] or self.usual_space
-        self.name = component("value_function.name", own["name"])
-        self.home = Path(settings["runs_dir"], component("data.name", data["name"]))
-        self.directory = Directory(directory or self.home / self.name)
-        self.is_sweep = directory is not None
-        self.classifier = self.home / "classifier"
-        self.source = Source(own)
-        self.drawn: dict[str, Source] = {}
-
-    def open(self, given: Sequence[str] = ()) -> None:
-        """Find what was trained.
-
-        Data and value function are those that were recorded, and need not be typed again.
-
-        Args:
-            given: names of the settings that the user gave: they must agree with the record, or
-                replace it where no checkpoint depends on them.
-
-        Raises:
-            FileNotFoundError: nothing was trained.
-            ValueError: a given setting disagrees, the data are others now, or a file is damaged.
-        """
-        checkpoint = self.settings["checkpoint"]
-        if checkpoint is not None:
-            self.directory = Directory(self._place_of(Path(checkpoint)))
-        self.source = self.find(self.source.settings, given, checkpoint)
-        config = self.source.config or self._of_model()
-        if config is None:
-            raise _untrained(f"classifier in {self.classifier}")
-        self._take_data(config, given)
-        self._choose_classifier(config)
-
-    @property
-    def trainer(self) -> Any:
-        """Arguments of `lightning.Trainer`, for one training: what a `_target_` names is made."""
-        return instantiate(self.settings["trainer"], _convert_="all")
-
-    def find(
-        self, settings: Settings, given: Sequence[str] = (), checkpoint: str | None = None
-    ) -> Source:
-        """The value function of a run on these data, in its directory or in a file.
-
-        Raises:
-            FileNotFoundError: it has to be trained first.
-            ValueError: a setting that the user gave disagrees with the record.
-        """
-        name, place = settings["name"], self.home / settings["name"]
-        if not Source(dict(settings)).is_trained:
-            config = read_config(place, *_OF_VALUE)
-            return Source(_agreed(settings, config, given, place))
-        path = place / f"{name}.ckpt" if checkpoint is None else Path(checkpoint)
-        if not path.exists():
-            raise _untrained(f"value function in {place}")
-        config = read_config(path.parent, *_OF_VALUE)
-        return Source(_agreed(settings, config, given, path.parent), path, config)
-
-    def made(self, source: Source, space: OutputSpace, **more: Any) -> Any:
-        """A value function or an imputer: made or, if there is a checkpoint, loaded.
-
-        Args:
-            source: where it comes from.
-            space: the output space.
-            more: what is offered beside what the run has.
-        """
-        data = self.data
-        offered = {
-            "data": data,
-            "reference": sample_of(data.x_train),
-            "x_train": data.x_train,
-            "x_validation": data.x_validation,
-            "players": data.players,
-            "schema": data.schema,
-            "codebook": codebook_of(data.schema),
-            "model": self.model,
-            "classifier": self.classifier,
-            "space": space,
-            "seed": self.seed,
-            "progress": self.progress,
-            **more,
-        }
-        if source.path is None:
-            return source.call("_target_", offered)
-        if source.is_as_trained:
-            # Validation rows decide on settings that were left open; they are in the checkpoint.
-            del offered["x_validation"]
-        return source.call("_load_", {**offered, "path": source.path})
-
-    def value(self, source: Source, space: OutputSpace | None = None) -> ValueFunction:
-        """A value function for the model of this run.
-
-        Args:
-            source: see `find`.
-            space: instead of that of the settings, unless a training has decided it.
-        """
-        space = space or source.space
-        value = self.as_value(self.made(source, space), source, space)
-        names, expected = value.players.names, self.data.players.names
-        if names != expected:
-            raise ValueError(
-                f"Expected a value function for {self.data.name}, with {len(expected)} players, "
-                f"but the one in {source.path} is for {len(names)}: {', '.join(names[:5])} ..."
-            )
-        return value
-
-    def as_value(self, made: Any, source: Source, space: OutputSpace) -> ValueFunction:
-        """The value function that was made, or the one of an imputer that was made."""
-        if not isinstance(made, Imputer):
-            return made
-        return imputed_value(self.model, made, space, source.settings.get("draws", 1), self.seed)
+    def __init__(self, cfg: Any, choices: Mapping[str, Any], place: Path | None = None) -> None:
+        self.cfg, self.choices = cfg, choices
+        self.name = _folder("value_function.name", cfg.value_function.name)
+        self.home = Path(cfg.runs_dir).expanduser() / _folder("data.name", cfg.data.name)
+        self.place = place or self.home / self.name
+        self.checkpoint = Path(cfg.get("checkpoint") or self.place / f"{self.name}.ckpt")
+        self.recorded = read_config(self.place)
+        self.seed = check_seed(cfg.seed)
 
     @cached_property
-    def data(self) -> TensorDataModule:
-        """The data, after `setup`; their class is named by this call, not by a file of a run."""
-        own = self.settings["data"]
-        given = {key: own[key] for key in own if key != "_target_"}
-        groups, of_user = self.settings.get("players"), self.own_model is not None
-        data = resolve_name(own["_target_"])(**given, groups=groups, own_model=of_user)
-        data.setup()
-        return data
-
-    @cached_property
-    def rows(self) -> str:
-        """A checksum of the training rows: the same settings on another file are another run."""
-        return digest(*self.data.content)
+    def data(self) -> Data:
+        """The data, split and encoded."""
+        load = instantiate(self.cfg.data, _partial_=True, _convert_="all")
+        return load(groups=plain(self.cfg.players), own_model=self.cfg.get("model") is not None)
 
     @cached_property
     def model(self) -> Model:
-        """The model to explain."""
-        own, data = self.own_model, self.data
+        """The model to explain: the user's own, or the classifier that was trained here.
+
+        Raises:
+            FileNotFoundError: none was trained with these settings.
+        """
+        own, data = plain(self.cfg.get("model")), self.data
         if own is None:
+            if not (self.classifier / CONFIG).exists():
+                raise _untrained("classifier", self.classifier)
             return load_classifier(self.classifier, data)
-        how = ("returns", "classes", "batch_size", "_target_")
-        model = resolve_name(own["_target_"])(**{k: own[k] for k in own if k not in how})
-        names, returns = own["classes"], own["returns"]
+        how = [own.pop(name) for name in ("classes", "returns", "batch_size")]
+        made = instantiate(own, _partial_=True)()
         if data.task == "regression":
-            returns = returns or "values"
-            names = names or (data.outputs if len(data.y_test) else None)
-        return as_model(model, data.few_rows, names, returns, own["batch_size"])
+            how[1] = how[1] or "values"
+            how[0] = how[0] or (data.outputs if len(data.y_test) else None)
+        return as_model(made, data.few_rows, *how)
 
     @property
-    def classifier_config(self) -> dict[str, Any]:
-        """The settings that decide the classifier, and the checksum of its training rows."""
-        data = {key: entry for key, entry in self.settings["data"].items() if key != "root"}
-        own = {"seed": self.seed, "data": data, "rows": self.rows}
-        return {**own, "classifier": self.settings["classifier"]}
+    def classifier(self) -> Path:
+        """The folder of the classifier of these settings."""
+        return self.home / "classifiers" / digest(self._of_classifier)[:8]
 
-    def other_classifier(self, config: Settings) -> Path:
-        """Where a classifier lives that a job of a sweep has trained beside the usual one."""
-        return self.home / "classifiers" / digest(classifier_part(config))[:8]
+    def train_classifier(self, trainer: Any) -> None:
+        """Train the classifier of the settings, unless it is there."""
 
-    def _take_data(self, config: Settings, given: Sequence[str]) -> None:
-        """Take the data settings of a training. Those that the user gave must agree."""
-        if "classifier" in given:  # The choice of a kind; its settings come with it.
-            given = [*given, "classifier._target_"]
-        _check_same_model(config, self.settings, self.source.serves_any_model, self.home)
-        _check_given({k: config[k] for k in _GROUPS}, self.settings, given, self.home)
-        own, recorded = self.settings["data"], config["data"]
-        if unknown := set(recorded) - set(own):
-            raise damaged(self.home, f"unknown settings {sorted(unknown)} of the data")
-        # What a file says is never imported, nor does it say where anything is.
-        here = {key: own[key] for key in ("_target_", "name", "root") if key in own}
-        self.settings["data"] = {**own, **recorded, **here}
-        if "players" not in given:
-            self.settings["players"] = config.get("players")
-        elif self.source.config and self.settings["players"] != config.get("players"):
-            raise ValueError(
-                f"Expected the players that {self.source.path} was trained with, "
-                f"{config.get('players')}, but got {self.settings['players']}; leave `players` "
-                "out, or train with these (runs_dir=... keeps both)."
-            )
+        def make(work: Path) -> dict[str, Any]:
+            recipe = instantiate(self.cfg.classifier, _convert_="all")
+            seconds = fit_classifier(recipe, self.data, work, trainer(), self.cfg.progress)
+            found = quality(load_classifier(work, self.data), self.data)
+            return {"train_seconds": seconds, **found}
 
-    def _of_model(self) -> dict[str, Any] | None:
-        """How the classifier was trained, or this call for a model of the user's own."""
-        config = read_config(self.classifier, *_GROUPS)
-        is_other = config is not None and config["classifier"] != self.settings["classifier"]
-        if self.own_model is not None and (config is None or is_other):
-            return {**self.classifier_config, "players": self.settings.get("players")}
-        return config
+        # The jobs of a sweep may run at once, and the first of them trains it.
+        self.classifier.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.classifier.with_name(f".{self.classifier.name}.lock")):
+            once(self.classifier, self._of_classifier, False, make, "classifier")
 
-    def _choose_classifier(self, config: Settings) -> None:
-        """Take the classifier of a training, or the usual one if that is gone.
+    @cached_property
+    def target(self) -> Any:
+        """What makes the value function, or its imputer: a `functools.partial`."""
+        own = {k: each for k, each in self.cfg.value_function.items() if k not in _NOT_ITS}
+        return instantiate(own, _partial_=True, _convert_="all")
 
-        A surrogate knows the classifier that it was trained for by its outputs.
+    @property
+    def is_trained(self) -> bool:
+        """Whether the value function comes from a checkpoint."""
+        return self.target.func in targets.TRAINED
+
+    @property
+    def title(self) -> str:
+        """What figures and tables call the value function."""
+        return self.cfg.value_function.get("title") or self.name
+
+    @cached_property
+    def space(self) -> OutputSpace:
+        """The output space of the value function."""
+        usual = "identity" if self.data.task == "regression" else "probability"
+        return as_space(self.cfg.space or usual, zero_replacement=self.cfg.zero_replacement)
+
+    def value(self, path: Path | None = None, trainer: Any = None) -> ValueFunction:
+        """The value function, from its checkpoint where it is trained.
+
+        Args:
+            path: of the checkpoint, to be trained where it is not there.
+            trainer: arguments of `lightning.Trainer` for a training.
+
+        Raises:
+            FileNotFoundError: it is not there, and no `path` is named.
         """
-        if self.other_classifier(config).exists():
-            self.classifier = self.other_classifier(config)
-        usual = config
-        if self.source.serves_any_model:
-            usual = read_config(self.classifier, *_GROUPS) or {}
-        if not config["rows"] == usual.get("rows") == self.rows:
-            raise ValueError(
-                f"Expected the data on which {self.source.path or self.classifier} was "
-                "trained, but the training rows are others now; run train.py again, or bring the "
-                "old file back."
-            )
+        target, draws = self.target, self.cfg.value_function.get("draws", 1)
+        if self.is_trained:
+            if path is None and not self.checkpoint.is_file():
+                raise _untrained("value function", self.checkpoint)
+            made = target(self, path or self.checkpoint, trainer)
+        elif inspect.isclass(target.func):
+            made = self._imputer(target)
+        else:
+            made = target(self)
+        if isinstance(made, Imputer):
+            return imputed_value(self.model, made, self.space, draws, self.seed)
+        return made
 
-    def _place_of(self, checkpoint: Path) -> Path:
-        """Where the results of a checkpoint go: beside it only if it is that of a run."""
-        if not self.source.is_trained:
-            raise ValueError(
-                "Expected `checkpoint` together with value_function=surrogate or vae, which are "
-                f"trained, but got value_function={self.name}; leave one of the two out."
-            )
-        if not checkpoint.is_file():
-            raise FileNotFoundError(f"Expected a checkpoint at {checkpoint} but no file is there.")
-        place = checkpoint.resolve().parent
-        runs = Path(self.settings["runs_dir"]).resolve()
-        if place.is_relative_to(runs) and (place / CONFIG).exists():
-            return checkpoint.parent
-        return self.home / f"{self.name}-{digest(checkpoint.read_bytes())[:8]}"
+    def _imputer(self, target: Any) -> Imputer:
+        reference, codebook = sample_of(self.data.x_train), codebook_of(self.data.schema)
+        if codebook is None:
+            offered = {"reference": reference, "players": self.data.players}
+            takes = inspect.signature(target.func).parameters
+            return target(**{name: offered[name] for name in offered if name in takes})
+        return table_imputer(target.func, codebook, reference, **target.keywords)
+
+    def beside(self, name: str) -> "Run":
+        """Another value function of the same data and model, with the settings of its run, if any.
+
+        Raises:
+            ValueError: there is no such value function.
+        """
+        if name == self.name:
+            return self
+        check_choice("value_function", name, options("value_function"))
+        found = composed("train", f"value_function={name}").value_function
+        _merge(found, (read_config(self.home / name) or {}).get("value_function", {}))
+        other = copy(self)
+        vars(other).pop("target", None)
+        other.cfg = self.cfg.copy()
+        other.cfg.value_function = found
+        other.choices = {**self.choices, "value_function": name}
+        other.name, other.place = name, self.home / name
+        other.checkpoint = other.place / f"{name}.ckpt"
+        other.recorded = read_config(other.place)
+        return other
+
+    @property
+    def _of_classifier(self) -> dict[str, Any]:
+        """What decides the model to explain: settings, and checksums of rows and files."""
+        groups = ("data", "classifier") if self.cfg.get("model") is None else ("data", "model")
+        found = {group: inert(plain(self.cfg.get(group))) for group in groups}
+        for name in ("root", "batch_size") if self.cfg.get("model") is not None else ("root",):
+            found["data"].pop(name, None)
+        if "model" in found:
+            files = [found["model"].get(name) for name in ("path", "weights")]
+            found["model"]["checksums"] = [
+                digest(Path(file).read_bytes()) for file in files if file and Path(file).is_file()
+            ]
+        chosen = {group: self.choices[group] for group in groups}
+        return {"choices": chosen, "seed": self.seed, **found, "rows": self._rows}
+
+    @cached_property
+    def _rows(self) -> str:
+        return digest(*self.data.content)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What `config.yaml` says: all that decides the value function, as plain data."""
+        record = self._of_classifier
+        record["choices"]["value_function"] = self.choices["value_function"]
+        record |= {name: plain(self.cfg[name]) for name in _SHARED} | {"space": self.space.name}
+        record["value_function"] = inert(plain(self.cfg.value_function))
+        if teacher := self.cfg.value_function.get("teacher"):
+            if teacher == self.name:
+                raise ValueError(f"Expected `teacher` to be another value function than {teacher}.")
+            other = self.beside(teacher)
+            settings = other.record["value_function"]
+            weights = digest(other.checkpoint.read_bytes()) if other.checkpoint.exists() else None
+            record["teacher"] = {"settings": settings, "checkpoint": weights}
+        return json.loads(json.dumps(record))
+
+    def decisive(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The part of a record that what was trained depends on: all, but for an imputer.
+
+        An imputer is of the data alone: it serves any model, in any space.
+        """
+        own = dict(record.get("value_function", {}))
+        free = targets.TRAINED.get(self.target.func, ())
+        apart = {"title", *free, *({"draws"} if free else ())}
+        part = {**record, "value_function": {k: own[k] for k in own if k not in apart}}
+        part["choices"] = {**record.get("choices", {})}
+        if free:
+            for name in ("classifier", "model", "space", "zero_replacement"):
+                part.pop(name, None)
+                part["choices"].pop(name, None)
+        return part
 
 
-def _untrained(what: str) -> FileNotFoundError:
-    return FileNotFoundError(
-        f"Expected a trained {what} but there is none; run train.py first, with the same settings."
-    )
+def opened(cfg: Any, job: Any) -> Run:
+    """The run that a call of `explain` means, with the settings that were recorded.
 
+    Settings that are typed have to agree with those of a training. Without one, data and classifier
+    are those of the other runs on these data, where these agree.
 
-def classifier_part(config: Settings) -> dict[str, Any]:
-    """The part of a configuration that decides the classifier."""
-    return {key: config.get(key) for key in ("seed", "data", "rows", "classifier")}
+    Args:
+        cfg: the settings of the call.
+        job: Hydra's own, which have the choices and what was typed.
 
-
-def _agreed(
-    settings: Settings, config: Settings | None, given: Sequence[str], place: Path
-) -> dict[str, Any]:
-    """The recorded settings of a value function, with those that the user gave where possible."""
-    if config is None:
-        return dict(settings)
-    recorded = config["value_function"]
-    if unknown := set(recorded) - set(settings):
-        raise damaged(place, f"unknown settings {sorted(unknown)}")
-    if (source := Source(dict(settings))).is_trained:
-        fixed = set(settings) - source.free
-        there, here = ({key: some.get(key) for key in fixed} for some in (recorded, settings))
-        _check_given({"value_function": there}, {"value_function": here}, given, place)
-    # What a file says is never imported.
-    chosen = [key for key in settings if f"value_function.{key}" in given or key.startswith("_")]
-    return {**settings, **recorded, **{key: settings[key] for key in chosen}}
-
-
-def _check_given(there: Settings, here: Settings, given: Sequence[str], place: Path) -> None:
-    """Raise ValueError if a setting that the user gave is another one than that of the run."""
-    changes = [
-        change
-        for group in there
-        for change in differences(there[group], here[group], group)
-        if change.split(":")[0] in (*given, "data._target_", "value_function._target_")
-    ]
-    if changes:
+    Raises:
+        ValueError: a setting that is typed is another one than that of the run.
+    """
+    typed = typed_names(cfg, job)
+    run = Run(cfg, job.runtime.choices, _place_of(cfg))
+    known = run.recorded or _of_others(run.home)
+    if known is None:
+        return run
+    choices = {
+        group: check_choice(f"choices.{group}", choice, options(group))
+        for group, choice in known["choices"].items()
+        if group in _GROUPS and (group not in typed or job.runtime.choices[group] == choice)
+    }
+    if cfg.get("model") is not None:  # Another one, which need not be that of other runs.
+        choices.pop("classifier", None)
+    if choices.get("model") == "python" and cfg.get("model") is None:
         raise ValueError(
-            f"Expected the settings that {place} was trained with, but this call says otherwise "
-            f"({'; '.join(changes)}); leave them out, or train with them (runs_dir=... keeps both)."
+            f"Expected the model that was explained, {known['model']['call']}, to be named again, "
+            "since it is code: model=python model.call=..."
+        )
+    words = [f"{group}={choice}" for group, choice in choices.items() if group not in typed]
+    again = composed("explain", *words, *job.overrides.task)
+    for group in choices:
+        own = [name.split(".")[1] for name in typed if name.startswith(f"{group}.")]
+        _merge(again[group], known.get(group, {}), own)
+    for name in _SHARED if run.recorded else ("seed", "players"):
+        if name not in typed:
+            again[name] = known.get(name)
+    found = Run(again, {**job.runtime.choices, **choices}, run.place)
+    if found.recorded and found.is_trained:
+        _check_same(run.place, found.decisive(found.recorded), found.decisive(found.record))
+    return found
+
+
+def typed_names(cfg: Any, job: Any) -> list[str]:
+    """The names of the settings that were typed.
+
+    Raises:
+        ValueError: two models are named.
+    """
+    names = [word.lstrip("+~").partition("=")[0] for word in job.overrides.task]
+    if "classifier" in {name.partition(".")[0] for name in names} and cfg.get("model") is not None:
+        raise ValueError("Expected settings of a `model` or of a `classifier` but got both.")
+    return names
+
+
+def _place_of(cfg: Any) -> Path | None:
+    """Where the results of a checkpoint go: beside it only if it is that of a run."""
+    if cfg.checkpoint is None:
+        return None
+    path = Path(cfg.checkpoint).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected a checkpoint at {path} but no file is there.")
+    runs = Path(cfg.runs_dir).expanduser().resolve()
+    if path.resolve().is_relative_to(runs) and (path.parent / CONFIG).exists():
+        return path.parent
+    name = f"{cfg.value_function.name}-{digest(path.read_bytes())[:8]}"
+    return runs / cfg.data.name / name
+
+
+def _of_others(home: Path) -> dict[str, Any] | None:
+    """What the runs on the same data say of data and model, where they agree."""
+    records = [read_config(path.parent) or {} for path in sorted(home.glob(f"*/{CONFIG}"))]
+    records = records or [
+        read_config(path.parent) or {} for path in home.glob(f"classifiers/*/{CONFIG}")
+    ]
+    names = ("choices", "seed", "players", "data", "classifier", "model")
+    some = [{name: each[name] for name in names if name in each} for each in records]
+    for each in some:
+        each["choices"] = {k: v for k, v in each["choices"].items() if k != "value_function"}
+    return some[0] if some and all(each == some[0] for each in some) else None
+
+
+def once(
+    place: Path,
+    record: dict[str, Any],
+    overwrite: bool,
+    make: Callable[[Path], dict[str, Any]],
+    name: str,
+    decisive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
+) -> dict[str, Any]:
+    """The metrics of what was made in a folder with these settings, or is made now.
+
+    It is made in a folder inside, where an interrupted training continues; what stands in the
+    folder stays until then.
+
+    Args:
+        place: the folder.
+        record: the settings.
+        overwrite: replace what was made with others.
+        make: makes files in a folder, and returns metrics.
+        name: of what is made.
+        decisive: the part of a record that has to be the same.
+
+    Raises:
+        ValueError: other settings are there, and `overwrite` is false.
+    """
+    there, work = read_config(place), place / _WORK
+    if there == record and (metrics := read_json(place / METRICS)):
+        print(f"{name}: made before with these settings, in {place}")
+        return metrics
+    if not any(work.glob("*.ckpt")):
+        shutil.rmtree(work, ignore_errors=True)  # It failed before anything was trained.
+    for folder in (place, work):
+        if (known := read_config(folder)) is not None and decisive(known) != decisive(record):
+            _check_same(folder, decisive(known), decisive(record), overwrite)
+            if folder == work:
+                shutil.rmtree(work)
+    work.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(OmegaConf.create(record), work / CONFIG)
+    if there is not None and decisive(there) == decisive(record):
+        for path in place.glob("*.ckpt"):
+            shutil.copy(path, work)
+        print(f"{name}: what was trained in {place} serves these settings, too")
+    metrics = make(work)
+    (work / METRICS).write_text(to_json(metrics))
+    (place / CONFIG).unlink(missing_ok=True)
+    # Last, so that until then an interruption leaves no run.
+    for path in sorted(work.iterdir(), key=lambda path: path.name == CONFIG):
+        if path.name not in _LIGHTNING:
+            path.replace(place / path.name)
+    shutil.rmtree(work)
+    return metrics
+
+
+def read_config(place: Path) -> dict[str, Any] | None:
+    """The settings of a run; None where there is none.
+
+    Raises:
+        ValueError: the file is damaged, or names code.
+    """
+    path = place / CONFIG
+    if not path.is_file():
+        return None
+    found = plain(OmegaConf.load(path), resolve=False)
+    groups = [group for group in ("choices", *_GROUPS) if group == "choices" or group in found]
+    if any(not isinstance(found.get(group), dict) for group in groups):
+        raise ValueError(f"Expected the settings of a run in {path} but it is damaged.")
+    if "_target_" in path.read_text():
+        raise ValueError(
+            f"Refused {path}: it names code to run (`_target_`), which no run of ours does."
+        )
+    return found
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a JSON file holds; nothing where there is none."""
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def to_json(content: Any) -> str:
+    """JSON, in which NaN and infinities are null."""
+
+    def finite(entry: Any) -> Any:
+        if isinstance(entry, Mapping):
+            return {key: finite(each) for key, each in entry.items()}
+        if isinstance(entry, list | tuple):
+            return [finite(each) for each in entry]
+        return None if isinstance(entry, float) and not math.isfinite(entry) else entry
+
+    return json.dumps(finite(content), indent=2) + "\n"
+
+
+def plain(cfg: Any, resolve: bool = True) -> Any:
+    """Settings as dicts, lists, numbers and text."""
+    if not OmegaConf.is_config(cfg):
+        return cfg
+    return OmegaConf.to_container(cfg, resolve=resolve, throw_on_missing=resolve)
+
+
+def inert(settings: Any) -> Any:
+    """Settings that name code as `code`, which nothing instantiates."""
+    if isinstance(settings, list):
+        return [inert(each) for each in settings]
+    if not isinstance(settings, dict):
+        return settings
+    return {"code" if k == "_target_" else k: inert(each) for k, each in settings.items()}
+
+
+def options(group: str) -> list[str]:
+    """The names of the files of a group in `conf`."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def composed(command: str, *words: str) -> DictConfig:
+    """The settings of a command, as typed so."""
+    if GlobalHydra.instance().is_initialized():
+        return compose(command, list(words))
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose(command, list(words))
+
+
+def _merge(settings: Any, recorded: Mapping[str, Any], typed: Sequence[str] = ()) -> None:
+    """Take what was recorded, but for what is typed, and for code."""
+    with open_dict(settings):
+        for name, entry in recorded.items():
+            if name not in ("code", "checksums", *typed):
+                settings[name] = entry
+
+
+def _check_same(
+    place: Path, there: Mapping[str, Any], here: Mapping[str, Any], overwrite: bool = False
+) -> None:
+    if (changes := _differences(there, here)) and not overwrite:
+        raise ValueError(
+            f"Expected the settings of the run in {place} but these differ: "
+            f"{'; '.join(changes[:8])}. Give overwrite=true to replace it, or runs_dir=... to keep "
+            "both."
         )
 
 
-def _check_same_model(there: Settings, here: Settings, serves_any_model: bool, place: Path) -> None:
-    """Raise ValueError unless a run was for the same model of the user's own, or for none."""
-    recorded, own = there["classifier"], here["classifier"]
-    if serves_any_model or "checksum" not in {**recorded, **own} or recorded == own:
-        return
-    of = {key: entry for key, entry in recorded.items() if key in ("path", "call")}
-    raise ValueError(
-        f"Expected the model that {place} was made for ({of or 'one that was trained there'}) but "
-        f"got {own.get('path') or own.get('call') or 'no `model`'}, or its file has changed; give "
-        "model=file model.path=... of the same one, or another runs_dir or data.name."
+def _differences(there: Any, here: Any, name: str = "") -> list[str]:
+    """What two nested configurations disagree on, as `name: there -> here`."""
+    if not (isinstance(there, Mapping) and isinstance(here, Mapping)):
+        return [] if there == here else [f"{name}: {there!r} -> {here!r}"]
+    return [
+        change
+        for key in dict.fromkeys([*there, *here])
+        for change in _differences(there.get(key), here.get(key), f"{name}.{key}".lstrip("."))
+    ]
+
+
+def _folder(setting: str, name: Any) -> str:
+    """A name of one folder inside another one, and no way out of it."""
+    if name == "classifiers" or not re.fullmatch(r"[^./\\:\0\s][^/\\:\0]*", str(name or "")):
+        raise ValueError(
+            f"Expected `{setting}` to be the name of one folder, without slashes and with no dot "
+            f"in front, but got {name!r}; runs_dir=... says where runs lie."
+        )
+    return str(name)
+
+
+def _untrained(what: str, place: Path) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"Expected a trained {what} at {place} but there is none; run train.py first, with the "
+        "same settings."
     )

@@ -1,45 +1,84 @@
-"""Makes what files in `conf/value_function` name where no class of the package will do."""
+"""What files in `conf` name where no class of the package will do."""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from manifold_shap._messages import check_choice, shown
 from manifold_shap._stored import PartRows, StoredRows, sample_of
-from manifold_shap.data.base import TensorDataModule
-from manifold_shap.imputers import (
-    BaselineImputer,
-    ContrastiveImputer,
-    Imputer,
-    TableImputer,
-)
+from manifold_shap.amortized.explainer import amortized_shapley
+from manifold_shap.amortized.fit import load_amortized
+from manifold_shap.explanation import Explanation
+from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer, TableImputer
 from manifold_shap.models import Model, as_model
-from manifold_shap.spaces import OutputSpace
-from manifold_shap.surrogate import fit
+from manifold_shap.models.files import SUFFIXES
+from manifold_shap.surrogate.fit import fit_surrogate, load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import codebook_of, encoded
 from manifold_shap.training.classifier import load_estimator
-from manifold_shap.vae.fit import choose_temper, load_imputer
+from manifold_shap.vae.fit import choose_temper, fit_imputer, load_imputer
 from manifold_shap.values import ValueFunction, retrained_value
 
+if TYPE_CHECKING:
+    from manifold_shap.cli.run import Run
 
-def baseline(data: TensorDataModule, point: str) -> BaselineImputer:
+
+def named(call: str, weights: str | None = None) -> Any:
+    """A model of the user's own, by its name in Python: importing it runs the code of its module.
+
+    Args:
+        call: of a function of rows, an estimator, a network, or the class of one.
+        weights: `.ckpt`, `.pt` or `.safetensors` with the weights of the network; no code in it is
+            run. Keys of a Lightning checkpoint may begin with the name of an attribute.
+
+    Raises:
+        AttributeError, ImportError: there is none.
+        RuntimeError: weights of another network.
+        ValueError: the name of a file.
+    """
+    if ":" not in call or Path(call).suffix in SUFFIXES:
+        raise ValueError(
+            f"Expected `model.call` to be a name in Python, package.module:name, but got {call!r}; "
+            "a file is model=file model.path=..."
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # An installed command does not look there.
+    found = resolve_name(call)
+    model = found() if isinstance(found, type) else found
+    if weights is None:
+        return model
+    if Path(weights).suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        state: Any = load_file(weights)
+    else:
+        state = torch.load(weights, map_location="cpu", weights_only=True)
+    state = state.get("state_dict", state)
+    if isinstance(model, nn.Module) and not state.keys() & model.state_dict().keys():
+        state = {name.partition(".")[2]: weight for name, weight in state.items()}
+    model.load_state_dict(state)
+    return model
+
+
+def amortized(value: ValueFunction, x: Any, path: str, **settings: Any) -> Explanation:
+    """Shapley values by the amortised explainer in a file, see `amortized_shapley`."""
+    return amortized_shapley(value, x, explainer=load_amortized(path, value), **settings)
+
+
+def baseline(run: "Run", point: str) -> BaselineImputer:
     """Imputes the elements of one reference point: the mean, median or zero of the training rows.
 
     In a table, `zero` is meant in a column's own units, and binary and categorical columns take
     their most frequent category: a mean of categories is none.
-
-    Raises:
-        ValueError: another word.
     """
     check_choice("point", point, ("mean", "median", "zero"))
+    data = run.data
     codebook = codebook_of(data.schema)
     rows, schema = encoded(sample_of(data.x_train), data.schema), data.schema
     if codebook is not None:
@@ -66,15 +105,14 @@ def baseline(data: TensorDataModule, point: str) -> BaselineImputer:
 
 
 def contrastive(
-    data: TensorDataModule,
-    against: str | int | None = None,
-    rows: int | Sequence[int] | None = None,
+    run: "Run", against: str | int | None = None, rows: int | Sequence[int] | None = None
 ) -> ContrastiveImputer:
     """Imputes elements of training rows to compare against: those of a class, or those listed.
 
     Raises:
         ValueError: neither or both are given, or there is no such class or row.
     """
+    data = run.data
     if (against is None) == (rows is None):
         raise ValueError(
             "Expected one of `against` and `rows` for the contrastive value function but got "
@@ -93,62 +131,7 @@ def contrastive(
     return imputer
 
 
-def named(call: str) -> Any:
-    """A model of the user's own, by its name in Python: importing it runs the code of its module.
-
-    Raises:
-        ValueError: there is none.
-    """
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # An installed command does not look there.
-    return resolve_name(call)
-
-
-def load_surrogate(path: Path, model: Model, codebook: Codebook | None = None) -> SurrogateValue:
-    """The surrogate of a checkpoint, whose network no setting changes; see `fit.load_surrogate`."""
-    return fit.load_surrogate(path, model, codebook)
-
-
-def load_vae(
-    path: Path,
-    x_train: Tensor | StoredRows,
-    model: Model,
-    space: OutputSpace,
-    seed: int,
-    x_validation: Tensor | StoredRows | None = None,
-    codebook: Codebook | None = None,
-    *,
-    posterior: str,
-    temper: float | None,
-    importance: bool,
-    bank_size: int | None,
-) -> Imputer:
-    """The VAE of a checkpoint.
-
-    Args:
-        path, codebook: see `load_imputer`.
-        x_train: the reference rows.
-        model, space, seed: see `choose_temper`.
-        x_validation: rows that decide on `temper` where that is None; None for the settings that
-            are in the checkpoint.
-        posterior, temper, importance, bank_size: see `load_imputer`.
-    """
-    if x_validation is None:
-        return load_imputer(path, x_train, codebook)
-    own: dict[str, Any] = {"posterior": posterior, "importance": importance, "bank_size": bank_size}
-    if temper is not None:
-        return load_imputer(path, x_train, codebook, **own, temper=temper)
-    imputer = load_imputer(path, x_train, codebook, **own)
-    vae: Any = imputer.inner if isinstance(imputer, TableImputer) else imputer
-    if vae.is_weighted:
-        vae.temper = choose_temper(imputer, x_validation, model, space, seed)
-    imputer.checkpoint["imputer"]["temper"] = vae.temper
-    return imputer
-
-
-def retrained(
-    data: TensorDataModule, classifier: Path, space: OutputSpace, progress: bool = False
-) -> ValueFunction:
+def retrained(run: "Run") -> ValueFunction:
     """One classifier for each coalition, of the kind of the one to explain.
 
     Raises:
@@ -156,13 +139,14 @@ def retrained(
     """
     from sklearn.base import clone
 
+    data = run.data
     try:
-        estimator: Any = load_estimator(classifier)
+        estimator: Any = load_estimator(run.classifier)
     except FileNotFoundError as error:
         raise ValueError(
             "Expected a scikit-learn classifier, which can be fitted again to the features of each "
-            f"coalition, but the one in {classifier} is none; train one by "
-            "`python train.py classifier=random_forest`, with another runs_dir or overwrite=true."
+            f"coalition, but the one in {run.classifier} is none; train one by "
+            "`python train.py classifier=random_forest`."
         ) from error
 
     def fit(x: Tensor, y: Any) -> Model:
@@ -174,7 +158,110 @@ def retrained(
         data.x_train,
         data.y_train.numpy(),
         players=data.players,
-        space=space,
-        progress=progress,
+        space=run.space,
+        progress=bool(run.cfg.progress),
         schema=data.schema,
     )
+
+
+def surrogate(
+    run: "Run",
+    path: Path,
+    trainer: Any,
+    teacher: str | None = None,
+    teacher_draws: int = 16,
+    **options: Any,
+) -> SurrogateValue:
+    """The surrogate of a checkpoint or, where it is not there, one that is trained into it.
+
+    Args:
+        run: its data, model, space and seed.
+        path: of the checkpoint.
+        trainer: makes arguments of `lightning.Trainer`.
+        teacher: the name of the value function that it learns from.
+        teacher_draws: completions behind each of its values.
+        options: see `fit_surrogate`.
+    """
+    data = run.data
+    if path.is_file():
+        return load_surrogate(path, run.model, codebook_of(data.schema))
+    taught: ValueFunction | None = None
+    if teacher is not None:
+        taught = run.beside(teacher).value().with_draws(teacher_draws)
+    made = fit_surrogate(
+        run.model,
+        data.x_train,
+        x_validation=data.x_validation,
+        players=data.players,
+        schema=data.schema,
+        space=run.space,
+        teacher=taught,
+        seed=run.seed,
+        directory=path.parent,
+        trainer=trainer(),
+        progress=run.cfg.progress,
+        **options,
+    )
+    made.save(path)
+    return made
+
+
+def vae(
+    run: "Run",
+    path: Path,
+    trainer: Any,
+    posterior: str,
+    temper: float | None,
+    importance: bool,
+    bank_size: int | None,
+    **options: Any,
+) -> Imputer:
+    """The VAE of a checkpoint or, where it is not there, one that is trained into it.
+
+    Args:
+        run: its data, and the model whose outputs decide on `temper`.
+        path: of the checkpoint.
+        trainer: makes arguments of `lightning.Trainer`; None where nothing is to be written.
+        posterior, temper, importance, bank_size, options: see `fit_imputer`. The first four can
+            change without a training.
+    """
+    data = run.data
+    chosen: dict[str, Any] = {"posterior": posterior, "importance": importance}
+    chosen["bank_size"] = bank_size
+    if not path.is_file():
+        made: Any = fit_imputer(
+            data.x_train,
+            x_validation=data.x_validation,
+            players=data.players,
+            schema=data.schema,
+            temper=temper,
+            model=run.model,
+            space=run.space,
+            seed=run.seed,
+            directory=path.parent,
+            trainer=trainer(),
+            progress=run.cfg.progress,
+            **chosen,
+            **options,
+        )
+        made.save(path)
+        return made
+    codebook, recorded = codebook_of(data.schema), run.recorded or {}
+    if recorded.get("value_function") == run.record["value_function"]:
+        return load_imputer(path, data.x_train, codebook)
+    known = {} if temper is None else {"temper": temper}
+    made = load_imputer(path, data.x_train, codebook, **chosen, **known)
+    inner: Any = made.inner if isinstance(made, TableImputer) else made
+    if temper is None and inner.is_weighted:
+        inner.temper = choose_temper(made, data.x_validation, run.model, run.space, run.seed)
+    made.checkpoint["imputer"]["temper"] = inner.temper
+    if trainer is not None:
+        made.save(path)
+    return made
+
+
+# Value functions that are trained, and which of their settings can change without a training.
+TRAINED: Mapping[Any, tuple[str, ...]] = {
+    surrogate: (),
+    vae: ("posterior", "temper", "importance", "bank_size"),
+}

@@ -1,4 +1,4 @@
-"""Data sources, one class each."""
+"""Data sets: functions in one registry, and what splits and encodes the rows that they have."""
 
 import lazy_loader
 

@@ -1,22 +1,18 @@
-"""Defines what every data source shares: its settings, its splits and their checks."""
+"""Splits a data set into training, validation and test rows, and encodes them."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int64
-from numpy.typing import NDArray
+from jaxtyping import Int64
 from torch import Tensor
 
-from manifold_shap import plots
 from manifold_shap._checks import check_finite
 from manifold_shap._messages import shown
 from manifold_shap._stored import PartRows, StoredRows
-from manifold_shap.explanation import Explanation
 from manifold_shap.players import Players
 from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import codebook_of
@@ -24,207 +20,131 @@ from manifold_shap.tables.schema import Schema
 from manifold_shap.training.rows import checked_rows
 from manifold_shap.values.grouped import members_by_name
 
-# Rows that have a figure of their own.
-DRAWN_ROWS = 8
-# Makes label maps, and says how many groups a row has at most: see `GroupedValue`.
-Grouping = Callable[[], tuple[Callable[[Tensor], Tensor], int]]
-
-
-class Settings(TypedDict, total=False):
-    """The arguments that every source takes besides its own; see `TensorDataModule`."""
-
-    name: str | None
-    batch_size: int
-    validation: float
-    test: float
-    seed: int
-    root: str | None
-    groups: Mapping[str, Sequence[str]] | None
-    own_model: bool
+if TYPE_CHECKING:
+    from manifold_shap.text import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """A data set as its publisher has it.
+class DataSet:
+    """A data set as its publisher, or its file, has it.
 
     Attributes:
-        features: a frame with one column per player, in original units, or inputs
-            `[rows, *event]` that need no encoding, in memory or elsewhere.
+        features: a frame with one column per player, in original units; or inputs `[rows, *event]`
+            that need no encoding, in memory or elsewhere. Where training rows decide what inputs
+            are, as by a vocabulary: a function that makes the whole data set from their numbers.
         labels: what to predict, one per row: a position in `classes` or, for a regression, a
-            number; none where that is not known.
+            number; none where that is not known. They become a tensor.
         classes: names of the classes; none for a regression.
-        categorical: columns of a frame to encode one-hot whatever they hold.
-        test_rows: how many of the last rows are the publisher's test rows, if any are.
         target: name of the number that a regression predicts.
+        task: "classification" or "regression".
+        kind: of the rows: "table", "pictures", "series" or "texts".
+        categorical: columns of a frame that are categories, whatever they hold.
+        left_out: columns of a frame that are no players.
+        codes: whether rows of a frame are the codes of their cells; see `Codebook`.
+        test_rows: how many of the last rows are the publisher's test rows, if any are.
         players: which player owns each element of an input, where that is no frame.
         numbers: of the rows in the file that they come from, by which they are then called.
+        vocabulary: the tokens of texts.
+        files: that rows on a disk are read from, one for each.
+        rows: how many, where `features` is a function.
     """
 
-    features: pd.DataFrame | Float[Tensor, "rows *event"] | StoredRows
-    labels: Int64[Tensor, " labels"] | Float[Tensor, " labels"]
-    classes: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    test_rows: int | None = None
+    features: Any
+    labels: Any
+    classes: Sequence[str] = ()
     target: str = "target"
+    task: str = "classification"
+    kind: str = "table"
+    categorical: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    codes: bool = False
+    test_rows: int | None = None
     players: Players | None = None
     numbers: Sequence[int] | None = None
+    vocabulary: "Vocabulary | None" = None
+    files: Sequence[str] = ()
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        kind = np.int64 if self.task == "classification" else np.float32
+        labels = torch.from_numpy(np.asarray(self.labels).astype(kind))
+        object.__setattr__(self, "labels", labels)
 
 
-class TensorDataModule(ABC):
-    """A data set, in memory or as its source has it, split into training, validation and test rows.
+class Data:
+    """A data set, split into training, validation and test rows, and encoded.
 
-    A source derives from it and says in `read` what it holds. A frame is encoded by a `Schema`:
-    kinds and categories come from every row, so that no row holds an unknown category; means and
-    scales come from the training rows only. After `setup`:
-
-    - `x_train`, `x_validation`, `x_test`: float32 inputs `[rows, *event]`, tensors or `StoredRows`;
-    - `y_train`, `y_validation`, `y_test`: int64 positions in `classes`, or float32 numbers;
-    - `task`: "classification" or "regression";
-    - `classes`: names of the classes; none for a regression;
-    - `outputs`: names of what a model of them returns: the classes, or the target's name;
-    - `players`: which player owns each element of an input;
-    - `schema`: how a frame was encoded, None for images; the `Codebook` of rows that are codes.
+    Kinds and categories of a frame come from every row, so that no row holds an unknown category;
+    means and scales come from the training rows only.
 
     Attributes:
-        codes: whether a row of a frame is the codes of its cells, rather than encoded floats; see
-            `Codebook`.
-        left_out: columns of such a frame that are no players.
-        usual_batch_size: rows per step of a classifier.
+        x_train, x_validation, x_test: float32 inputs `[rows, *event]`, tensors or `StoredRows`.
+        y_train, y_validation, y_test: int64 positions in `classes`, or float32 numbers.
+        classes: names of the classes; none for a regression.
+        outputs: names of what a model of them returns: the classes, or the target's name.
+        players: which player owns each element of an input.
+        schema: how a frame was encoded, None for other inputs; the `Codebook` of rows of codes.
+        task, kind, vocabulary: see `DataSet`.
+
+    Args:
+        found: the data set.
+        name: of the data, which names the folder of its runs.
+        batch_size: rows per step of a classifier that is trained on them.
+        validation, test: shares of the rows that are held out.
+        seed: of the splits.
+        groups: names of groups of players, and the players in each; the rest are on their own.
+        own_model: whether the rows are for a model of the user's own, which takes the frame: rows
+            are then codes, and nothing needs to be known of what is predicted.
+
+    Raises:
+        ValueError: a split without rows, inputs or numbers to predict that are not finite, or a
+            class that no training row is of.
     """
 
-    name: str
-    usual_batch_size: int = 256
-    task: str = "classification"
-    codes: bool = False
-    left_out: tuple[str, ...] = ()
     x_train: Any
-    y_train: Tensor
     x_validation: Any
-    y_validation: Tensor
     x_test: Any
-    y_test: Tensor
-    classes: tuple[str, ...]
-    outputs: tuple[str, ...]
-    players: Players
-    schema: Schema | Codebook | None
-    _numbers: NDArray[np.int64] | None = None
 
     def __init__(
         self,
+        found: DataSet,
         *,
-        name: str | None = None,
-        batch_size: int | None = None,
+        name: str = "data",
+        batch_size: int = 256,
         validation: float = 0.1,
         test: float = 0.2,
         seed: int = 0,
-        root: str | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         own_model: bool = False,
     ) -> None:
-        """Describe the data; nothing is read before `setup`.
-
-        Args:
-            name: the data set's name, which names the folder of its runs; by default the source's.
-            batch_size: rows per step of a classifier that is trained on them; by default
-                `usual_batch_size`.
-            validation: share of the rows held out for validation.
-            test: share of the rows held out for testing.
-            seed: of the splits.
-            root: folder with local copies; None looks in the folder named by the environment
-                variable MANIFOLD_SHAP_DATA, then in the cache, then fetches.
-            groups: names of groups of players, and the players in each; the rest are on their own.
-            own_model: whether the rows are for a model of the user's own, which takes the frame:
-                rows are then codes, and nothing needs to be known of what is predicted.
-        """
-        self.name = name or self.name
-        self.batch_size = self.usual_batch_size if batch_size is None else batch_size
-        self.validation, self.test, self.seed, self.root = validation, test, seed, root
-        # Names of players are text.
+        self.name, self.batch_size, self.own_model = name, batch_size, own_model
+        rows = found.rows or len(found.features)
+        shares = {"validation": validation, "test": test}
+        parts = split_rows(rows, shares, seed, found.test_rows)
+        if callable(found.features):
+            found = found.features(parts[0])
+        self.task, self.kind, self.vocabulary = found.task, found.kind, found.vocabulary
+        self.classes = tuple(map(str, found.classes))
+        self.outputs = self.classes or (found.target,)
         named = {str(name): [*map(str, own)] for name, own in (groups or {}).items()}
-        self.groups = named or None
-        self.own_model, self.codes = own_model, self.codes or own_model
-        self._is_set_up = False
-
-    # -- must be defined --------------------------------------------------------------------
-
-    @abstractmethod
-    def read(self) -> Table:
-        """The whole data set."""
-
-    # -- may be overridden ------------------------------------------------------------------
-
-    def figures(self, explanations: Mapping[str, Explanation], main: str) -> dict[str, Any]:
-        """Figures that suit the rows, by file name; pages of HTML as text.
-
-        Args:
-            explanations: of the same rows, by the titles of their value functions.
-            main: the title of the one that is drawn alone where only one can be.
-        """
-        explanation, drawn = explanations[main], {}
-        for k, label in enumerate(explanation.instances[:DRAWN_ROWS]):
-            if len(explanations) == 1:
-                drawn[f"waterfall_{label}.png"] = plots.waterfall(explanation, k)
-            else:
-                drawn[f"bar_{label}.png"] = plots.bar(explanations, row=k)
-        drawn["bar.png"] = plots.bar(explanations)
-        return drawn | {"beeswarm.png": plots.beeswarm(explanation)}
-
-    def report_settings(self, explanation: Explanation) -> dict[str, Any]:
-        """What `explanation.report` is to be given for rows of this kind, such as tokens."""
-        return {}
-
-    @property
-    def groupings(self) -> Mapping[str, Grouping]:
-        """Ways to put the players of each row together, by name."""
-        return {}
-
-    @property
-    def content(self) -> list[Any]:
-        """What tells these data from others with the same settings: training rows, and codes."""
-        rows: list[Any] = [self.x_train, self.y_train]
-        codebook = codebook_of(self.schema)
-        if codebook is not None:  # Codes are alike in tables of other units or names.
-            rows += [codebook.encode(self.x_train), codebook.schema.to_dict()]
-        return rows
-
-    @property
-    def few_rows(self) -> Any:
-        """A few rows as a model of the user's own gets them, or the codebook of rows of codes."""
-        return codebook_of(self.schema) or self.x_test[:64]
-
-    # -- final ------------------------------------------------------------------------------
-
-    def setup(self) -> None:
-        """Read, split, encode and check the data, once.
-
-        Raises:
-            FileNotFoundError: the data are in none of the places and could not be fetched.
-            ValueError: a split without rows, inputs or numbers to predict that are not finite, or
-                a class that no training row is of.
-        """
-        if self._is_set_up:
-            return
-        table = self.read()
-        inputs, labels = len(table.features), len(table.labels)
-        if inputs != labels and not (self.own_model and labels == 0):
-            raise ValueError(f"Expected {inputs} labels in {self.name!r} but got {labels}.")
-        parts = self.split(inputs, table.test_rows)
-        x, self.players, self.schema = self._encoded(table, parts[0].numpy())
-        self.classes, self.outputs = table.classes, table.classes or (table.target,)
+        x, self.players, self.schema = self._encoded(found, named, parts[0])
         self.x_train, self.x_validation, self.x_test = (
-            PartRows(x, rows) if isinstance(x, StoredRows) else x[rows] for rows in parts
+            PartRows(x, part) if isinstance(x, StoredRows) else x[part] for part in parts
         )
-        known = [table.labels[rows] if labels else table.labels for rows in parts]
-        self.y_train, self.y_validation, self.y_test = known
-        if table.numbers is not None:
-            self._numbers = np.asarray(table.numbers)[torch.cat(parts).numpy()]
-        if self.own_model:
-            pass  # Nothing is trained to predict them.
-        elif self.task == "classification":
-            _check_classes(self.name, self.y_train, self.classes)
-        else:
-            check_finite(self.y_train, "y_train", "drop or fill these rows")
-        self._is_set_up = True
+        y = found.labels
+        # For a model of one's own nothing needs to be known of what it predicts.
+        if len(y) != rows and (len(y) or not own_model):
+            raise ValueError(
+                f"Expected {rows} labels in {name!r} but got {len(y)}: a model is to be trained to "
+                "predict them."
+            )
+        self.y_train, self.y_validation, self.y_test = (y[part] if len(y) else y for part in parts)
+        if not own_model:
+            self._check_labels()
+        self._numbers = None
+        self._files = [found.files[k] for k in parts[0].tolist()] if found.files else []
+        if found.numbers is not None:
+            self._numbers = np.asarray(found.numbers)[torch.cat(parts).numpy()]
 
     @property
     def test_numbers(self) -> list[int]:
@@ -257,52 +177,77 @@ class TensorDataModule(ABC):
             )
         return rows[torch.from_numpy(places)]
 
-    def split(self, rows: int, test_rows: int | None = None) -> tuple[Int64[Tensor, " _"], ...]:
-        """Row indices of the training, validation and test rows, by the shares and the seed.
+    @property
+    def content(self) -> list[Any]:
+        """What tells these data from others with the same settings: training rows, and codes.
 
-        Args:
-            rows: of the data set.
-            test_rows: the last of them, which are the test rows whatever the share.
-
-        Raises:
-            ValueError: a part has no row.
+        Of pictures on a disk these are the bytes of their files, which are read faster.
         """
-        if test_rows is None:
-            shares = {"validation": self.validation, "test": self.test}
-            return split_rows(rows, shares, self.seed)
-        rest = rows - test_rows
-        kept = split_rows(rest, {"validation": self.validation}, self.seed)
-        return (*kept, torch.arange(rest, rows))
+        if isinstance(self.x_train, StoredRows):
+            return [(np.fromfile(path, np.uint8) for path in self._files), self.y_train]
+        rows: list[Any] = [self.x_train, self.y_train]
+        codebook = codebook_of(self.schema)
+        if codebook is not None:  # Codes are alike in tables of other units or names.
+            rows += [codebook.encode(self.x_train), codebook.schema.to_dict()]
+        return rows + ([list(self.vocabulary.tokens)] if self.vocabulary else [])
+
+    @property
+    def few_rows(self) -> Any:
+        """A few rows as a model of the user's own gets them, or the codebook of rows of codes."""
+        rows = self.x_test[:64]
+        return codebook_of(self.schema) or (rows.long() if self.kind == "texts" else rows)
 
     def _encoded(
-        self, table: Table, train: NDArray[np.int64]
+        self, found: DataSet, groups: Mapping[str, Sequence[str]], train: Int64[Tensor, " train"]
     ) -> tuple[Any, Players, Schema | Codebook | None]:
         """All inputs, the players, and the schema of a frame, fitted to its training rows."""
-        if not isinstance(table.features, pd.DataFrame):
-            players = table.players or Players.of_elements(table.features.shape[1:])
-            x = checked_rows(table.features, players, "features")
-            return x, self._grouped(players), None
-        frame = table.features
-        if self.codes:
-            fit = frame.iloc[train], self.groups, self.left_out, table.categorical
+        frame, schema, x = found.features, None, found.features
+        if not isinstance(frame, pd.DataFrame):
+            players = found.players or Players.of_elements(frame.shape[1:])
+            x = checked_rows(frame, players, "features")
+        elif found.codes or self.own_model:
+            fit = frame.iloc[train.numpy()], groups or None, found.left_out, found.categorical
             codebook = Codebook.fit(*fit)
             x = codebook.rows(frame)
             codebook.warn_of_columns(x)
             return x, codebook.players, codebook
-        schema = Schema.fit(frame.iloc[train], categorical=table.categorical, categories_from=frame)
-        return schema.encode(frame), self._grouped(schema.players), schema
+        else:
+            some = frame.iloc[train.numpy()]
+            schema = Schema.fit(some, categorical=found.categorical, categories_from=frame)
+            x, players = schema.encode(frame), schema.players
+        if groups:
+            players = players.grouped(*members_by_name(groups, players))
+        return x, players, schema
 
-    def _grouped(self, players: Players) -> Players:
-        if not self.groups:
-            return players
-        names, member = members_by_name(self.groups, players)
-        return players.grouped(names, member)
+    def _check_labels(self) -> None:
+        """Raise ValueError unless numbers are finite, and training rows are of every class."""
+        if self.task == "regression":
+            check_finite(self.y_train, "y_train", "drop or fill these rows")
+            return
+        present = torch.bincount(self.y_train, minlength=len(self.classes)) > 0
+        absent = [name for name, there in zip(self.classes, present, strict=True) if not there]
+        if absent or len(self.classes) < 2:
+            raise ValueError(
+                "Expected training rows of every one of at least two classes in "
+                f"{self.name!r} but the {len(self.y_train)} are of {int(present.sum())} of "
+                f"{len(self.classes)}{f', none of {shown(absent)}' if absent else ''}; check the "
+                "target, merge or drop rare classes, choose another `seed` or smaller shares "
+                "`validation` and `test`, or predict numbers by task=regression."
+            )
 
 
-def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[Tensor, " _"], ...]:
+def split_rows(
+    rows: int, held_out: Mapping[str, float], seed: int, test_rows: int | None = None
+) -> tuple[Int64[Tensor, " _"], ...]:
     """Random disjoint row indices that cover every row: the rest, then one part per share.
 
     Each part is in random order, so that its first rows are a random sample too.
+
+    Args:
+        rows: of the data set.
+        held_out: shares of the parts, by name.
+        seed: of the order.
+        test_rows: how many of the last rows are the last part, whatever its share.
 
     >>> [part.tolist() for part in split_rows(5, {"validation": 0.2, "test": 0.4}, seed=0)]
     [[4, 0], [1], [3, 2]]
@@ -310,29 +255,15 @@ def split_rows(rows: int, held_out: dict[str, float], seed: int) -> tuple[Int64[
     Raises:
         ValueError: a part has no row.
     """
+    if test_rows is not None:
+        shares = {name: held_out[name] for name in [*held_out][:-1]}
+        return *split_rows(rows - test_rows, shares, seed), torch.arange(rows - test_rows, rows)
     sizes = {name: round(share * rows) for name, share in held_out.items()}
     sizes = {"train": rows - sum(sizes.values()), **sizes}
     if min(sizes.values()) < 1:
         raise ValueError(
-            f"Expected shares that leave every split some rows but got {held_out} of {rows} rows, "
-            f"which makes {sizes}; change {' or '.join(f'`{name}`' for name in held_out)}."
+            f"Expected shares that leave every split some rows but got {dict(held_out)} of {rows} "
+            f"rows, which makes {sizes}; change {' or '.join(f'`{name}`' for name in held_out)}."
         )
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     return order.split(list(sizes.values()))
-
-
-def _check_classes(name: str, y: Tensor, classes: tuple[str, ...]) -> None:
-    """Raise ValueError unless training rows are of every one of two or more classes."""
-    present = torch.bincount(y, minlength=len(classes)) > 0
-    if present.sum() < 2:
-        raise ValueError(
-            f"Expected training rows of at least two classes in {name!r} but every one is "
-            f"{classes[int(y[0])]!r}; check the target, or use more rows."
-        )
-    if not present.all():
-        absent = [label for label, found in zip(classes, present, strict=True) if not found]
-        raise ValueError(
-            f"Expected training rows of every class in {name!r} but none of the {len(y)} is of "
-            f"{shown(absent)}; merge or drop rare classes, choose another `seed` or smaller shares "
-            "`validation` and `test`, or predict numbers by task=regression."
-        )

@@ -561,8 +561,8 @@ class Mixture(nn.Module):
             found += (own.double() @ self._shares(number).mT).log()
         given = pairs[:, joint] & rows.has_joint[row]
         patterns, which = distinct_coalitions(given)
-        size = max(1, given.shape[1]) ** 2
-        most = _MOST_ELEMENTS // max(len(self.law) * size, draws * max([size, *self._levels]))
+        size = max(1, given.shape[1])
+        most = _MOST_ELEMENTS // max(len(self.law) * size**2, draws * max([size, *self._levels]))
         for pair in which.argsort().split(max(1, most)):
             own, place = which[pair].unique(return_inverse=True)
             precision, log_det = self.law.factors(patterns[own])
@@ -589,15 +589,19 @@ class Mixture(nn.Module):
         """Scores of the absent numbers, by Matheron's rule; see `GaussianImputer`."""
         law, joint = self.law, self.joint
         scores = normal.double()
-        root = torch.linalg.cholesky(law.covariance)
-        drawn = law.mean[component] + (root[component] @ scores[..., joint, None])[..., 0]
-        apart = (known[:, None] - drawn) * part.given[:, None]
-        weighted = part.precision[part.place[:, None], component] @ apart[..., None]
-        scores[..., joint] = drawn + (law.covariance[component] @ weighted)[..., 0]
-        alone = (
-            law.mean_alone[component] + law.variance_alone.sqrt()[component] * scores[..., ~joint]
-        )
-        scores[..., ~joint] = alone
+        alone = law.variance_alone.sqrt()[component] * scores[..., ~joint]
+        scores[..., ~joint] = law.mean_alone[component] + alone
+        root, drawn = torch.linalg.cholesky(law.covariance), scores[..., joint]
+        # One component at a time, for all draws of the pairs that have it: matrices of single draws
+        # would take most of the time and memory.
+        for number, (mean, covariance) in enumerate(zip(law.mean, law.covariance, strict=True)):
+            own = component == number
+            some = own.any(1).nonzero()[:, 0]
+            prior = mean + drawn[some] @ root[number].mT
+            apart = (known[some, None] - prior) * part.given[some, None]
+            moved = apart @ part.precision[part.place[some], number] @ covariance
+            drawn[some] = torch.where(own[some, :, None], prior + moved, drawn[some])
+        scores[..., joint] = drawn
         return scores
 
     def level(

@@ -11,7 +11,11 @@ from manifold_shap._messages import check_text
 _CODE = (
     "reading it can run code that is in it. Save the model as ONNX (.onnx; `skl2onnx.to_onnx`, "
     "`torch.onnx.export`), by skops (.skops) or in its library's own format (.ubj, .json, .txt, "
-    ".cbm); or load the file in your own code, if you trust it, and pass the model"
+    ".cbm); or load the file in your own code, if you trust it, and pass the model. "
+)
+_WEIGHTS = (
+    "Weights are read into their network: on the command line by model=python "
+    "model.call=package:Class model.weights=x.ckpt (.pt, .safetensors)."
 )
 # A type of numbers, such as a `OneHotEncoder` has: no code.
 _PLAIN = ("numpy.dtype",)
@@ -43,10 +47,11 @@ def load_model(path: Any) -> Any:
     file = Path(check_text("path", path))
     suffix = file.suffix.lower()
     if suffix in _PICKLED:
-        raise ValueError(f"Refused to load {file}: {_CODE}.")
+        raise ValueError(f"Refused to load {file}: {_CODE}{_WEIGHTS}")
     if suffix not in _READERS:
         raise ValueError(
-            f"Expected a model file that ends in one of {list(_READERS)} but got {str(file)!r}."
+            f"Expected a model file that ends in one of {list(_READERS)} but got {str(file)!r}. "
+            f"{_WEIGHTS}"
         )
     if not file.is_file():
         raise FileNotFoundError(f"Expected a model at {file} but no file is there; correct `path`.")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from manifold_shap._arrays import is_frame
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array
-from manifold_shap.nn import evaluated, precision
+from manifold_shap.nn import evaluated, first_number
 
 _EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
 
@@ -53,11 +53,11 @@ class NetworkPredictor(Predictor):
             if is_frame(rows):
                 whole = any(isinstance(each, _EMBEDDINGS) for each in self.module.modules())
             rows = torch.from_numpy(array.copy())
+        number = first_number(self.module)
+        if number is None:
+            number = torch.empty(0, dtype=otherwise, device=rows.device)
         whole = whole and not rows.is_floating_point()
-        otherwise = otherwise or torch.get_default_dtype()
-        return rows.to(
-            self.device(rows), rows.dtype if whole else precision(self.module, otherwise)
-        )
+        return rows.to(number.device, rows.dtype if whole else number.dtype)
 
     def ask(self, rows: Tensor) -> Any:
         with evaluated(self.module):

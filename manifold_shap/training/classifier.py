@@ -24,7 +24,7 @@ from manifold_shap.training.rows import seen_rows
 from manifold_shap.training.task import Task, TrainingOptions, learn, load_task
 
 if TYPE_CHECKING:
-    from manifold_shap.data.base import TensorDataModule
+    from manifold_shap.data.base import Data
 
 _ESTIMATOR = "model.skops"
 # Learning rates and epochs by the kind of network.
@@ -105,7 +105,7 @@ class NetworkRecipe(TrainingOptions):
 @torch.inference_mode(False)
 def fit_classifier(
     recipe: NetworkRecipe | Any,
-    data: "TensorDataModule",
+    data: "Data",
     directory: str | Path,
     trainer: Mapping[str, Any] | None = None,
     progress: bool | None = None,
@@ -161,7 +161,7 @@ def fit_classifier(
     return time.perf_counter() - start
 
 
-def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
+def load_classifier(directory: str | Path, data: "Data") -> Model:
     """The model that `fit_classifier` wrote, checked on rows of the data it was made for.
 
     Raises:
@@ -179,7 +179,7 @@ def load_classifier(directory: str | Path, data: "TensorDataModule") -> Model:
     return as_model(model, data.x_test[:64], data.outputs, returns, codebook=seen)
 
 
-def quality(model: Model, data: "TensorDataModule") -> dict[str, float]:
+def quality(model: Model, data: "Data") -> dict[str, float]:
     """The accuracy on the test rows; of a regression "r2", the share of variance explained.
 
     Nothing where what is to be predicted is not known, or the model has other classes.
@@ -198,7 +198,7 @@ def quality(model: Model, data: "TensorDataModule") -> dict[str, float]:
 
 def _fit_network(
     recipe: NetworkRecipe,
-    data: "TensorDataModule",
+    data: "Data",
     directory: Path,
     trainer: Mapping[str, Any] | None,
     progress: bool | None,

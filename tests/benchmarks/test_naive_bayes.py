@@ -19,7 +19,7 @@ from benchmarks.support.lemaire_measures import (
     pearson,
 )
 from benchmarks.support.modl import equally_frequent, most_probable, most_probable_parts
-from manifold_shap.data.base import Table
+from manifold_shap.data import DataSet
 
 
 def cost(counts: np.ndarray, part: Sequence[int], log_prior: float) -> float:
@@ -48,7 +48,7 @@ def test_intervals_cost_least_of_all(seed: int) -> None:
     assert most_probable_parts(counts, ordered=True).tolist() == min(every, key=of)
 
 
-def small_table(rows: int = 400) -> Table:
+def small_table(rows: int = 400) -> DataSet:
     """One telling number and its noisy copy, a number and a category that tell nothing."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, rows)
@@ -59,7 +59,7 @@ def small_table(rows: int = 400) -> Table:
         "noise": rng.normal(size=rows),
         "colour": rng.choice(["red", "green", "blue"], rows),
     }
-    return Table(pd.DataFrame(columns), torch.from_numpy(y), ("no", "yes"))
+    return DataSet(pd.DataFrame(columns), torch.from_numpy(y), ("no", "yes"))
 
 
 def test_variables_that_tell_nothing_are_dropped_and_copies_share_a_weight() -> None:

@@ -1,7 +1,6 @@
 """The commands in this process, with settings that take a second."""
 
 import json
-from collections.abc import Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 import manifold_shap as ms
 from manifold_shap.cli import CONF
@@ -26,43 +26,40 @@ TINY_VAE = ["value_function=vae", *TINY, "value_function.latent=2", "value_funct
 ORDERS = ["estimator=permutation", "estimator.permutations=4"]
 
 
-def composed(command: str, *words: str) -> DictConfig:
-    """A copy, which a test may change; reading the files of groups takes as long as many a run."""
+def composed(command: str, *words: str) -> tuple[DictConfig, DictConfig]:
+    """Settings, and Hydra's own; reading the files of groups takes as long as many a run."""
     overrides = OverridesParser.create().parse_overrides([*words])
     groups = [each.input_line for each in overrides if (CONF / each.key_or_group).is_dir()]
     config = deepcopy(_composed(command, *groups))
     rest = [each for each in overrides if each.input_line not in groups]
+    with open_dict(config):
+        job = config.pop("hydra")
     ConfigLoaderImpl._apply_overrides_to_config(rest, config)
-    return config
+    job.overrides.task, job.mode = list(words), RunMode.RUN
+    return config, job
 
 
 @cache
 def _composed(command: str, *groups: str) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose(command, [*groups])
+        return compose(command, [*groups], return_hydra_config=True)
 
 
-def train(place: Path, *words: str) -> dict[str, Any]:
-    config = composed("train", "progress=false", *words)
-    config.runs_dir = str(place)
-    return training.train(config, given=_names(words))
+def train(place: Path, *words: str, sweep: Path | None = None) -> dict[str, Any]:
+    config, job = composed("train", f"runs_dir='{place}'", *words)
+    if sweep is not None:
+        job.mode = RunMode.MULTIRUN
+        OmegaConf.update(job, "runtime.output_dir", str(sweep))
+    return training.train(config, job)
 
 
-def explain(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
-    """Keywords are settings that the command line would have to quote."""
-    config = composed("explain", "progress=false", *words)
-    for name, setting in {"runs_dir": str(place), **settings}.items():
-        config[name] = setting
-    return explaining.explain(config, _names(words))
-
-
-def _names(words: Sequence[str]) -> list[str]:
-    return [word.lstrip("+").split("=")[0] for word in words]
+def explain(place: Path, *words: str) -> dict[str, Any]:
+    return explaining.explain(*composed("explain", f"runs_dir='{place}'", *words))
 
 
 def explain_digits(place: Path, *words: str) -> dict[str, Any]:
-    """Two digits, by few permutations and nothing beside."""
-    return explain(place, "instances=2", *ORDERS, "compare=[]", *words)
+    """Two digits, by few permutations."""
+    return explain(place, "instances=2", *ORDERS, *words)
 
 
 def explained(place: Path, name: str = "surrogate", data: str = "digits") -> ms.Explanation:

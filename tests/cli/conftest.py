@@ -83,11 +83,11 @@ def irises(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Callable[..., Path]:
-    """Copies parts of the runs of a data set, to be changed."""
+    """Copies runs, to be changed: all, or the classifier and those named."""
 
     def copy(runs: Path, *parts: str) -> Path:
         (home,) = [path for path in runs.iterdir() if path.is_dir()]
-        for part in parts or (path.name for path in home.iterdir() if path.is_dir()):
+        for part in {"classifiers", *parts} if parts else {p.name for p in home.iterdir()}:
             shutil.copytree(home / part, tmp_path / home.name / part)
         return tmp_path
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cli.commands import ORDERS, TINY, explain, explained, train
-from tests.data.test_images import write_idx
+from tests.data.test_pictures import write_idx
 
 FOLDER = os.environ.get("MANIFOLD_SHAP_DATA")
 
@@ -43,7 +43,7 @@ def test_both_commands_run_offline_and_leave_the_folder_as_it_was(
         monkeypatch.setattr(f"socket.socket.{name}", lambda _, address: reached.append(address))
     monkeypatch.setenv("MANIFOLD_SHAP_DATA", str(folder.parent))
     train(tmp_path, "data=mnist", "classifier.hidden=[16]", "classifier.max_epochs=1", *TINY)
-    explain(tmp_path, "data=mnist", "instances=2", "compare=[]", *ORDERS)
+    explain(tmp_path, "data=mnist", "instances=2", *ORDERS)
     found = explained(tmp_path, data="mnist")
     assert found.phi.shape == (2, 784, 10)
     assert found.efficiency_gap < 1e-4

@@ -4,37 +4,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.cli.directory import Directory
 from manifold_shap.io.files import load_checkpoint, save_checkpoint
-from tests.cli.commands import (
-    CLASSIFIER,
-    FOREST,
-    QUICK,
-    TINY,
-    TINY_VAE,
-    explain,
-    explain_digits,
-    explained,
-    read,
-    train,
-)
+from tests.cli.commands import FOREST, QUICK, SHORT, TINY, TINY_VAE, explain, explained, read, train
 
 # Of few features, whose values are exact.
 AMORTIZED = ["amortized=default", "amortized.hidden=[16]", "amortized.max_epochs=1"]
+ONE = ["data=iris", "estimator=exact", "instances=1"]
 Copy = Callable[..., Path]
 Said = pytest.CaptureFixture[str]
 
 
-def train_classifier(place: Path, *words: str) -> None:
-    train(place, *CLASSIFIER, "value_function=marginal", *words)
-
-
-def train_iris(place: Path, *words: str) -> dict[str, Any]:
-    return train(place, "data=iris", *FOREST, *words)
+def train_iris(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
+    return train(place, "data=iris", *FOREST, *words, **settings)
 
 
 def interrupt(*_: Any, **__: Any) -> Any:
@@ -42,107 +28,92 @@ def interrupt(*_: Any, **__: Any) -> Any:
 
 
 def test_training_writes_what_it_promises(digits: Path) -> None:
-    directory = digits / "digits" / "surrogate"
-    metrics = read(directory, "metrics.json")
+    place = digits / "digits" / "surrogate"
+    metrics = read(place, "metrics.json")
     assert metrics["mse"] < metrics["mse_off_manifold"]
     assert metrics["mse_standard_error"] > 0
     assert metrics["epochs"] == 2
     assert metrics["train_seconds"] > 0
     assert metrics["classifier_accuracy"] > 0.8
     assert metrics["hints"] == []
-    assert (directory / "plots" / "mse_by_size.png").stat().st_size > 0
-    assert (directory / "surrogate.ckpt").exists()
-    assert not Directory(directory).work.exists()
+    names = {"metrics.json", "config.yaml", "mse_by_size.png", "surrogate.ckpt"}
+    assert {path.name for path in place.iterdir()} == names
+    assert "_target_" not in (place / "config.yaml").read_text()
 
 
 def test_what_is_trained_is_reused_and_said(digits: Path, capsys: Said) -> None:
     checkpoint = digits / "digits" / "surrogate" / "surrogate.ckpt"
     before = checkpoint.stat().st_mtime_ns
     assert train(digits, *QUICK) == read(digits, "digits", "surrogate", "metrics.json")
-    assert "already trained" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("made before with these settings") == 2
     assert checkpoint.stat().st_mtime_ns == before
 
 
-def test_a_changed_value_function_is_refused_and_nothing_is_lost(digits: Path) -> None:
-    checkpoint = digits / "digits" / "surrogate" / "surrogate.ckpt"
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        ("value_function.hidden=[32]", r"value_function.hidden: \[64\] -> \[32\].*overwrite"),
+        ("classifier.hidden=[32]", r"classifier.hidden: \[64\] -> \[32\]"),
+        ("seed=1", "seed: 0 -> 1"),
+        ("data.test=0.3", "data.test: 0.2 -> 0.3"),
+    ],
+)
+def test_a_run_of_other_settings_is_refused_and_nothing_is_lost(
+    digits: Path, copied: Copy, word: str, error: str
+) -> None:
+    place = copied(digits)
+    checkpoint = place / "digits" / "surrogate" / "surrogate.ckpt"
     before = checkpoint.read_bytes()
-    with pytest.raises(ValueError, match=r"value_function.hidden: \[64\] -> \[32\].*overwrite"):
-        train(digits, *QUICK, "value_function.hidden=[32]")
+    with pytest.raises(ValueError, match=error):
+        train(place, *QUICK, word)
     assert checkpoint.read_bytes() == before
 
 
-def test_overwriting_reuses_or_retrains_the_classifier(
-    irises: Path, copied: Copy, capsys: Said
+def test_overwriting_replaces_a_run_and_its_explanation_and_nothing_else(
+    irises: Path, copied: Copy
 ) -> None:
-    place = copied(irises, "classifier", "surrogate")
-    train_iris(place, *TINY, "value_function.hidden=[8]", "overwrite=true")
-    assert "classifier: reused" in capsys.readouterr().out
+    place = copied(irises, "surrogate")
+    explain(place, *ONE)
+    run = place / "iris" / "surrogate"
+    notes = [run / "notes.txt", run / "plots" / "mine.png", run / ".DS_Store"]
+    for note in notes:
+        note.write_text("precious")
     other = "classifier.n_estimators=2"
-    train_iris(place, *TINY, "value_function.hidden=[8]", other, "overwrite=true")
-    assert "settings changed (classifier.n_estimators: 3 -> 2)" in capsys.readouterr().out
-    explain(place, "data=iris", "estimator=exact", "instances=1", "compare=[]")
-
-
-def test_a_classifier_in_use_is_not_replaced_unasked(digits: Path) -> None:
-    path = digits / "digits" / "classifier" / "model.ckpt"
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"for which surrogate in .* was trained"):
-        train_classifier(digits, "classifier.hidden=[32]")
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "plots/mine.png"])
-def test_what_no_run_wrote_is_not_deleted(irises: Path, copied: Copy, name: str) -> None:
-    place = copied(irises, "classifier", "surrogate")
-    explain(place, "data=iris", "estimator=exact", "instances=1", "compare=[]")
-    notes = place / "iris" / "surrogate" / name
-    notes.write_text("precious")
-    with pytest.raises(ValueError, match=rf"nothing else, but it has {name}"):
-        train_iris(place, *TINY, "overwrite=true")
-    assert notes.read_text() == "precious"
-    notes.unlink()
-    train_iris(place, *TINY, "overwrite=true")
-    names = {path.name for path in (place / "iris" / "surrogate" / "plots").iterdir()}
-    assert names == {"mse_by_size.png"}
-
-
-def test_explanations_that_needed_no_training_stay(digits: Path, copied: Copy) -> None:
-    place = copied(digits, "classifier")
-    explain_digits(place, "value_function=marginal")
-    train_classifier(place)
-    directory = place / "digits" / "marginal"
-    assert (directory / "metrics.json").exists()
-    assert (directory / "plots" / "pixel_maps.png").exists()
-    assert explained(place, "marginal").phi.shape == (2, 64, 10)
+    train_iris(place, *TINY, other, "overwrite=true")
+    assert [note.read_text() for note in notes] == ["precious"] * 3
+    assert not (run / "explanations.zarr").exists()
+    assert [path.name for path in (run / "plots").iterdir()] == ["mine.png"]
+    assert len(list((place / "iris" / "classifiers").glob("*/model.skops"))) == 2
+    explain(place, *ONE)
+    assert explained(place, data="iris").made_by["model"]["accuracy"] > 0.5
 
 
 def test_a_failed_start_does_not_block_the_next(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier")
+    place = copied(irises, "classifiers")
     with pytest.raises(ValueError, match=r"at least 1 of them.*got \[\]"):
         train_iris(place, *TINY, "value_function.hidden=[]")
     train_iris(place, *TINY)
 
 
 def test_an_interrupted_training_goes_on(
-    irises: Path, copied: Copy, capsys: Said, monkeypatch: pytest.MonkeyPatch
+    irises: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = copied(irises, "classifier")
+    place = copied(irises, "classifiers")
     words = [*TINY, "value_function.max_epochs=4"]
     with monkeypatch.context() as patched:
         patched.setattr("lightning.pytorch.Trainer.save_checkpoint", _saves_then_interrupts())
         with pytest.raises(KeyboardInterrupt, match="the same command continues"):
             train_iris(place, *words)
-    directory = place / "iris" / "surrogate"
+    run = place / "iris" / "surrogate"
+    before = load_checkpoint(run / "training" / "last.ckpt", "surrogate")
     with pytest.raises(FileNotFoundError, match=r"run train\.py first"):
-        explain(place, "data=iris", "estimator=exact", "instances=1")
+        explain(place, *ONE)
     with pytest.raises(ValueError, match=r"max_epochs: 4 -> 5.*overwrite=true"):
         train_iris(place, *TINY, "value_function.max_epochs=5")
-    capsys.readouterr()
-    train_iris(place, *words)
-    assert "continuing an interrupted training" in capsys.readouterr().out
-    assert read(directory, "metrics.json")["epochs"] == 4
-    assert {path.name for path in directory.glob("*.ckpt")} == {"surrogate.ckpt"}
-    assert [path.name for path in directory.parent.glob("*.partial")] == []
+    assert before["epoch"] == 1
+    assert train_iris(place, *words)["epochs"] == 4
+    assert {path.name for path in run.glob("*.ckpt")} == {"surrogate.ckpt"}
+    assert not (run / "training").exists()
 
 
 def _saves_then_interrupts() -> Callable[..., None]:
@@ -159,119 +130,84 @@ def _saves_then_interrupts() -> Callable[..., None]:
     return saved
 
 
-def test_one_vae_serves_another_classifier(irises: Path, copied: Copy, capsys: Said) -> None:
-    place = copied(irises, "classifier", "vae")
+@pytest.mark.filterwarnings("ignore:.*are exactly zero")
+def test_one_vae_serves_other_classifiers_and_spaces(
+    irises: Path, copied: Copy, capsys: Said
+) -> None:
+    place = copied(irises, "vae")
     path = place / "iris" / "vae" / "vae.ckpt"
     weights = load_checkpoint(path, "vae")["state_dict"]
     before = read(path.parent, "metrics.json")
-    metrics = train_iris(place, *TINY_VAE, "classifier.n_estimators=2")
-    said = capsys.readouterr().out
-    assert "settings changed (classifier.n_estimators: 3 -> 2)" in said
-    assert "serves these settings, too" in said
+    changes = ["value_function.draws=3", "value_function.temper=0.25", "space=ilr"]
+    metrics = train_iris(place, *TINY_VAE, *changes, "classifier.n_estimators=2")
+    assert "serves these settings, too" in capsys.readouterr().out
+    assert metrics["draws"] == 3
     assert metrics["mse"] != before["mse"]
-    assert metrics["train_seconds"] == before["train_seconds"]
-    again = load_checkpoint(path, "vae")["state_dict"]
-    assert all(torch.equal(again[name], weights[name]) for name in weights)
-    exact = ["data=iris", "value_function=vae", "estimator=exact", "instances=2"]
-    explain(place, *exact)
-    # And of a third one, which other value functions brought.
-    train_iris(place, "value_function=marginal", "classifier.n_estimators=1")
-    explain(place, *exact)
+    after = load_checkpoint(path, "vae")
+    assert all(torch.equal(after["state_dict"][name], weights[name]) for name in weights)
+    assert after["imputer"]["temper"] == 0.25
+    explain(place, *ONE, "value_function=vae")
+    found = explained(place, "vae", "iris")
+    assert (found.space.name, found.made_by["temper"]) == ("ilr", 0.25)
+    with pytest.raises(ValueError, match=r"latent: 2 -> 3"):
+        train_iris(place, *TINY_VAE, "value_function.latent=3")
 
 
-def test_the_vae_of_the_paper_is_trained_and_explains(tmp_path: Path, any_type: None) -> None:
-    words = ["data=iris", "experiment=paper_vae", *TINY_VAE[1:], "classifier.hidden=[8]"]
-    metrics = train(tmp_path, *words, "classifier.max_epochs=1")
-    assert metrics["mse"] > 0
-    explain(tmp_path, "data=iris", "experiment=paper_vae", "compare=[]", "classifier.hidden=[8]")
-    found = explained(tmp_path, "vae", "iris")
-    assert (found.made_by["posterior"], found.made_by["importance"]) == ("encoder", False)
-
-
-def test_a_vae_of_other_settings_is_refused(irises: Path) -> None:
-    with pytest.raises(ValueError, match=r"value_function.latent: 2 -> 3.*overwrite"):
-        train_iris(irises, *TINY_VAE, "value_function.latent=3")
-    with pytest.raises(ValueError, match=r"value_function.latent: 2 -> 3"):
-        explain(irises, "data=iris", "value_function=vae", "value_function.latent=3")
-
-
-def test_a_vae_of_other_rows_is_refused(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier", "vae")
-    with pytest.raises(ValueError, match=r"for which vae in .* was trained"):
-        train_iris(place, "value_function=marginal", "seed=1")
-    train_iris(place, "value_function=marginal", "seed=1", "overwrite=true")
-    with pytest.raises(ValueError, match="training rows are others now"):
-        explain(place, "data=iris", "value_function=vae")
+def test_the_vae_of_the_paper_is_trained_and_explains(tmp_path: Path) -> None:
+    words = ["experiment=paper_vae", *SHORT, "value_function.max_epochs=1"]
+    words += ["value_function.hidden=[8]", "value_function.draws=4"]
+    assert train_iris(tmp_path, *words)["draws"] == 4
+    explain(tmp_path, *ONE, "value_function=vae")
+    assert explained(tmp_path, "vae", "iris").made_by["posterior"] == "encoder"
 
 
 @pytest.mark.filterwarnings("ignore:.*are exactly zero")
-def test_a_surrogate_has_a_teacher(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifier")
-    options = ["value_function.teacher=gaussian", "value_function.teacher_pairs=64"]
-    train_iris(place, *TINY, *options, "value_function.space=ilr")
-    directory = place / "iris" / "surrogate"
-    checkpoint = load_checkpoint(directory / "surrogate.ckpt", "surrogate")
-    assert checkpoint["hyper_parameters"]["teacher"]["value_function"] == "gaussian"
-    assert checkpoint["hyper_parameters"]["teacher"]["draws"] == 16
-    assert [path.name for path in directory.glob("*.ckpt")] == ["surrogate.ckpt"]
-
-
-@pytest.mark.filterwarnings("ignore:.*are exactly zero")
-def test_a_surrogate_is_taught_again_when_its_teacher_changed(
-    irises: Path, copied: Copy, capsys: Said
+def test_a_surrogate_has_a_teacher_and_is_taught_again_when_that_changes(
+    irises: Path, copied: Copy
 ) -> None:
-    place = copied(irises, "classifier", "vae")
-    options = ["value_function.teacher=vae", "value_function.teacher_pairs=64"]
-    train_iris(place, *TINY, *options)
-    capsys.readouterr()
-    train_iris(place, *TINY, *options)
-    assert "already trained" in capsys.readouterr().out
+    place = copied(irises, "vae")
+    words = [*TINY, "value_function.teacher=vae", "value_function.teacher_pairs=64"]
+    train_iris(place, *words)
+    taught = load_checkpoint(place / "iris" / "surrogate" / "surrogate.ckpt", "surrogate")
+    assert taught["hyper_parameters"]["teacher"]["value_function"] == "vae"
+    assert taught["hyper_parameters"]["teacher"]["draws"] == 16
     path = place / "iris" / "vae" / "vae.ckpt"
     checkpoint = load_checkpoint(path, "vae")
     checkpoint["state_dict"] = {name: 2 * w for name, w in checkpoint["state_dict"].items()}
     save_checkpoint(path, checkpoint)
     with pytest.raises(ValueError, match=r"teacher.checkpoint: '\w+' -> '\w+'"):
-        train_iris(place, *TINY, *options)
-    train_iris(place, *TINY_VAE, "value_function.temper=0.25")
-    with pytest.raises(ValueError, match=r"teacher.settings.temper: None -> 0.25"):
-        train_iris(place, *TINY, *options)
-    train_iris(place, *TINY, *options, "overwrite=true")
-    taught = load_checkpoint(place / "iris" / "surrogate" / "surrogate.ckpt", "surrogate")
-    assert taught["hyper_parameters"]["teacher"]["temper"] == 0.25
-
-
-def test_teachers_that_cannot_be_are_refused(irises: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="would learn from itself"):
-        train_iris(tmp_path, "value_function.teacher=surrogate")
-    with pytest.raises(ValueError, match=r"one of \[.*'vae'\] but got 'nobody'"):
-        train_iris(tmp_path, "value_function.teacher=nobody")
-    with pytest.raises(FileNotFoundError, match=r"a trained value function in .*vae"):
-        train_iris(tmp_path, "value_function.teacher=vae")
-    with pytest.raises(ValueError, match=r"value_function\.teacher: None -> 'vae'"):
-        train_iris(irises, *TINY, "value_function.teacher=vae")
+        train_iris(place, *words)
+    for name, error in (
+        ("surrogate", "another value function than surrogate"),
+        ("nobody", "'nobody'"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            train_iris(place / "new", *TINY, f"value_function.teacher={name}")
 
 
 def test_a_value_function_no_better_than_off_the_manifold_is_noted(
     irises: Path, copied: Copy, capsys: Said
 ) -> None:
-    place = copied(irises, "classifier")
+    place = copied(irises, "classifiers")
     metrics = train_iris(place, *TINY, "value_function.learning_rate=1e-9")
     (hint,) = metrics["hints"]
-    assert f"its MSE is {metrics['mse']:.4g}" in hint
     assert f"Note: {hint}" in capsys.readouterr().out
-    summary = explain(place, "data=iris", "estimator=exact", "instances=1", "compare=[]")
-    assert summary["hints"] == [hint]
-    made_by = explained(place, data="iris").made_by
-    assert made_by["hints"] == [hint]
-    assert made_by["quality"] == {
-        "chosen": "surrogate",
-        "mse": {
-            "marginal": metrics["mse_off_manifold_debiased"],
-            "surrogate": metrics["mse_debiased"],
-        },
-        "warning": hint,
-    }
+    assert explain(place, *ONE)["hints"] == [hint]
+    errors = [metrics[f"mse{of}_debiased"] for of in ("_off_manifold", "")]
+    quality = explained(place, data="iris").made_by["quality"]
+    assert quality["mse"] == dict(zip(("marginal", "surrogate"), errors, strict=True))
+    assert quality["warning"] == hint
     assert train_iris(place, "value_function=marginal")["hints"] == []
+
+
+def test_a_sweep_is_judged_by_validation_rows(irises: Path, copied: Copy) -> None:
+    place = copied(irises, "classifiers")
+    found = train_iris(place, *TINY, sweep=place / "iris" / "surrogate-sweep" / "job")
+    assert 0 < found["mse_validation"] != found["mse"]
+    checkpoint = place / "iris" / "surrogate-sweep" / "job" / "surrogate.ckpt"
+    explain(place, *ONE, f"checkpoint={checkpoint}")
+    assert (checkpoint.parent / "summary.json").exists()
+    assert "mse_validation" not in train_iris(place, *TINY)
 
 
 # An amortised explainer beside its surrogate.
@@ -279,68 +215,55 @@ def test_a_value_function_no_better_than_off_the_manifold_is_noted(
 
 @pytest.fixture(scope="module")
 def amortized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A runs directory with a surrogate and its amortised explainer."""
+    """A runs directory with a surrogate and its amortised explainer, and curves of trainings."""
     place = tmp_path_factory.mktemp("runs")
-    train_iris(place, *TINY, *AMORTIZED)
+    logger = "+trainer.logger._target_=lightning.pytorch.loggers.CSVLogger"
+    train_iris(place, *TINY, *AMORTIZED, logger, f"+trainer.logger.save_dir={place / 'curves'}")
     return place
 
 
-def written(place: Path, name: str) -> int:
-    return (place / "iris" / "surrogate" / f"{name}.ckpt").stat().st_mtime_ns
+def test_each_training_has_a_version_of_the_logger_that_is_named(amortized: Path) -> None:
+    for number in (0, 1):  # Surrogate and amortised explainer.
+        path = amortized / "curves" / "lightning_logs" / f"version_{number}" / "metrics.csv"
+        found = pd.read_csv(path)
+        assert {"training", "validation", "epoch", "step"} <= set(found)
+        assert len(found["validation"].dropna()) == 1
 
 
 def test_an_amortised_explainer_is_trained_once_and_used(amortized: Path, capsys: Said) -> None:
-    record = read(amortized, "iris", "surrogate", "metrics.json")["amortized"]
+    record = read(amortized, "iris", "surrogate", "amortized", "metrics.json")
     assert 0 < record["relative_error"] < 5
-    assert record["epochs"] == 1
-    assert not list((amortized / "iris").glob("*partial"))
-    train_iris(amortized, *TINY, *AMORTIZED)
-    assert "amortized: already trained with these settings" in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"amortised explainer of these .*max_epochs: 1 -> 2"):
+    assert train_iris(amortized, *TINY, *AMORTIZED)["amortized"] == record
+    assert "amortized: made before" in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"amortized.max_epochs: 1 -> 2"):
         train_iris(amortized, *TINY, *AMORTIZED, "amortized.max_epochs=2")
-    with pytest.raises(TypeError, match=r"\['surrogate', 'marginal'\]; compare=\[\] leaves"):
-        explain(amortized, "data=iris", "estimator=amortized", "instances=3")
     with pytest.raises(ValueError, match="value_function=surrogate together with `amortized`"):
         train_iris(amortized, "value_function=marginal", *AMORTIZED)
-    summary = explain(amortized, "data=iris", "estimator=amortized", "instances=3", "compare=[]")
-    assert summary["estimator"] == "amortized"
+    words = ["data=iris", "estimator=amortized", "instances=3"]
+    with pytest.raises(TypeError, match="surrogate"):
+        explain(amortized, *words, "compare=[marginal]")
+    explain(amortized, *words)
     found = explained(amortized, data="iris")
     assert found.efficiency_gap < 1e-5
     assert found.made_by["relative_error"] == pytest.approx(record["relative_error"])
-
-
-def test_streamed_amortised_values_come_with_an_audit(amortized: Path, capsys: Said) -> None:
-    words = ["data=iris", "estimator=amortized", "instances=all", "compare=[]", "block=8"]
-    summary = explain(amortized, *words)
-    audit = explained(amortized, data="iris").audit
-    assert audit is not None
-    assert summary["audit"] == audit.summary
+    summary = explain(amortized, *words, "instances=all", "block=8")
     # All of them, as there are fewer than 200.
-    assert audit.rows == summary["instances"]
-    assert audit.reference == "exact"
-    assert repr(audit) in capsys.readouterr().out
-    summary = explain(amortized, *words, "audit=0", "precision=auto")
-    assert "audit" not in summary
-    with pytest.raises(ValueError, match="`audit` to be a whole number of at least 0"):
-        explain(amortized, *words, "audit=-1")
+    assert summary["audit"]["rows"] == summary["instances"] == 30
+    assert "audit" not in explain(amortized, *words, "instances=all", "block=8", "audit=0",
+                                  "overwrite=true")  # fmt: skip
 
 
 def test_an_interruption_after_the_training_loses_nothing(
-    amortized: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+    amortized: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = amortized / "iris" / "surrogate"
+    place = amortized / "iris" / "surrogate" / "amortized"
     words = [*TINY, *AMORTIZED, "amortized.max_epochs=3", "overwrite=true"]
     with monkeypatch.context() as patched:
         patched.setattr(ms.AmortizedExplainer, "measure", interrupt)
         with pytest.raises(KeyboardInterrupt):
             train_iris(amortized, *words)
-    best = home.with_name("surrogate.amortized.partial") / "best.ckpt"
-    trained = torch.load(best, weights_only=True)["state_dict"]
+    trained = load_checkpoint(place / "training" / "best.ckpt", "explainer")["state_dict"]
     train_iris(amortized, *words)
-    assert "continuing an interrupted training" in capsys.readouterr().out
-    kept = torch.load(home / "amortized.ckpt", weights_only=True)
-    assert all(torch.equal(trained[key], kept["state_dict"][key]) for key in trained)
-    record = read(home, "metrics.json")["amortized"]
-    assert record["settings"]["max_epochs"] == 3
-    assert record["relative_error"] == kept["relative_error"]
-    assert not list(home.parent.glob("*.partial"))
+    kept = load_checkpoint(place / "amortized.ckpt", "explainer")["state_dict"]
+    assert all(torch.equal(trained[key], kept[key]) for key in trained)
+    assert not (place / "training").exists()

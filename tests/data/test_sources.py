@@ -4,15 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manifold_shap.data import (
-    MNIST,
-    Abalone,
-    Bike,
-    Census,
-    Drug,
-    FashionMNIST,
-    sources,
-)
+from manifold_shap.data import load, sources
 
 
 def test_places_are_searched_in_order(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,12 +22,15 @@ def test_places_are_searched_in_order(nowhere: Path, monkeypatch: pytest.MonkeyP
     assert sources.find(folders["root"], "a/b.data") is None
 
 
-@pytest.mark.parametrize("source", [Drug, Abalone, Bike, Census, MNIST, FashionMNIST])
-def test_a_root_without_the_file_is_an_error_and_not_a_download(
-    source: type, nowhere: Path
-) -> None:
+@pytest.mark.parametrize("source", ["drug", "abalone", "bike", "census", "mnist", "fashion_mnist"])
+def test_a_root_without_the_file_is_an_error_and_not_a_download(source: str, nowhere: Path) -> None:
     with pytest.raises(FileNotFoundError, match=rf"none at {nowhere}/.*; correct `root`"):
-        source(root=str(nowhere)).setup()
+        load(source, root=str(nowhere))
+
+
+def test_a_file_of_ones_own_that_is_not_there(nowhere: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"'mine.csv' .*none at /.*mine.csv"):
+        load("table", path="mine.csv")
 
 
 def test_a_failed_download_names_the_places_and_the_variable(

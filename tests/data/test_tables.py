@@ -1,8 +1,9 @@
-"""Published tables: their figures, and the copies of OpenML."""
+"""Tables: published figures, the copies of OpenML, and files of one's own."""
 
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,38 +12,29 @@ import torch
 from sklearn.utils import Bunch
 from torch import Tensor
 
-from manifold_shap.data import (
-    Abalone,
-    Bike,
-    Census,
-    Diabetes,
-    Drug,
-    Iris,
-    TensorDataModule,
-    sources,
-)
+from manifold_shap.data import Data, bike, load, sources
 
 PARTS = ("train", "validation", "test")
 
 
-def labels(data: TensorDataModule) -> Tensor:
+def labels(data: Data) -> Tensor:
     return torch.cat([getattr(data, f"y_{part}") for part in PARTS])
 
 
 @pytest.mark.parametrize(
     ("source", "relative", "rows", "counts", "width", "players", "continuous_columns"),
     [
-        (Iris, None, 150, [50, 50, 50], 4, 4, 4),
-        (Drug, "drug", 1885, [1069, 816], 10, 10, 0),
-        (Abalone, "abalone", 4177, [2096, 2081], 10, 8, 7),
-        (Census, "census", 48842, [37155, 11687], 106, 13, 5),
-        (Diabetes, None, 442, None, 10, 10, 9),
-        (Bike, "bike", 731, None, 6, 6, 6),
+        ("iris", None, 150, [50, 50, 50], 4, 4, 4),
+        ("drug", "drug", 1885, [1069, 816], 10, 10, 0),
+        ("abalone", "abalone", 4177, [2096, 2081], 10, 8, 7),
+        ("census", "census", 48842, [37155, 11687], 106, 13, 5),
+        ("diabetes", None, 442, None, 10, 10, 9),
+        ("bike", "bike", 731, None, 6, 6, 6),
     ],
 )
 def test_tables_have_their_published_figures(
     local: Callable[[str], str],
-    source: type,
+    source: str,
     relative: str | None,
     rows: int,
     counts: list[int] | None,
@@ -50,12 +42,10 @@ def test_tables_have_their_published_figures(
     players: int,
     continuous_columns: int,
 ) -> None:
-    data = source(root=local(relative) if relative else None)
-    data.setup()
+    data = load(source, **({"root": local(relative)} if relative else {}))
     assert sum(len(getattr(data, f"x_{part}")) for part in PARTS) == rows
     if counts is not None:
         assert labels(data).bincount().tolist() == counts
-        assert (data.task, data.outputs) == ("classification", data.classes)
     assert labels(data).dtype == (torch.float32 if counts is None else torch.int64)
     assert data.x_train.shape[1:] == data.players.index.shape == (width,)
     assert len(data.players.names) == players
@@ -68,52 +58,35 @@ def test_tables_have_their_published_figures(
 
 
 def test_irises_have_the_names_of_their_species() -> None:
-    table = Iris().read()
-    species = [table.classes[label] for label in table.labels.tolist()]
-    lengths = table.features["petal length (cm)"].groupby(species).mean().to_dict()
+    data = load("iris")
+    species = [data.classes[label] for label in labels(data)]
+    frame = data.schema.decode(torch.cat([getattr(data, f"x_{part}") for part in PARTS]))
+    lengths = frame["petal length (cm)"].groupby(species).mean().to_dict()
     # Fisher (1936), Table II.
     assert lengths == pytest.approx({"setosa": 1.462, "versicolor": 4.260, "virginica": 5.552})
 
 
 def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> None:
-    data = Census(root=local("census"))
-    data.setup()
-    assert (len(data.x_train), len(data.x_validation), len(data.x_test)) == (29305, 3256, 16281)
+    data = load("census", root=local("census"))
+    assert [len(getattr(data, f"x_{part}")) for part in PARTS] == [29305, 3256, 16281]
     assert data.y_test.bincount().tolist() == [12435, 3846]
     kinds = {column.name: column for column in data.schema.columns}
     assert "fnlwgt" not in kinds
     assert "?" in kinds["workclass"].categories
-    assert kinds["sex"].categories == ("Female", "Male")
     first = data.schema.decode(data.x_test[:1]).iloc[0]
     assert (first["education"], round(first["age"])) == ("11th", 25)
 
 
-def published(columns: list[str], rows: list[list], target: str) -> Bunch:
-    return Bunch(frame=pd.DataFrame(rows, columns=columns).astype({target: "category"}))
-
-
-def test_abalone_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = [f"V{i}" for i in range(8)] + ["Class_number_of_rings"]
-    rows = [["MFI"[i % 3], *[i / 10 + j for j in range(7)], str(i)] for i in range(20)]
-    bunch = published(columns, rows, "Class_number_of_rings")
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: bunch)
-    data = Abalone()
-    data.setup()
-    assert data.players.names[4] == "Whole weight"
-    assert labels(data).bincount().tolist() == [10, 10]
-
-
-def test_census_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = [f"V{i}" for i in range(14)] + ["class"]
     words = [["a", None, "c"][i % 3] for i in range(30)]
     row = [[i, words[i], 7, "x" if i % 2 else "y", i % 5] for i in range(30)]
     text = [["p" if i % 4 else "q"] * 5 for i in range(30)]
     tail = [[i % 7, i % 3, i, words[i], [">50K", "<=50K"][i % 2]] for i in range(30)]
     rows = [a + b + c for a, b, c in zip(row, text, tail, strict=True)]
-    frame = published(columns, rows, "class").frame.astype({"V1": "category"})
+    frame = pd.DataFrame(rows, columns=columns).astype({"class": "category", "V1": "category"})
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: Bunch(frame=frame))
-    data = Census(test=0.3)
-    data.setup()
+    data = load("census", test=0.3)
     assert len(data.x_test) == 9
     assert data.schema.columns[1].categories == ("?", "a", "c")
     assert labels(data).bincount().tolist() == [15, 15]
@@ -128,6 +101,131 @@ def test_bicycles_are_read_from_the_archive_of_their_publisher(
     with zipfile.ZipFile(tmp_path / "bike" / "Bike-Sharing-Dataset.zip", "w") as parts:
         columns = "dteday,temp,hum,windspeed,cnt"
         parts.writestr("day.csv", f"{columns}\r\n2011-01-01,0.5,0.5,0,985\r\n")
-    table = Bike().read()
-    assert table.labels.tolist() == [985]
-    assert table.features["temp"].tolist() == [15.5]
+    found = bike()
+    assert list(found.labels) == [985]
+    assert found.features["temp"].tolist() == [15.5]
+
+
+def test_components_of_digits() -> None:
+    data = load("digit_components", digits=[3, "8"], components=2)
+    assert (data.classes, data.players.names) == (("3", "8"), ("PC1", "PC2"))
+    assert len(labels(data)) == 183 + 174
+    covariance = data.x_train.T.double() @ data.x_train.double() / len(data.x_train)
+    torch.testing.assert_close(covariance, torch.eye(2).double(), rtol=0, atol=1e-5)
+
+
+# Files of one's own.
+
+FRAME = pd.DataFrame(
+    {
+        "id": [f"n{i}" for i in range(40)],
+        "age": [20 + 3 * (i // 2) for i in range(40)],
+        "rooms": [1 + i % 3 for i in range(40)],
+        "colour": [["red", "green", "blue"][i % 3] for i in range(40)],
+        "price": [i * 1.5 for i in range(40)],
+        "bought": [["no", "yes"][i % 2] for i in range(40)],
+        "always": 1,
+        "gap": [None if i == 7 else abs(i - 9.8) for i in range(40)],
+        "since": pd.date_range("2020-01-01", periods=40)[::-1],
+    }
+)
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "table.csv": lambda path: FRAME.to_csv(path, index=False),
+    "semicolons.csv": lambda path: FRAME.to_csv(path, index=False, sep=";", decimal=","),
+    "packed.csv.gz": lambda path: FRAME.to_csv(path, index=False),
+    "table.parquet": lambda path: FRAME.set_index("id", drop=False).to_parquet(path),
+    "table.feather": lambda path: FRAME.to_feather(path),
+}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "table.csv"
+    WRITERS[path.name](path)
+    return path
+
+
+def read(path: Path, target: str | None = "bought", **settings: Any) -> Data:
+    settings = {"drop": ["id"], "read": {"parse_dates": ["since"]}, **settings}
+    return load("table", path=str(path), target=target, **settings)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_files_are_read_by_pandas(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    how: dict[str, Any] = {"parse_dates": ["since"]}
+    if name == "semicolons.csv":
+        how |= {"sep": ";", "decimal": ","}
+    data = read(path, read={} if path.suffix in (".parquet", ".feather") else how)
+    assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
+    assert data.schema.constants == {"always": 1}
+    found = data.schema.decode(data.find("instances", list(range(40)), "test"))
+    for column in data.players.names:
+        expected = FRAME[column].astype(found[column].dtype)
+        pd.testing.assert_series_equal(found[column], expected, check_names=False)
+
+
+def test_rows_have_the_numbers_of_the_file(own: Path) -> None:
+    FRAME.assign(bought=FRAME["bought"].where(FRAME.index != 7)).to_csv(own, index=False)
+    with pytest.warns(UserWarning, match="1 of 40 rows lack the target 'bought'"):
+        data = read(own)
+    assert data.name == "table"
+    assert len(data.test_numbers) == len(data.x_test) == 8
+    # Row k is of the class k % 2.
+    assert [number % 2 for number in data.test_numbers] == data.y_test.tolist()
+    played = list(data.schema.columns)
+    pd.testing.assert_frame_equal(
+        data.schema.frame(data.x_test)[played[:4]],
+        FRAME.loc[data.test_numbers, played[:4]].reset_index(drop=True),
+    )
+    asked = [3, 39, 0, 3, 8]  # Of any part.
+    found = data.schema.decode(data.find("instances", asked, "test"))
+    assert found["age"].tolist() == FRAME["age"][asked].tolist()
+    for odd in ([3, 7], [40], [-1], [1.0], ["3"], []):
+        with pytest.raises(
+            ValueError, match="`instances` to list rows of table that have a target"
+        ):
+            data.find("instances", odd, "test")
+
+
+@pytest.mark.filterwarnings("ignore:Cells that training had none of")
+def test_columns_that_never_repeat_are_warned_of_and_may_be_left_out(own: Path) -> None:
+    with pytest.warns(UserWarning, match=r"No value repeats in columns \['id'\]"):
+        data = read(own, drop=[], own_model=True)
+    assert data.players.names == ("id", "age", "rooms", "colour", "price", "gap", "since")
+    data = read(own, drop=[], left_out=["id"], own_model=True, target=None)
+    assert data.players.names == ("age", "rooms", "colour", "price", "bought", "gap", "since")
+    # A model of one's own is given it all the same.
+    assert list(data.schema.frame(data.x_test)) == list(FRAME)
+
+
+def test_classes_of_numbers_are_in_numeric_order(own: Path) -> None:
+    FRAME.assign(grade=[[10.0, 9.0, 2.0][i % 3] for i in range(40)]).to_csv(own, index=False)
+    data = read(own, "grade")
+    assert data.classes == ("2", "9", "10")
+    assert labels(data).bincount().tolist() == [13, 13, 14]
+
+
+def test_a_regression(own: Path) -> None:
+    data = read(own, "price", task="regression")
+    assert (data.task, data.classes, data.outputs) == ("regression", (), ("price",))
+    assert labels(data).sort().values.tolist() == FRAME["price"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"target": None}, "40 labels in 'table' but got 0"),
+        ({"target": "yy"}, "yy"),
+        ({"task": "regress"}, "`task` to be one of"),
+        ({"task": "regression"}, "could not convert"),
+        ({"target": "always"}, "at least two classes"),
+        ({"target": "price"}, "none of .*task=regression"),
+    ],
+)
+def test_settings_that_do_not_fit_the_table(
+    own: Path, settings: dict[str, Any], error: str
+) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError), match=error):
+        read(own, **settings)

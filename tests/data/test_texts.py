@@ -1,4 +1,4 @@
-"""Columns of texts: their tokens, their groups, and cells that are no texts."""
+"""Columns of texts: their tokens, and cells that are no texts."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from manifold_shap.data import TextFile
+from manifold_shap.data import Data, load
 from manifold_shap.text import Vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* are not in the vocabulary")
@@ -27,24 +27,27 @@ def reviews(path: Path, count: int = 40) -> Path:
     return path
 
 
-def read(path: Path, **settings: Any) -> TextFile:
-    data = TextFile(path=str(path), **settings)
-    data.setup()
-    return data
+def read(path: Path, **settings: Any) -> Data:
+    return load("text", path=str(path), **settings)
+
+
+def vocabulary_of(data: Data) -> Vocabulary:
+    assert data.vocabulary is not None
+    return data.vocabulary
 
 
 def test_rows_are_the_tokens_of_their_texts(tmp_path: Path) -> None:
     path = reviews(tmp_path / "reviews.csv")
     data = read(path)
-    frame = pd.read_csv(path)
+    frame, vocabulary = pd.read_csv(path), vocabulary_of(data)
     assert (data.name, data.classes, data.players.padding) == ("reviews", ("bad", "good"), 0)
     rows = data.find("instances", list(range(40)), "test")
-    said = [" ".join(tokens) for tokens in data.vocabulary.decode(rows)]
+    said = [" ".join(tokens) for tokens in vocabulary.decode(rows)]
     for text, tokens in zip(frame["text"], said, strict=True):
         assert tokens.replace(" ", "") == text.lower().replace(" ", "")
     known = torch.cat((data.x_train, data.x_validation, data.x_test))
-    assert known.max() < len(data.vocabulary)
-    assert set(data.x_train.unique().tolist()) >= set(range(2, len(data.vocabulary)))
+    assert known.max() < len(vocabulary)
+    assert set(data.x_train.unique().tolist()) >= set(range(2, len(vocabulary)))
 
 
 def test_long_texts_are_cut_and_rare_words_are_unknown(tmp_path: Path) -> None:
@@ -52,18 +55,8 @@ def test_long_texts_are_cut_and_rare_words_are_unknown(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"26 of 40 texts are cut off after 7 tokens"):
         data = read(path, length=7, vocabulary=8)
     assert data.x_train.shape[1] == 7
-    assert len(data.vocabulary) == 8
+    assert len(vocabulary_of(data)) == 8
     assert (data.x_train == 1).any()
-
-
-def test_words_and_sentences_group_tokens(tmp_path: Path) -> None:
-    data = read(reviews(tmp_path / "reviews.csv"))
-    (words, most_words), (sentences, most) = (data.groupings[n]() for n in ("words", "sentences"))
-    rows = data.find("instances", [5], "test")
-    # A dull film number 0. It ends. It ends.
-    assert words(rows)[0, :6].tolist() == [0, 1, 2, 3, 4, 4]
-    assert sentences(rows)[0].max() == 2
-    assert (most_words, most) == (9, 3)
 
 
 def test_a_vocabulary_may_be_given(tmp_path: Path) -> None:
@@ -72,32 +65,19 @@ def test_a_vocabulary_may_be_given(tmp_path: Path) -> None:
     own.save(tmp_path / "mine.json")
     with pytest.warns(UserWarning, match="not in the vocabulary of 5"):
         data = read(path, vocabulary=str(tmp_path / "mine.json"), target=None, own_model=True)
-    assert data.vocabulary.tokens == own.tokens
+    assert vocabulary_of(data).tokens == own.tokens
     assert data.few_rows.dtype == torch.int64
-
-
-@pytest.mark.parametrize(
-    ("settings", "error"),
-    [
-        ({"column": "txt"}, "column 'txt' in "),
-        ({"target": "stars"}, "column 'stars' in "),
-    ],
-)
-def test_settings_that_cannot_be(settings: dict, error: str, tmp_path: Path) -> None:
-    path = reviews(tmp_path / "reviews.csv")
-    with pytest.raises(ValueError, match=error):
-        read(path, **settings)
 
 
 def test_cells_without_content_are_named(tmp_path: Path) -> None:
     path = reviews(tmp_path / "reviews.csv")
     frame = pd.read_csv(path)
-    frame.loc[[3, 7], "text"] = ["", "  "]
-    frame.to_csv(path, index=False)
-    with pytest.raises(ValueError, match=r"a text in every row .* 2 of 40 have none: .*\[3, 7\]"):
-        read(path)
-    frame["text"] = "word"
-    frame.loc[4, "label"] = None
-    frame.to_csv(path, index=False)
-    with pytest.raises(ValueError, match=r"a label in every row .* 1 of 40 have none: .*\[4\]"):
-        read(path)
+    for column, cells, error in (
+        ("text", ["", "  "], r"a text in every row .* 2 of 40 have none: rows \[3, 7\]"),
+        ("label", [None, ""], r"a label in every row .* 2 of 40 have none: rows \[3, 7\]"),
+    ):
+        changed = frame.copy()
+        changed.loc[[3, 7], column] = cells
+        changed.to_csv(path, index=False)
+        with pytest.raises(ValueError, match=error):
+            read(path)

@@ -226,6 +226,8 @@ def listed_rows_ignored(call: Call) -> None:
     call["cfg"] = copy.deepcopy(call["cfg"])
     if not isinstance(call["cfg"].instances, int | str):
         call["cfg"].instances = len(call["cfg"].instances)
+        # A run is composed again from what was typed.
+        call["job"].overrides.task.append(f"instances={call['cfg'].instances}")
 
 
 @fault("cli", "cli.train:train")
@@ -234,15 +236,18 @@ def runs_overwritten_unasked(call: Call) -> None:
     call["cfg"].overwrite = True
 
 
-@fault("data", "data:Iris.read")
-def two_species_exchanged(table: Any, call: Call) -> Any:
-    first, second, third = table.classes
-    return replace(table, classes=(first, third, second))
+@fault("data", "data.registry:load")
+def two_species_exchanged(found: Any, call: Call) -> Any:
+    if call["source"] == "iris":
+        first, second, third = found.classes
+        found.classes = (first, third, second)
+    return found
 
 
-@fault("data", "data:TableFile.read")
-def labels_of_the_row_before(table: Any, call: Call) -> Any:
-    return replace(table, labels=table.labels.roll(1))
+@fault("data", "data.registry:load")
+def labels_of_the_row_before(found: Any, call: Call) -> Any:
+    found.y_train, found.y_test = found.y_train.roll(1), found.y_test.roll(1)
+    return found
 
 
 # Estimators --------------------------------------------------------------------------------------

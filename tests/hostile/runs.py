@@ -20,7 +20,7 @@ TRAIN = (
     "value_function.hidden=[16]",
     "value_function.max_epochs=8",
 )
-EXPLAIN = ("estimator=permutation", "estimator.permutations=4", "compare=[]", "instances=8")
+EXPLAIN = ("estimator=permutation", "estimator.permutations=4", "instances=8")
 BLOCKS, BLOCK = 6, 4
 
 # Forked from a process that has imported what is imported here, and has no threads yet.
@@ -73,7 +73,7 @@ def results(what: str, place: Path) -> dict[str, Tensor]:
     runs = place / "runs" / "iris"
     if what == "train":
         found = {}
-        for path in (runs / "classifier" / "model.ckpt", runs / "surrogate" / "surrogate.ckpt"):
+        for path in (*runs.rglob("model.ckpt"), runs / "surrogate" / "surrogate.ckpt"):
             weights = torch.load(path, weights_only=True)["state_dict"]
             found |= {f"{path.stem} {name}": of for name, of in weights.items()}
         return found

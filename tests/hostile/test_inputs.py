@@ -159,7 +159,7 @@ SETTINGS: Sequence[Row] = [
     ("unknown law", lambda: ms.kernel_shapley(value, X, law="lever"), ValueError, "leverage lever"),
     ("unknown output", lambda: outputs(outputs=["cat"]), ValueError, "outputs '0', '1' 'cat'"),
     ("unknown output space", lambda: asked(model, space="logits"), ValueError, "ilr logits"),
-    ("misspelled option", lambda: fit(patiense=3), ValueError, "fit_surrogate patiense"),
+    ("misspelled option", lambda: fit(patiense=3), TypeError, "patiense"),
     ("unknown network", lambda: fit(network="resnet50"), ValueError, "transformer resnet50"),
     (
         "training that diverges",
@@ -365,8 +365,8 @@ COMMANDS: Sequence[Row] = [
         SystemExit,
         "model classifier",
     ),
-    ("half a record", lambda: tampered(recorded(data=3)), SystemExit, "record damaged"),
-    ("other rows", lambda: tampered(recorded(rows="0" * 64)), SystemExit, "rows train.py"),
+    ("half a record", lambda: tampered(recorded(data=3)), SystemExit, "config.yaml damaged"),
+    ("other rows", lambda: tampered(recorded(rows="0" * 64)), SystemExit, "rows differ"),
     ("no surrogate", lambda: tampered(no_surrogate), SystemExit, "train.py"),
 ]
 TABLE = {

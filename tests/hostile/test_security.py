@@ -27,7 +27,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import manifold_shap as ms
 from manifold_shap.amortized.fit import load_amortized
-from manifold_shap.data import ImageFolder, SeriesFile
+from manifold_shap.data import load
 from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.vae.fit import load_imputer
 from tests.hostile import things
@@ -188,31 +188,16 @@ def test_a_store_that_is_to_be_unpickled(array: str, how: str, tmp_path: Path, t
 def test_arrays_of_objects(tmp_path: Path, trace: Path) -> None:
     path = tmp_path / "evil.npz"
     np.savez(path, x=np.array([RunsCode(trace)] * 4, dtype=object), y=np.arange(4))
-    load: Load = lambda path: SeriesFile(path=str(path)).setup()  # noqa: E731
-    refused(load, path, trace, "pickle")
-
-
-@pytest.mark.parametrize("group", ["data", "classifier", "value_function"])
-def test_a_run_directory_that_names_code(
-    group: str, tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By `_target_`, as the group itself and as any of its settings."""
-    touch = {"_target_": "pathlib.Path.touch", "_args_": [str(trace)], "self": str(trace)}
-    for number, changes in enumerate((touch, {"seed": touch}, {"_load_": "pathlib.Path.touch"})):
-        place = tmp_path / str(number)
-        place.mkdir()
-        monkeypatch.chdir(place)
-        with suppress(SystemExit):
-            things.tampered(things.recorded(**{group: changes}))
-        assert not trace.exists()
+    refused(lambda path: load("series", path=str(path)), path, trace, "pickle")
 
 
 @pytest.mark.usefixtures("in_a_folder")
 def test_a_classifier_of_a_run_that_is_a_pickle(trace: Path) -> None:
     def plant(place: Path) -> None:
         torch.save({"kind": "classifier", "state_dict": RunsCode(trace)}, place / "model.ckpt")
-        (place / "classifier" / "model.skops").unlink()
-        shutil.copy(place / "model.ckpt", place / "classifier" / "model.ckpt")
+        (own,) = place.glob("classifiers/*/model.skops")
+        own.unlink()
+        shutil.copy(place / "model.ckpt", own.with_name("model.ckpt"))
 
     with pytest.raises(SystemExit, match="Refused to load"):
         things.tampered(plant)
@@ -298,7 +283,7 @@ def test_postscript_is_given_to_no_program(
         for number in range(4):
             (tmp_path / "shapes" / name / f"{number}.png").write_bytes(content)
     with pytest.raises((ValueError, OSError), match="image"):
-        ImageFolder(path=str(tmp_path / "shapes")).setup()
+        load("image_folder", path=str(tmp_path / "shapes"))
     assert not trace.exists()
 
 

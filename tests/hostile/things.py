@@ -1,6 +1,5 @@
 """Small sound things that hostile inputs are made of; paths lie in the working directory."""
 
-import json
 import os
 import shutil
 import signal
@@ -16,6 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import torch
+from omegaconf import OmegaConf
 from torch import Tensor
 
 import manifold_shap as ms
@@ -169,11 +169,8 @@ def recorded(**changes: Any) -> Callable[[Path], object]:
     """Change groups of settings in the record of the surrogate."""
 
     def change(run: Path) -> None:
-        path = run / "surrogate" / "config.json"
-        config = json.loads(path.read_text())
-        for group, entry in changes.items():
-            config[group] = {**config[group], **entry} if isinstance(entry, dict) else entry
-        path.write_text(json.dumps(config))
+        path = run / "surrogate" / "config.yaml"
+        OmegaConf.save({**OmegaConf.load(path), **changes}, path)
 
     return change
 
@@ -182,5 +179,5 @@ def tampered(change: Callable[[Path], object], *words: str) -> object:
     """Explain irises after a change of the directory of their run."""
     shutil.copytree(_runs(), "runs")
     change(Path("runs", "iris"))
-    few = ("instances=2", "estimator=permutation", "estimator.permutations=4", "compare=[]")
+    few = ("instances=2", "estimator=permutation", "estimator.permutations=4")
     return typed("explain", "data=iris", *few, *words)

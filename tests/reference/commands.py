@@ -14,7 +14,7 @@ from tests.reference.compare import AFTER, Inputs, Results
 from tests.reference.tables import people
 
 SHORT = ["classifier.max_epochs=1", "+trainer.limit_train_batches=3", "trainer.accelerator=cpu"]
-QUIET = ["compare=[]", "report=false", "device=cpu"]
+QUIET = ["report=false", "device=cpu"]
 # Data, what is trained, and how it explains.
 RUNS = {
     "iris": (

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import manifold_shap as ms
-from manifold_shap.data import Diabetes, Digits, Iris
+from manifold_shap.data import Data, load
 from manifold_shap.training.classifier import (
     NetworkRecipe,
     fit_classifier,
@@ -27,15 +27,12 @@ class Foreign(LogisticRegression):
 
 
 @pytest.fixture(scope="module")
-def iris() -> Iris:
-    data = Iris(name="iris")
-    data.setup()
-    return data
+def iris() -> Data:
+    return load("iris")
 
 
 def test_a_network_learns_digits(tmp_path: Path) -> None:
-    data = Digits(name="digits")
-    data.setup()
+    data = load("digits")
     seconds = fit_classifier(NetworkRecipe("mlp", hidden=[64], max_epochs=4), data, tmp_path, CPU)
     with warnings.catch_warnings(action="error"):
         model = load_classifier(tmp_path, data)
@@ -55,7 +52,7 @@ def test_a_network_learns_digits(tmp_path: Path) -> None:
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_scikit_learn_classifiers_come_back_as_they_were(
-    estimator: Any, iris: Iris, tmp_path: Path
+    estimator: Any, iris: Data, tmp_path: Path
 ) -> None:
     fit_classifier(estimator, iris, tmp_path)
     model = load_classifier(tmp_path, iris)
@@ -64,15 +61,14 @@ def test_scikit_learn_classifiers_come_back_as_they_were(
     assert model.classes == iris.classes
 
 
-def test_types_of_others_are_not_loaded(iris: Iris, tmp_path: Path) -> None:
+def test_types_of_others_are_not_loaded(iris: Data, tmp_path: Path) -> None:
     fit_classifier(Foreign(), iris, tmp_path)
     with pytest.raises(ValueError, match=r"not scikit-learn's own \(.*Foreign\)"):
         load_classifier(tmp_path, iris)
 
 
 def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
-    data = Diabetes(seed=1)
-    data.setup()
+    data = load("diabetes", seed=1)
     fit_classifier(LinearRegression(), data, tmp_path)
     model = load_classifier(tmp_path, data)
     assert (model.returns, model.classes) == ("values", ("progression",))
@@ -89,9 +85,8 @@ def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
     )
 
 
-def test_a_regression_and_its_model_suit_each_other(tmp_path: Path, iris: Iris) -> None:
-    data = Diabetes()
-    data.setup()
+def test_a_regression_and_its_model_suit_each_other(tmp_path: Path, iris: Data) -> None:
+    data = load("diabetes")
     for recipe in (GaussianNB(), NetworkRecipe("mlp")):
         with pytest.raises(TypeError, match=r"regressor for diabetes, .*=random_forest_regr"):
             fit_classifier(recipe, data, tmp_path)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
-from manifold_shap.data import Iris
+from manifold_shap.data import load
 from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, load_classifier
 from tests.learned import CtrlC
 
@@ -58,8 +58,7 @@ def of_corrected(x: Tensor, **own: Any) -> Tensor:
 
 
 def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:
-    data = Iris(name="iris")
-    data.setup()
+    data = load("iris")
     data.x_train[: len(x), :3] = x
     few = {**FEW, **own}
     trainer = few.pop("trainer")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from manifold_shap.data import SeriesFile, read_series
+from manifold_shap.data import Data, load, read_series
 
 HEADER = "#a remark\n@problemName waves\n@timeStamps false\n@classLabel true down up\n@data\n"
 
@@ -42,10 +42,8 @@ def write_npz(path: Path, series: list[np.ndarray], labels: list[str], **more: A
     return path
 
 
-def read(path: Path, **settings: Any) -> SeriesFile:
-    data = SeriesFile(path=str(path), **settings)
-    data.setup()
-    return data
+def read(path: Path, **settings: Any) -> Data:
+    return load("series", path=str(path), **settings)
 
 
 def test_both_formats_hold_the_same_series(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""Every configuration composes, and names code that takes its settings."""
+
+import inspect
+import re
+from typing import Any
+
+import pandas as pd
+import pytest
+from hydra.utils import get_method, instantiate
+from omegaconf import OmegaConf
+from omegaconf.errors import MissingMandatoryValue
+
+from manifold_shap import data as data_sets
+from manifold_shap.cli import CONF, targets
+from manifold_shap.data import Data
+from manifold_shap.tables.schema import Schema
+from manifold_shap.training.classifier import NetworkRecipe
+from tests.cli.commands import composed, options, train
+
+
+@pytest.mark.parametrize("name", options("data"))
+def test_every_data_set_takes_the_settings_of_its_file(name: str) -> None:
+    of_files = name in ("table", "text", "series", "image_folder")
+    config = composed("train", f"data={name}", *([f"data.path=some/{name}.csv"] * of_files))[0].data
+    assert config.name == config.source == name
+    own = set(config) - {"_target_", "source"} - set(inspect.signature(Data).parameters)
+    assert own <= set(inspect.signature(data_sets.SOURCES[name]).parameters)
+
+
+def test_every_data_set_has_a_file() -> None:
+    assert set(options("data")) == set(data_sets.SOURCES)
+
+
+@pytest.mark.parametrize("name", options("classifier"))
+def test_every_classifier_configuration_makes_a_recipe(name: str) -> None:
+    recipe = instantiate(composed("train", f"classifier={name}")[0].classifier)
+    assert isinstance(recipe, NetworkRecipe) or hasattr(recipe, "predict")
+
+
+@pytest.mark.parametrize("group", ["value_function", "estimator", "experiment", "engine", "model"])
+def test_every_other_configuration_composes_and_names_code(group: str) -> None:
+    for name in options(group):
+        config = composed("explain", f"{group}={name}")[0]
+        if group != "experiment":
+            parameters = inspect.signature(get_method(config[group]._target_)).parameters
+            words = {word for word in config[group] if word[0] != "_"}
+            loose = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+            shared = {"name", "title", "draws", "returns", "classes", "batch_size"}
+            assert loose or words - shared <= set(parameters), name
+
+
+def test_data_choose_their_classifier_unless_told_otherwise() -> None:
+    target = "sklearn.ensemble.RandomForestClassifier"
+    assert composed("train", "data=drug")[0].classifier._target_ == target
+    assert composed("train", "data=drug", "classifier=mlp")[0].classifier._target_ != target
+
+
+def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:
+    settings = composed("train", "experiment=paper_vae")[0].value_function
+    assert (settings.name, settings.posterior, settings.fill) == ("vae", "encoder", -1)
+    assert set(settings) == set(composed("train", "value_function=vae")[0].value_function)
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("paper_grid", 6), ("paper_vae_grid", 192)])
+def test_the_grids_of_the_paper(name: str, jobs: int) -> None:
+    grid = OmegaConf.load(CONF / "experiment" / f"{name}.yaml")
+    found = 1
+    for key, choices in grid.hydra.sweeper.params.items():
+        values = re.findall(r"\[[^]]*\]|[^,]+", str(choices))
+        found *= len(values)
+        for value in values:
+            composed("train", f"experiment={name}", f"{key}={value}")
+    assert found == jobs
+
+
+def test_a_setting_without_a_default_is_needed(tmp_path: Any) -> None:
+    with pytest.raises(MissingMandatoryValue, match=r"data\.path"):
+        train(tmp_path, "data=table", "data.name=a")
+
+
+class IrisRun:
+    """What a target asks of a run."""
+
+    data = data_sets.load("iris")
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ({}, "but got None and None"),
+        ({"against": "setosa", "rows": [1]}, r"but got 'setosa' and \[1\]"),
+        ({"against": "rose"}, r"`against` to be one of \['setosa', .*\] but got 'rose'"),
+        ({"rows": [200]}, r"rows from 0 to 104 but got \[200\]"),
+    ],
+)
+def test_contrasts_that_cannot_be_are_refused(setting: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        targets.contrastive(IrisRun(), **setting)  # type: ignore[arg-type]
+
+
+def test_reference_points_are_members_of_the_table() -> None:
+    table = pd.DataFrame(
+        {
+            "age": [20.0, 30.0, 70.0, 40.0],
+            "colour": ["red", "blue", "red", "green"],
+            "member": ["no", "yes", "yes", "yes"],
+        }
+    )
+    run: Any = IrisRun()
+    run.data = data_sets.load("iris")
+    run.data.schema = Schema.fit(table)
+    run.data.players = run.data.schema.players
+    run.data.x_train = run.data.schema.encode(table)
+    for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 0.0)):
+        made = targets.baseline(run, point)
+        (row,) = run.data.schema.decode(made.reference).to_dict("records")
+        assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}

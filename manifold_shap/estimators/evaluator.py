@@ -17,14 +17,14 @@ from manifold_shap._messages import warn
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import Approximated, Coalitions, Listed, Nested
 from manifold_shap.ordering import Ordering
-from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+from manifold_shap.values.base import Estimate, Linearized, ValueFunction, check_estimate
 
 # A CPU is fastest with what fits its cache, an accelerator with large batches.
 BATCH_SIZE_CPU = 8192
 BATCH_SIZE_ACCELERATOR = 65_536
 
 # Covariances take as many numbers as outputs squared, for every row and player.
-_MOST_CROSSED = 64
+_MAX_COVARIANCE_OUTPUTS = 64
 
 
 class Evaluator:
@@ -52,7 +52,7 @@ class Evaluator:
         device: where the values come from.
         draws, sampled: of the value function.
         partition: of the classes, what each output compares; of log-ratios only.
-        crossed: whether to estimate covariances between outputs: log-ratios may be rotated.
+        full_covariance: whether to estimate covariances between outputs: log-ratios may be rotated.
         batch_size: model rows per call; halved when memory runs out.
         evaluations: values computed so far, over all rows, without anchors.
         bar: shows how many coalitions or orders of its `total` are done.
@@ -106,7 +106,9 @@ class Evaluator:
         self.total, self.device = self.prediction - self.base, self.prediction.device
         self.shape = (len(x), len(self.players), self.prediction.shape[1])
         self.partition = value.space.partition(value.classes)
-        self.crossed = self.partition is not None and self.shape[2] <= _MOST_CROSSED
+        self.full_covariance = (
+            self.partition is not None and self.shape[2] <= _MAX_COVARIANCE_OUTPUTS
+        )
         self.evaluations = 0
 
     def evaluate(self, rows: Tensor, asked: Coalitions) -> Float[Tensor, "rows m *places outputs"]:
@@ -147,12 +149,13 @@ class Evaluator:
                 found = self._asked(ask, x[rows], piece)
             else:
                 try:
-                    found = ask(x[rows], piece).values
+                    estimate = ask(x[rows], piece)
                 except (RuntimeError, MemoryError) as error:
                     self._halve_or_raise(error, math.prod(piece.shape))
                     found = self._asked(ask, x[rows], piece)
                 else:
-                    _check_shape(found, piece)
+                    outputs = len(self.value.outputs)
+                    found = check_estimate(estimate, piece.shape, outputs, x.device).values
                     done = math.prod(piece.shape) / asked.run
                     self.bar.update(int(done) if done.is_integer() else done)
             if piece.shape == asked.shape:
@@ -223,14 +226,6 @@ class Evaluator:
 def diagonal(variance: Float[Tensor, "rows players *errors"]) -> Tensor:
     """Variances `[rows, players, outputs]`, from covariances between outputs or as they are."""
     return variance.diagonal(dim1=2, dim2=3) if variance.ndim == 4 else variance
-
-
-def _check_shape(values: Tensor, asked: Coalitions) -> None:
-    if values.ndim != 3 or values.shape[:2] != asked.shape:
-        raise ValueError(
-            f"Expected the value function to return {asked.shape[1]} values for each of "
-            f"{asked.shape[0]} rows but got shape {tuple(values.shape)}."
-        )
 
 
 def _check_finite(values: Float[Tensor, "rows m *outputs"], rows: Tensor) -> None:

@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from traceback import walk_stack
 from typing import Any
 
@@ -37,15 +37,6 @@ def shown(values: Iterable[Any], most: int = 20) -> str:
     every = values if isinstance(values, list | tuple) else list(values)
     rest = f" and {len(every) - most} more" if len(every) > most else ""
     return f"{list(every[:most])}{rest}"
-
-
-def named_outputs(outputs: Sequence[str]) -> str:
-    """Outputs in a line about what has them.
-
-    >>> named_outputs(["no", "yes"]), named_outputs(["price"])
-    ("outputs ['no', 'yes']", "output 'price'")
-    """
-    return f"output {outputs[0]!r}" if len(outputs) == 1 else f"outputs {shown(outputs, 10)}"
 
 
 def check_choice(name: str, value: Any, choices: Collection[str], fix: str = "") -> str:

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, pandas_columns, rows_at
-from manifold_shap._messages import check_choice, named_outputs
+from manifold_shap._messages import check_choice
 from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
 from manifold_shap.players import Players
+from manifold_shap.quality import in_words
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
@@ -85,7 +86,7 @@ class Explanation:
     ...     return (x[:, None] * mask).sum(-1, keepdim=True)
     >>> explanation = exact_shapley(value, torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
     >>> explanation
-    Explanation(2 instances, 2 players, output '0' in 'identity', by 'exact')
+    Explanation(2 instances, 2 players, model output, by 'exact')
        prediction  base  largest contributions
     0  3           0     x1 = 2: +2.00, x0 = 1: +1.00
     1  8           0     x1 = 5: +5.00, x0 = 3: +3.00
@@ -359,26 +360,30 @@ class Explanation:
         return pd.concat(parts, axis=1, names=["output", "player"])
 
     def to_shap(
-        self, data: "Sequence[Any] | None" = None, elements: bool = False
+        self,
+        data: "Sequence[Any] | None" = None,
+        elements: bool = False,
+        output: str | int | None = None,
     ) -> "shap.Explanation":
         """A `shap.Explanation`, for the plots of shap (install `manifold_shap[shap]`).
 
-        Its axes are `(instances, players, outputs)`: of several outputs, most of these plots draw
-        one, as in `to_shap()[:, :, "yes"]`.
+        Its axes are `(instances, players)` for one output, which is what most of these plots draw,
+        and `(instances, players, outputs)` for several.
 
         Args:
             data: what each player was, `[instances, players]`, such as words; by default
                 `data`, with text for what is no number, or nothing where that is None.
             elements: whether every element of `x` has its share of its player's value, as
                 `shap.plots.image` wants pictures, of which channels then come last.
+            output: its name or position; by default the second of two classes, and all of more.
 
         Raises:
             ImportError: shap is not installed.
-            ValueError: `data` of other rows or players, or with `elements`.
+            ValueError: `data` of other rows or players, or with `elements`; no such output.
         """
         from manifold_shap.interop import shap_explanation
 
-        return shap_explanation.to_shap(self, data, elements)
+        return shap_explanation.to_shap(self, data, elements, output)
 
     def to_shapiq(self, row: int, output: str | int) -> "shapiq.InteractionValues":
         """The Shapley values of a row and an output for shapiq (`manifold_shap[shapiq]`).
@@ -389,7 +394,7 @@ class Explanation:
         """
         from manifold_shap.interop import shapiq_values
 
-        return shapiq_values.of_explanation(self, row, output)
+        return shapiq_values.interaction_values(self, row, output)
 
     # -- of log-ratios ----------------------------------------------------------------------
 
@@ -588,7 +593,7 @@ class Explanation:
         made = self.made_by.get("estimator", "unknown estimator")
         return (
             f"Explanation({len(self)} instances, {len(self.players)} players, "
-            f"{named_outputs(self.outputs)} in {self.space.name!r}, by {made!r})"
+            f"{self.space.named(self.outputs)}, by {made!r})"
         )
 
     def _printed(self) -> "tuple[pd.DataFrame, list[str]]":
@@ -610,6 +615,8 @@ class Explanation:
         left, notes = len(self) - _ROWS, [] if len(self) else ["no rows"]
         if left > 0:
             notes.append(f"and {left} more row{'s' if left > 1 else ''}")
+        if words := in_words(self.quality or {}, self.unit):
+            notes.append(f"{self.made_by.get('value_function')!r} {words}")
         if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
             notes.append("standard errors are unknown")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._arrays import Label
-from manifold_shap._messages import check_choice, named_outputs
+from manifold_shap._messages import check_choice
 from manifold_shap.explanation import Explanation, positions
 from manifold_shap.players import Players
 from manifold_shap.simplex import compositions, geometry
@@ -43,7 +43,7 @@ class Interactions:
         ...     return torch.where(mask, x[:, None], 0.0).prod(-1, keepdim=True)
         >>> found = shapley_interactions(product, torch.tensor([[2.0, 3.0]]), index="k-SII")
         >>> found
-        Interactions(1 instance, 2 players, output '0' in 'identity', index 'k-SII', by 'exact')
+        Interactions(1 instance, 2 players, model output, index 'k-SII', by 'exact')
         >>> found.values[0, ..., 0]
         tensor([[0., 6.],
                 [6., 0.]])
@@ -168,12 +168,12 @@ class Interactions:
         """
         from manifold_shap.interop import shapiq_values
 
-        return shapiq_values.of_interactions(self, row, output)
+        return shapiq_values.interaction_values(self.shapley, row, output, self)
 
     def __repr__(self) -> str:
         count, name = len(self.values), "instance" if len(self.values) == 1 else "instances"
         return (
             f"Interactions({count} {name}, {len(self.players)} players, "
-            f"{named_outputs(self.outputs)} in {self.space.name!r}, index {self.index!r}, by "
+            f"{self.space.named(self.outputs)}, index {self.index!r}, by "
             f"{self.made_by.get('estimator', 'unknown estimator')!r})"
         )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from manifold_shap import simplex
 from manifold_shap._checks import check_number
-from manifold_shap._messages import check_choice, check_text
+from manifold_shap._messages import check_choice, check_text, shown
 from manifold_shap.simplex.partition import Partition
 
 __all__ = [
@@ -105,6 +105,16 @@ class OutputSpace(ABC):
     def label(self, output: str) -> str:
         """What an output is, for the axes of figures."""
         return output
+
+    def named(self, outputs: Sequence[str]) -> str:
+        """Outputs in a line about what has them.
+
+        >>> Probability().named(["no", "yes"]), Identity(unit="EUR").named(["price"])
+        ("outputs ['no', 'yes'] in 'probability'", 'price (EUR)')
+        """
+        if len(outputs) == 1:
+            return self.label(outputs[0])
+        return f"outputs {shown(outputs, 10)} in {self.name!r}"
 
     def amount(self, value: float) -> str | None:
         """How a single output is written where the space has a way of its own; None elsewhere."""

@@ -181,7 +181,8 @@ class ValueFunctionContract:
         if linearized is None:
             return
         mask = all_coalitions(players)[1:-1].expand(len(x), -1, -1)
-        asked = Toggled(mask, keys_of(mask))
+        lacking = len(made.value.players) - players
+        asked = Toggled(mask, keys_of(mask), lacking=lacking)
         found, exact = (
             each.values(x, asked).values.unflatten(1, (-1, asked.run))
             for each in (linearized, made.value)

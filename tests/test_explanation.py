@@ -415,7 +415,7 @@ def both(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> None:
     explanation = ms.exact_shapley(total, pd.DataFrame(X.numpy(), ["Ann", "Bob"], list("abcd")))
     assert repr(explanation).splitlines() == [
-        "Explanation(2 instances, 4 players, output '0' in 'identity', by 'exact')",
+        "Explanation(2 instances, 4 players, model output, by 'exact')",
         "     prediction  base  largest contributions",
         "Ann  −0.5        0     c = -4: −4.00, b = 2: +2.00, a = 1: +1.00",
         "Bob  7.75        0     b = 5: +5.00, a = 3: +3.00, d = -0.25: −0.25",

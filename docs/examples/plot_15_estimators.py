@@ -6,8 +6,8 @@ The same game of twelve players by several estimators, against its exact values.
 so that interactions of high order count.
 """
 
+import matplotlib.pyplot as plt
 import torch
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 
@@ -27,11 +27,10 @@ for estimator in (ms.permutation_shapley, ms.kernel_shapley, ms.odd_shapley):
     found = [estimator(game, x, evaluations=budget).phi for budget in budgets]
     errors[estimator.__name__] = [((phi - exact).norm() / exact.norm()).item() for phi in found]
 
-axes = Figure().subplots()
+_, axes = plt.subplots()
 for name, error in errors.items():
     axes.loglog(budgets, error, marker="o", label=name)
 axes.set(xlabel="evaluations per row", ylabel="relative error")
 axes.set_xticks(budgets, budgets)
 axes.minorticks_off()
 axes.legend()
-axes

@@ -17,7 +17,7 @@ from manifold_shap._messages import warn
 from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import Approximated, Coalitions, Listed, Nested
 from manifold_shap.ordering import Ordering
-from manifold_shap.values.base import Estimate, Linearized, ValueFunction
+from manifold_shap.values.base import Estimate, Linearized, ValueFunction, check_estimate
 
 # A CPU is fastest with what fits its cache, an accelerator with large batches.
 BATCH_SIZE_CPU = 8192
@@ -149,12 +149,13 @@ class Evaluator:
                 found = self._asked(ask, x[rows], piece)
             else:
                 try:
-                    found = ask(x[rows], piece).values
+                    estimate = ask(x[rows], piece)
                 except (RuntimeError, MemoryError) as error:
                     self._halve_or_raise(error, math.prod(piece.shape))
                     found = self._asked(ask, x[rows], piece)
                 else:
-                    _check_shape(found, piece)
+                    outputs = len(self.value.outputs)
+                    found = check_estimate(estimate, piece.shape, outputs, x.device).values
                     done = math.prod(piece.shape) / asked.run
                     self.bar.update(int(done) if done.is_integer() else done)
             if piece.shape == asked.shape:
@@ -225,14 +226,6 @@ class Evaluator:
 def diagonal(variance: Float[Tensor, "rows players *errors"]) -> Tensor:
     """Variances `[rows, players, outputs]`, from covariances between outputs or as they are."""
     return variance.diagonal(dim1=2, dim2=3) if variance.ndim == 4 else variance
-
-
-def _check_shape(values: Tensor, asked: Coalitions) -> None:
-    if values.ndim != 3 or values.shape[:2] != asked.shape:
-        raise ValueError(
-            f"Expected the value function to return {asked.shape[1]} values for each of "
-            f"{asked.shape[0]} rows but got shape {tuple(values.shape)}."
-        )
 
 
 def _check_finite(values: Float[Tensor, "rows m *outputs"], rows: Tensor) -> None:

@@ -403,7 +403,7 @@ def _draw_curve(
     """A curve upon the colours of its time points, each as wide as half of the way to the next."""
     look = {**scale.look, "cmap": canvas.DIVERGING.with_extremes(bad="none"), "zorder": 0}
     look["transform"] = axes.get_xaxis_transform()
-    axes.pcolormesh(ends, [0, 1], values[None], rasterized=len(curve) > 1000, **look)
+    axes.pcolormesh(ends, [0, 1], values[None], edgecolors="face", **look)
     marker, ink = "o" if len(curve) == 1 else "", rcParams["text.color"]
     (line,) = axes.plot(at[: len(curve)], curve, color=ink, linewidth=1, marker=marker)
     # Upon the darkest colours, too.

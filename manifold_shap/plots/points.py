@@ -116,13 +116,9 @@ def beeswarm(
 
 
 def _rank(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-    """Each row's place between low (0) and high (1); NaN where there is no order, or one row."""
-    known = np.isfinite(values)
-    if len(values) == 1 or not known.any():
-        return np.full(len(values), np.nan)
-    place = pd.Series(values).rank(method="average").to_numpy(dtype=float)
-    low, span = place[known].min(), np.ptp(place[known])
-    return (place - low) / span if span else np.where(known, 0.5, np.nan)
+    """Each row's place between low (0) and high (1); NaN where there is no order, or one value."""
+    rank = pd.Series(values).rank(method="dense") - 1
+    return (rank / rank.max()).to_numpy()
 
 
 def _draw_swarms(

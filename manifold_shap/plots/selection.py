@@ -235,7 +235,7 @@ def ordered(column: pd.Series) -> Ordered:
         moments = pd.to_datetime(column, utc=True).dt.tz_localize(None)
         days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
         return Ordered(days.to_numpy(dtype=float), dates=True)
-    if _all(there, numbers.Real):
+    if _all(there, (numbers.Real, np.bool_)):
         return Ordered(column.astype(object).where(column.notna(), np.nan).to_numpy(dtype=float))
     ends = tuple(sorted(map(str, there.unique())))
     if len(ends) > 2:
@@ -246,4 +246,4 @@ def ordered(column: pd.Series) -> Ordered:
 
 
 def _all(values: pd.Series, kinds: Any) -> bool:
-    return len(values) > 0 and all(isinstance(value, (kinds, np.bool_)) for value in values)
+    return len(values) > 0 and all(isinstance(value, kinds) for value in values)

@@ -333,11 +333,7 @@ class View:
         """A round factor that makes the class-compositions about as large as the path."""
         extent = max(np.ptp(self.points, axis=0).max(), 0.5 * np.abs(self.points).max())
         wanted = 0.45 * extent / np.linalg.norm(self.classes, axis=1).max()
-        if wanted == 0:
-            return 1.0
-        power = 10.0 ** np.floor(np.log10(wanted))
-        factors = (power * m for m in (1, 2, 5, 10))
-        return float(min(factors, key=lambda near: abs(np.log(near / wanted))))
+        return float(f"{wanted:.0e}") or 1.0
 
     @property
     def title(self) -> list[str]:
@@ -359,16 +355,18 @@ class View:
     def draw(self, axes: Any) -> None:
         """The arrows of the steps, head to tail, on the class-compositions, and what they are."""
         points, ink = self.points, rcParams["text.color"]
-        names, vectors = self.path.explanation.classes, self.magnification * self.classes
         # One label for all classes that no axis shown distinguishes.
-        for end in dict.fromkeys(map(tuple, vectors.round(9).tolist())):
-            members = [k for k, each in enumerate(vectors) if np.allclose(each, end)]
-            if not any(end):
-                continue
-            axes.plot(*zip([0] * len(end), end, strict=True), color=canvas.NEUTRAL, linestyle="--")
-            of = shown.shorten(", ".join(names[k] for k in members), _CLASS)
-            look: dict[str, Any] = {"ha": "left" if end[0] >= 0 else "right", "va": "center"}
-            axes.text(*(1.05 * c for c in end), canvas.plain(of), **look)
+        members: dict[tuple[float, ...], list[str]] = {}
+        vectors = (self.magnification * self.classes).round(9).tolist()
+        for end, name in zip(vectors, self.path.explanation.classes, strict=True):
+            members.setdefault(tuple(end), []).append(name)
+        for end, names in members.items():
+            if any(end):
+                line = zip([0] * len(end), end, strict=True)
+                axes.plot(*line, color=canvas.NEUTRAL, linestyle="--")
+                of = canvas.plain(shown.shorten(", ".join(names), _CLASS))
+                side = "left" if end[0] >= 0 else "right"
+                axes.text(*(1.05 * c for c in end), of, ha=side, va="center")
         labels, handles = self.path.labels(24), []
         for number, (start, end) in enumerate(itertools.pairwise(points)):
             rest = number == len(self.path.chosen)
@@ -377,7 +375,7 @@ class View:
             width = 2.4 if number < len(canvas.SERIES) else 1.2
             handles += axes.plot(*zip(start, end, strict=True), color=colour, linewidth=width)
             self._head(axes, start, end, colour)
-        look = {"marker": "o", "linestyle": "", "color": ink, "zorder": 5}
+        look: dict[str, Any] = {"marker": "o", "linestyle": "", "color": ink, "zorder": 5}
         ground = rcParams["axes.facecolor"]
         handles += axes.plot(*points[:1].T, markerfacecolor=ground, **look)
         handles += axes.plot(*points[-1:].T, **look)
@@ -402,14 +400,9 @@ def balance_positions(names: Sequence[str], balances: Sequence[int | str]) -> li
     Raises:
         ValueError: one is unknown, or named twice.
     """
-    found = [
-        names.index(each)
-        if isinstance(each, str) and each in names
-        else int(each) - 1
-        if isinstance(each, int | np.integer) and 1 <= each <= len(names)
-        else -1
-        for each in balances
-    ]
+    known: dict[Any, int] = {k + 1: k for k in range(len(names))}
+    known |= {name: k for k, name in enumerate(names)}
+    found = [known.get(each, -1) for each in balances]
     if -1 in found or len(set(found)) < len(found):
         raise ValueError(
             f"Expected different `balances` by number from 1 to {len(names)}, or by name among "

@@ -56,10 +56,12 @@ def page(rows: Rows, title: str | None, global_values: Any) -> str:
     overall = [each for output in outputs for each in output["figures"]]
     if global_values is not None:
         overall.append(figures.svg(partial(plots.bar, global_values)))
-    names = explanation.outputs if explanation.partition is None else explanation.classes
+    what = explanation.space.named(explanation.outputs)
+    if explanation.partition is not None or explanation.space.on_simplex:
+        what = ", ".join(explanation.classes if explanation.partition else explanation.outputs)
     script = environment.get_template("report.js").render().strip()
     context = {
-        "title": title or shown.shorten(f"Shapley values of {', '.join(names)}", 80),
+        "title": title or shown.shorten(f"Shapley values of {what}", 80),
         "explanation": explanation,
         "counts": _counts(explanation),
         "checksum": f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",

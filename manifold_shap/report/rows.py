@@ -2,9 +2,10 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -103,15 +104,7 @@ class Rows:
         row = self.chosen[place]
         explanation, k = self.explanation, int(self.outputs[row, 0])
         compositions = explanation.partition is not None
-        output, said, base = (
-            self._of_composition(row)
-            if compositions
-            else (
-                shown.quantity(explanation, k),
-                shown.amount(explanation, explanation.prediction[row, k].item()),
-                shown.amount(explanation, explanation.base[row, k].item()),
-            )
-        )
+        output, said, base = self._predicted(row, k)
         lines = self._norms(row) if compositions else self._values(row, k)
         return {
             "label": shown.shorten(as_text(explanation.instances[row]), 80),
@@ -125,13 +118,17 @@ class Rows:
             "pairs": self._pairs(row, k),
         }
 
-    def _of_composition(self, row: int) -> tuple[str, str, str]:
-        """The most probable class, its probability and that at the base."""
-        states = torch.stack((self.explanation.prediction[row], self.explanation.base[row]))
-        after, before = simplex.ilr_inv(states.double(), self.explanation.basis).exp()
-        top = int(after.argmax())
-        prediction, base = (Probability().amount(float(each[top])) for each in (after, before))
-        return f"probability of {self.explanation.classes[top]}", prediction, base
+    def _predicted(self, row: int, k: int) -> tuple[str, str, str]:
+        """What is predicted, its amount and that of the base."""
+        explanation = self.explanation
+        states = torch.stack((explanation.prediction[row], explanation.base[row]))
+        if explanation.partition is None:
+            after, before = (shown.amount(explanation, each) for each in states[:, k].tolist())
+            return shown.quantity(explanation, k), after, before
+        p = simplex.ilr_inv(states.double(), explanation.basis).exp()
+        top = int(p[0].argmax())
+        after, before = (Probability().amount(each) for each in p[:, top].tolist())
+        return f"probability of {explanation.classes[top]}", after, before
 
     def _names(self, row: int, chosen: torch.Tensor) -> list[str]:
         if self.kind != "texts":
@@ -154,26 +151,9 @@ class Rows:
         chosen = selection.largest(phi.abs(), _FEATURES)
         values = selection.with_rest(phi[None], chosen)[0].tolist()
         errors = total_error(self.explanation[[row]])[0, chosen, k].tolist()
-        others = [_columns(self.explanation.phi[row, chosen, j]) for j in self.outputs[row, 1:]]
-        return [
-            {
-                "name": name,
-                "value": value,
-                "said": said,
-                "error": error,
-                "note": _error(error) if place < len(chosen) else "",
-                "others": [column[place] if place < len(chosen) else "" for column in others],
-            }
-            for place, (name, value, said, error) in enumerate(
-                zip(
-                    self._names(row, chosen),
-                    values,
-                    shown.signed(values),
-                    [*errors, math.nan][: len(values)],
-                    strict=True,
-                )
-            )
-        ]
+        others = [_signed(self.explanation.phi[row, chosen, j]) for j in self.outputs[row, 1:]]
+        said, notes = shown.signed(values), map(_error, errors)
+        return _lines(self._names(row, chosen), values, said, errors, notes, *others)
 
     def _others(self, row: int) -> list[str]:
         """Names and predictions of the other outputs."""
@@ -188,19 +168,10 @@ class Rows:
         one = self.explanation[[row]]
         norms, towards = one.norms()[0], one.projections()[0].argmax(-1)
         chosen = selection.largest(norms, _FEATURES)
-        errors = one.norm_errors()[0, chosen].tolist()
-        names = self._names(row, chosen)[: len(chosen)]
-        return [
-            {
-                "name": name,
-                "value": float(norms[player]),
-                "said": shown.with_error(float(norms[player]), error),
-                "error": error,
-                "note": shown.shorten(one.classes[towards[player]]),
-                "others": [],
-            }
-            for name, player, error in zip(names, chosen.tolist(), errors, strict=True)
-        ]
+        values, errors = norms[chosen].tolist(), one.norm_errors()[0, chosen].tolist()
+        said = [shown.with_error(*pair) for pair in zip(values, errors, strict=True)]
+        notes = [shown.shorten(one.classes[k]) for k in towards[chosen].tolist()]
+        return _lines(self._names(row, chosen)[: len(chosen)], values, said, errors, notes)
 
     def _look(self, place: int) -> dict[str, Any]:
         """What a row looks like: a figure, words, or pictures."""
@@ -238,7 +209,7 @@ class Rows:
         largest = largest[of_pairs[largest].isfinite()]
         return [
             f"{names[first[pair]]} × {names[second[pair]]}: {said}"
-            for pair, said in zip(largest.tolist(), _columns(of_pairs[largest]), strict=True)
+            for pair, said in zip(largest.tolist(), _signed(of_pairs[largest]), strict=True)
         ]
 
     def mean_words(self, k: int) -> list[dict[str, Any]]:
@@ -255,18 +226,9 @@ class Rows:
         often = {word: each for word, each in values.items() if len(each) > 1} or values
         means = {word: float(np.mean(each)) for word, each in often.items()}
         largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:_WORDS]
-        numbers = shown.signed([means[word] for word in largest])
-        return [
-            {
-                "name": f"{shown.shorten(word)} ({len(values[word])} ×)",
-                "value": means[word],
-                "said": said,
-                "error": math.nan,
-                "note": "",
-                "others": [],
-            }
-            for word, said in zip(largest, numbers, strict=True)
-        ]
+        values_of = [means[word] for word in largest]
+        names = [f"{shown.shorten(word)} ({len(values[word])} ×)" for word in largest]
+        return _lines(names, values_of, shown.signed(values_of), [], [])
 
     def mean_map(self, k: int) -> str:
         """The mean size of the values of each pixel, as a `data:` URL."""
@@ -295,7 +257,21 @@ def drawn_curves(explanation: Explanation, series: Any) -> tuple[Explanation, li
     return replace(explanation, x=x), names
 
 
-def _columns(values: torch.Tensor) -> list[str]:
+def _lines(
+    names: Sequence[str],
+    values: Sequence[float],
+    said: Sequence[str],
+    errors: Sequence[float],
+    notes: Iterable[str],
+    *others: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Lines of a table; what is not of all of them is empty in the last."""
+    keys = ("name", "value", "said", "error", "note")
+    columns = zip_longest(names, values, said, errors, notes, *others, fillvalue="")
+    return [dict(zip(keys, line, strict=False)) | {"others": line[5:]} for line in columns]
+
+
+def _signed(values: Tensor) -> list[str]:
     return shown.signed(values.nan_to_num(0.0).tolist())
 
 

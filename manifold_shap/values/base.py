@@ -14,7 +14,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
-from manifold_shap._checks import check_coalitions, check_rows
+from manifold_shap._checks import check_coalitions, check_finite, check_rows
 from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
@@ -111,6 +111,31 @@ def put_together(
     )
 
 
+def check_estimate(
+    found: Any, shape: tuple[int, ...], outputs: int, device: torch.device
+) -> Estimate:
+    """What a value function has returned for so many rows, coalitions of each, and outputs.
+
+    Raises:
+        TypeError: it is no `Estimate`.
+        ValueError: values of another shape, on another device than the rows, or that are no floats.
+    """
+    if not isinstance(found, Estimate):
+        raise TypeError(
+            "Expected `values` of the value function to return an `Estimate` but got "
+            f"{type(found).__name__}; return `Estimate(values)`."
+        )
+    values, expected = found.values, (*shape, outputs)
+    alike = tuple(values.shape) == expected and values.device == device
+    if not (alike and values.is_floating_point()):
+        raise ValueError(
+            f"Expected the value function to return floats of shape {expected}, rows by coalitions "
+            f"by outputs, on {device}, where the rows are, but got {values.dtype} of shape "
+            f"{tuple(values.shape)} on {values.device}."
+        )
+    return found
+
+
 class Linearized(NamedTuple):
     """An approximation of the values of `Toggled` coalitions, and what it costs.
 
@@ -145,7 +170,7 @@ class ValueFunction(Exportable, ABC):
         ...         return torch.zeros(len(x), 1)
         >>> value = Sum(GameSpec(Players.of_elements((2,)), ("sum",)))
         >>> value
-        Sum('callable', Players(2: x0, x1; event (2,)), output 'sum' in 'identity')
+        Sum('callable', Players(2: x0, x1; event (2,)), sum)
         >>> value(torch.tensor([[1.0, 2.0]]), torch.tensor([[[True, False], [True, True]]]))
         tensor([[[1.],
                  [3.]]])
@@ -341,7 +366,9 @@ class ValueFunction(Exportable, ABC):
         rows = rows.to(self.device)
         keys = _random.keys_for(mask, keys)
         lacking = self.lacking(rows)[:, None]
-        return self._anchored(rows, mask | lacking, lacking, keys)
+        found = self._anchored(rows, mask | lacking, lacking, keys)
+        check_finite(found.values, "value(x, mask)", "look for an overflow in the value function")
+        return found
 
     def counts(self, x: Float[Tensor, "batch *event"]) -> Int64[Tensor, " batch"]:
         """How many players each row has."""
@@ -385,6 +412,7 @@ class ValueFunction(Exportable, ABC):
             # Any proper one stands in for empty and full ones, whose values are known.
             some = torch.where(proper[..., None], mask, mask[proper][0] | lacking)
             found = self.values(x, Listed(some, keys))
+            check_estimate(found, mask.shape[:2], len(self.outputs), x.device)
         else:
             found = Estimate(torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device))
         values, variance = found.values, found.variance

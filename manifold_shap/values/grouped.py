@@ -116,7 +116,9 @@ class GroupedValue(MappedValue):
         if self._labels is None:
             return super().base(x)
         none = torch.zeros(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
-        return self.value.estimate(x, self._ungrouped(x, none)).values[:, 0]
+        nobody, keys = self._ungrouped(x, none), torch.zeros_like(none[..., 0], dtype=torch.int64)
+        lacking = self.value.lacking(x)[:, None]
+        return self.value._anchored(x, nobody, lacking, keys).values[:, 0]
 
     def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
         return self.value.prediction_in(space, x)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from manifold_shap._messages import named_outputs
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
 from manifold_shap.tables.schema import Schema
@@ -56,7 +55,7 @@ class GameSpec:
     """What is known of a value function beside its values.
 
         >>> GameSpec(Players.of_elements((2,)), ("sum",), name="mine")
-        'mine', Players(2: x0, x1; event (2,)), output 'sum' in 'identity'
+        'mine', Players(2: x0, x1; event (2,)), sum
 
     Attributes:
         players: see `Players`; they expand a mask over players to an input row.
@@ -89,7 +88,4 @@ class GameSpec:
 
     def __repr__(self) -> str:
         drawn = f", {self.work.draws} draws" if self.work.draws > 1 else ""
-        return (
-            f"{self.name!r}, {self.players}, {named_outputs(self.outputs)} "
-            f"in {self.space.name!r}{drawn}"
-        )
+        return f"{self.name!r}, {self.players}, {self.space.named(self.outputs)}{drawn}"

@@ -28,7 +28,7 @@ class StackedValue(ValueFunction):
         >>> values = [ms.imputed_value(lambda x: x.sum(1, True), kind(x), "identity", draws=8)
         ...           for kind in (ms.imputers.GaussianImputer, ms.imputers.EmpiricalImputer)]
         >>> StackedValue(values, [0.75, 0.25])
-        StackedValue('stacked', Players(2: x0, x1; event (2,)), output '0' in 'identity', 16 draws)
+        StackedValue('stacked', Players(2: x0, x1; event (2,)), model output, 16 draws)
 
     Attributes:
         parts: the value functions. Each has draws of its own.

@@ -74,23 +74,31 @@ def test_values(name: str, cuda: Cuda) -> None:
     x, mask, orders, keys = asked(made)
     compare(cuda, here.prediction, moved.prediction, x)
     compare(cuda, here.base, moved.base, x)
+    lacking = len(here.players) - mask.shape[2]
     for kind, items in ((Listed, mask), (Nested, orders), (Toggled, mask)):
-        asked_of = [partial(_asked, each.values, kind) for each in (here, moved)]
+        of_kind = partial(kind, lacking=lacking)
+        asked_of = [partial(_asked, each.values, of_kind) for each in (here, moved)]
         compare(cuda, *asked_of, x, items, keys)
     if linear := here.linearized():
         with cuda():
             other = moved.linearized()
         assert other is not None
-        asked_of = [partial(_asked, each.values, Toggled) for each in (linear, other)]
+        of_kind = partial(Toggled, lacking=lacking)
+        asked_of = [partial(_asked, each.values, of_kind) for each in (linear, other)]
         compare(cuda, *asked_of, x, mask, keys)
 
 
 def _asked(
-    values: Callable[..., Estimate], kind: type[Coalitions], x: Tensor, items: Tensor, keys: Tensor
+    values: Callable[..., Estimate],
+    kind: Callable[..., Coalitions],
+    x: Tensor,
+    items: Tensor,
+    keys: Tensor,
 ) -> Tensor:
     """Values of coalitions, but not of those that stand in for empty and full ones."""
-    found = values(x, kind(items, keys)).values
-    if kind is not Toggled:
+    coalitions = kind(items, keys)
+    found = values(x, coalitions).values
+    if not isinstance(coalitions, Toggled):
         return found
     proper = toggled(items).sum(-1).flatten(1)[..., None] % items.shape[2] != 0
     return torch.where(proper, found, 0.0)

@@ -26,8 +26,9 @@ def waits(made: Made, coalitions: int) -> int:
         moved.to("cuda")
         given = [each.to("cuda") for each in (x, drawn < 0.5, drawn.argsort(-1), keys)]
         cuda.waits.clear()
-        moved.values(given[0], Listed(given[1], given[3]))
-        moved.values(given[0], Nested(given[2], given[3]))
+        lacking = len(moved.players) - players
+        moved.values(given[0], Listed(given[1], given[3], lacking=lacking))
+        moved.values(given[0], Nested(given[2], given[3], lacking=lacking))
     return cuda.waits.total()
 
 

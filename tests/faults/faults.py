@@ -1,4 +1,4 @@
-"""Sixty faults: changes of what a public function or method does, each of which tests must find.
+"""Seventy faults: changes of what a public function or method does, each of which tests must find.
 
 They name public doors, not lines of the source, so that a refactoring breaks none of them. Each is
 a wrong number or a broken promise of a docstring, some gross and some subtle.
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -101,7 +102,7 @@ def scaled(name: str, factor: float) -> Callable[[Any, Call], Any]:
 
 def of_values(alter: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Any, Call], Any]:
     """Other values of a value function."""
-    return lambda found, call: found._replace(values=alter(found.values))
+    return lambda found, call: found.map(alter, lambda variance: variance)
 
 
 # Players, coalitions, orders and laws ------------------------------------------------------------
@@ -116,6 +117,23 @@ def patches_of_exchanged_sides(call: Call) -> None:
 @fault("coalitions", "laws:ShapleyKernel.log_prob")
 def single_players_too_improbable(found: torch.Tensor, call: Call) -> torch.Tensor:
     return found + math.log(0.8) * (call["mask"].sum(-1) == 1)
+
+
+@fault("coalitions", "coalitions:Nested.among_items", "orders-without-their-last-step")
+@fault("coalitions", "coalitions:Toggled.among_items", "last-player-never-toggled")
+def last_as_the_first(found: torch.Tensor, call: Call) -> torch.Tensor:
+    """The last coalition of each run is its first."""
+    run = call["self"].run
+    runs = found.unflatten(1, (-1, run)).clone()
+    runs[:, :, -1] = runs[:, :, 0]
+    return runs.flatten(1, 2)
+
+
+@fault("laws", "laws:SizeUniform.sample")
+def single_players_with_the_first_one(found: torch.Tensor, call: Call) -> torch.Tensor:
+    found = found.clone()
+    found[..., 0] |= found.sum(-1) == 1
+    return found
 
 
 @fault("ordering", ":Ordering.sample_pairs")
@@ -174,10 +192,28 @@ def variance_of_draws_kept(found: Any, call: Call) -> Any:
     return replace(found, debiased=found.mse)
 
 
-@fault("quality", "quality:best")
-def best_by_raw_error(call: Call) -> None:
-    scores = call["scores"].items()
-    call["scores"] = {name: replace(each, debiased=each.mse) for name, each in scores}
+@fault("learning_error", ":with_learning_error")
+def two_halves_alone(call: Call) -> None:
+    call["halves"] = list(call["halves"])[:2]
+
+
+fault("quality", "quality:best", "slow-ones-as-the-others")(always(slow=()))
+
+
+@fault("quality", "quality:report")
+def variance_of_the_model_doubled(found: Any, call: Call) -> Any:
+    return replace(found, variance=2 * found.variance)
+
+
+@fault("audit", ":audit")
+def half_of_the_bias(found: Any, call: Call) -> Any:
+    return replace(found, sums={**found.sums, "error": found.sums["error"] / 2})
+
+
+@fault("audit", "audits:Audit.mean_squared_error")
+def intervals_of_errors_too_narrow(found: Any, call: Call) -> Any:
+    low, high = ((end + found.estimate) / 2 for end in (found.low, found.high))
+    return found._replace(low=low, high=high)
 
 
 @fault("global_values", ":global_values")
@@ -209,6 +245,21 @@ def normal_quantiles_for_few_samples(call: Call) -> None:
 @fault("explanation", ":Explanation.__getitem__")
 def labels_of_the_first_rows(found: Any, call: Call) -> Any:
     return replace(found, instances=call["self"].instances[: len(found.phi)])
+
+
+@fault("saving", ":load")
+def loaded_weights_off(found: Any, call: Call) -> Any:
+    value = getattr(found, "value", found)
+    for each in getattr(getattr(value, "surrogate", None), "parameters", list)():
+        each.data.mul_(1.01)
+    return found
+
+
+@fault("saving", ":save")
+def other_files_of_the_folder_removed(found: None, call: Call) -> None:
+    for path in Path(call["folder"]).expanduser().iterdir():
+        if path.suffix == ".txt":
+            path.unlink()
 
 
 @fault("amortized", ":AmortizedExplainer.measure")
@@ -269,6 +320,17 @@ def seed_depends_on_batch_size(call: Call) -> None:
     call["seed"] = call.get("seed", 0) + (call.get("batch_size") or 0)
 
 
+@fault("estimators", "estimators.runner:explain")
+def orderings_ignored(call: Call) -> None:
+    call["ordering"] = None
+
+
+@fault("estimators", "estimators.runner:explain")
+def rows_of_other_numbers_of_players(found: Any, call: Call) -> Any:
+    """Values of the row before, where rows have players of their own."""
+    return replace(found, phi=found.phi.roll(1, 0)) if found.players.by_row else found
+
+
 # Exports -----------------------------------------------------------------------------------------
 
 
@@ -283,7 +345,9 @@ def exported_weights_off(call: Call) -> None:
 def exported_names_reversed(call: Call) -> None:
     call["self"] = copy.copy(call["self"])
     value = call["self"].value = copy.copy(call["self"].value)
-    value.players = replace(value.players, names=value.players.names[::-1])
+    players = copy.copy(value.players)
+    players.names = players.names[::-1]
+    value.update(players=players)
 
 
 # Surrogates, guided ones among them --------------------------------------------------------------
@@ -334,6 +398,16 @@ def empirical_draws_unconditional(call: Call) -> None:
     """A kernel so wide that all rows are alike: the draws do not depend on what is known."""
     if call.get("bandwidth") != "aicc":
         call["bandwidth"] = 1e6
+
+
+@fault("imputers", "imputers:MixtureImputer.__init__")
+def one_component(call: Call) -> None:
+    call["components"] = 1
+
+
+@fault("imputers", "imputers:MixtureImputer.log_prob")
+def densities_of_all_elements(call: Call) -> None:
+    call["mask"] = None
 
 
 @fault("imputers", "imputers:CausalImputer.__init__")
@@ -478,9 +552,47 @@ def directory_of_a_training_ignored(call: Call) -> None:
     call.pop("directory", None)
 
 
+@fault("training", "training.task:learn")
+def patience_ignored(call: Call) -> None:
+    call["options"] = replace(call["options"], patience=None)
+
+
+@fault("training", "training.task:Task.data_fingerprint")
+def other_data_continued(found: str, call: Call) -> str:
+    return ""
+
+
+@fault("training", "nn:own_network")
+def networks_of_users_themselves_trained(found: torch.nn.Module, call: Call) -> torch.nn.Module:
+    """Not a copy."""
+    network = call["network"]
+    return network.cpu().float() if isinstance(network, torch.nn.Module) else found
+
+
+@fault("surrogate", "surrogate.targets:TeacherTargets.sample")
+def teacher_of_another_pair(found: Any, call: Call) -> Any:
+    inputs, target = found
+    return inputs, target.flip(1)
+
+
 @fault("values", ":ValueFunction.estimate")
 def half_the_variance_of_draws(found: Any, call: Call) -> Any:
-    return found if found.variance is None else found._replace(variance=found.variance / 2)
+    return found.map(lambda values: values, lambda variance: variance / 2)
+
+
+@fault("values", ":ValueFunction.lacking")
+def no_player_is_lacking(found: torch.Tensor, call: Call) -> torch.Tensor:
+    return torch.zeros_like(found)
+
+
+@fault("values", "values:StackedValue.values")
+def variance_of_a_mean_of_values_of_one(found: Any, call: Call) -> Any:
+    return found.map(lambda values: values, lambda variance: 2 * variance)
+
+
+@fault("values", "values:GroupedValue.base")
+def nobody_is_absent_from_the_base(found: torch.Tensor, call: Call) -> torch.Tensor:
+    return call["self"].value.base(call["x"])
 
 
 @fault("values", "values:Work.__add__")

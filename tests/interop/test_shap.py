@@ -65,7 +65,11 @@ def explained(groups: bool = False) -> ms.Explanation:
 
 def test_columns_are_numbers_or_text(shap: Any) -> None:
     theirs, (_, frame) = explained().to_shap(), people()
-    np.testing.assert_array_equal(theirs.base_values, explained().base)
+    np.testing.assert_array_equal(theirs.base_values, explained().base[:, 1])
+    np.testing.assert_array_equal(theirs.values, explained().phi[..., 1])
+    first = explained().to_shap(output=0)
+    np.testing.assert_array_equal(first.values, explained().phi[..., 0])
+    assert (first.output_names, theirs.output_names) == ("0", "1")
     data = theirs.data
     assert data.shape == (ROWS, 4)
     np.testing.assert_allclose(data[:, 0].astype(float), frame["age"])
@@ -84,7 +88,7 @@ def test_groups_have_the_values_of_all_their_columns(shap: Any) -> None:
 @pytest.mark.parametrize("elements", [False, True])
 def test_no_rows_keep_their_players(shap: Any, elements: bool) -> None:
     theirs = explained()[:0].to_shap(elements=elements)
-    assert theirs.values.shape == (0, 4, 2)
+    assert theirs.values.shape == (0, 4)
     assert theirs.data.shape == (0, 4)
     ragged = ms.exact_shapley(Ragged(), Ragged.some_rows())[:0].to_shap()
     assert len(ragged.values) == len(ragged.data) == 0
@@ -104,7 +108,7 @@ PLOTS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.filterwarnings("ignore")  # Of the plots of shap, under newer versions of others.
 def test_each_plot_draws_the_players(shap: Any, name: str) -> None:
     explanation = explained(groups=name == "beeswarm")
-    PLOTS[name](shap.plots, explanation.to_shap()[:, :, "1"])
+    PLOTS[name](shap.plots, explanation.to_shap())
     figure = plt.gcf()
     figure.canvas.draw()
     told = " ".join(
@@ -201,7 +205,7 @@ def test_data_stands_for_features(shap: Any) -> None:
     ("settings", "says"),
     [
         ({"data": [["a", "b", "c"]]}, "`data` of 2 rows"),
-        ({"data": [["a", "b"]] * 2}, r"3 players in every row but got shape \(2, 2\)"),
+        ({"data": [["a", "b"]] * 2}, r"got \[2, 2\] entries for \[3, 3\] players"),
         ({"data": [["a", "b", "c"]] * 2, "elements": True}, "or `elements=True`"),
     ],
 )
@@ -212,7 +216,7 @@ def test_bad_input(shap: Any, settings: dict[str, Any], says: str) -> None:
 
 def test_bad_words(shap: Any) -> None:
     explanation = ms.exact_shapley(Padded(), Padded.some_rows())
-    with pytest.raises(ValueError, match="row 2 has 3 for 6 players"):
+    with pytest.raises(ValueError, match=r"\[3, 3, 3, 3, 3\] entries for \[3, 1, 6, 3, 2\]"):
         explanation.to_shap(data=[["a", "b", "c"]] * 5)
 
 

@@ -163,7 +163,7 @@ class Overflowing(TableValue):
         ),
         ({"space": "ilr"}, ValueError, "space='ilr', as the surrogate, but it has 'probability'"),
         ({"model": lambda x: classifier(1 - x)}, ValueError, "it predicts otherwise"),
-        ({"teacher": Overflowing()}, ValueError, r"entries of `teacher\(x, mask\)` are NaN"),
+        ({"teacher": Overflowing()}, ValueError, r"entries of `value\(x, mask\)` are NaN"),
     ],
 )
 @pytest.mark.usefixtures("any_type")

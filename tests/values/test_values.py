@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -347,3 +348,44 @@ def test_a_callable_of_another_space_is_named() -> None:
         ms.as_value_function(plain, rows(), space="probability")
     with pytest.raises(ValueError, match=r"`outputs` to name the 3 classes .* \('a', 'b'\)"):
         ms.as_value_function(plain, rows(), outputs=["a", "b"], space="ilr")
+
+
+class Returning(ms.ValueFunction):
+    """A value function of a user's that returns something else."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__(ms.values.GameSpec(ms.Players.of_elements((3,)), ("a", "b")))
+        self.change = change
+
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        return self.change(
+            (x[:, None] * coalitions.masks()).sum(-1, keepdim=True).expand(-1, -1, 2)
+        )
+
+    def prediction(self, x: Tensor) -> Tensor:
+        return x.sum(1, keepdim=True).expand(-1, 2)
+
+    def base(self, x: Tensor) -> Tensor:
+        return torch.zeros(len(x), 2)
+
+
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        (lambda v: Estimate(v[:, 1:]), ValueError, r"floats of shape .* but got .* of shape"),
+        (lambda v: Estimate(v[..., :1]), ValueError, r"by outputs, .* of shape \(2, \d, 1\)"),
+        (lambda v: Estimate(v.long()), ValueError, "return floats .* but got torch.int64"),
+        (lambda v: Estimate(v.to("meta")), ValueError, "on cpu, where the rows are, .* on meta"),
+        (lambda v: Estimate(v / 0), ValueError, "Expected finite"),
+        (lambda v: v, TypeError, r"return an `Estimate` but got Tensor; return `Estimate\("),
+    ],
+)
+def test_what_a_value_function_returns_is_checked(change: Any, error: Any, said: str) -> None:
+    value, x = Returning(change), torch.randn(2, 3)
+    for call in (
+        lambda: ms.exact_shapley(value, x),
+        lambda: value(x, torch.eye(3).bool().expand(2, -1, -1)),
+    ):
+        with pytest.raises(error, match=said):
+            call()

@@ -1,7 +1,5 @@
 """Rows that need not fit memory: gathered by their numbers from a data set or a file."""
 
-import mmap
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 # Bytes of rows in memory at once: of a pass over all of them, and of those that stand for all.
 _PASSED, _SAMPLED = 2**24, 2**24
 _MOST_SAMPLED = 16_384
-# Rows that are read from a file at once, and items that are asked for twice.
-_READ, _READ_TWICE = 256, 32
+# Items that are asked for twice.
+_READ_TWICE = 32
 
 
 class StoredRows(ABC):
@@ -153,11 +151,13 @@ class ArrayRows(StoredRows):
 
     def __getstate__(self) -> dict[str, Any]:
         # For another process the name of the file does, where numpy would copy what is in it.
-        state, array, file = dict(self.__dict__), self.array, self._file
-        if file is not None and array.flags.c_contiguous:
+        state, array, whole = dict(self.__dict__), self.array, self.array
+        while isinstance(whole.base, np.memmap):
+            whole = whole.base
+        if whole.mode == "r" and whole.filename is not None and array.flags.c_contiguous:
             # A part has the `offset` of the whole.
-            offset = file.offset + array.ctypes.data - file.ctypes.data
-            state["array"] = (file.filename, array.dtype, "r", offset, array.shape)
+            offset = whole.offset + array.ctypes.data - whole.ctypes.data
+            state["array"] = (whole.filename, array.dtype, "r", offset, array.shape)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -170,22 +170,7 @@ class ArrayRows(StoredRows):
         return np.asarray(self.array[:1])
 
     def gather(self, index: Int64[Tensor, " batch"]) -> Float[Tensor, "batch *event"]:
-        parts = []
-        for some in index.split(_READ):
-            parts.append(to_tensor(np.asarray(self.array[some.numpy()]), self.name))
-            if self._file is not None and sys.platform == "linux":
-                # What was read, and is around it, is memory of this process until it is let go.
-                self._file.base.madvise(mmap.MADV_DONTNEED)
-        return _checked(torch.cat(parts), index, self)
-
-    @property
-    def _file(self) -> Any:
-        """The whole array of a file that is only read, of which this one may be a part, or None."""
-        whole: Any = self.array
-        while isinstance(whole.base, np.ndarray):
-            whole = whole.base
-        is_file = isinstance(whole, np.memmap) and isinstance(whole.base, mmap.mmap)
-        return whole if is_file and whole.mode == "r" and whole.filename is not None else None
+        return _checked(to_tensor(np.asarray(self.array[index.numpy()]), self.name), index, self)
 
 
 class DatasetRows(StoredRows):
@@ -208,13 +193,12 @@ class DatasetRows(StoredRows):
     def _warn_if_random(self) -> None:
         count = min(len(self), _READ_TWICE)
         numbers = [k * len(self) // count for k in range(count)]
-        differ = [k for k in numbers if not torch.equal(self._item(k), self._item(k))]
-        if differ:
+        if differ := [k for k in numbers if not torch.equal(self._item(k), self._item(k))]:
             warn(
                 f"{len(differ)} of {count} items of `{self.name}` differ when they are asked for "
-                f"twice, such as item {differ[0]}: a random augmentation, with which a row and the "
-                "prediction of it are not of the same item. Leave it out, or take a data set with "
-                "the transforms of validation."
+                f"twice, such as item {differ[0]}: a random augmentation, with which a row and its "
+                "prediction are not of the same item. Take a data set with the transforms of "
+                "validation."
             )
 
     @property
@@ -312,7 +296,7 @@ def sample_of(x: Tensor | StoredRows) -> Tensor:
 
 
 def with_extremes(x: Tensor | StoredRows) -> Tensor:
-    """All rows if they are in memory, else some with about their means, and with their extremes."""
+    """All rows if they are in memory, else some that stand for them, and their extremes."""
     return x if isinstance(x, Tensor) else x.with_extremes
 
 
@@ -330,15 +314,12 @@ def _check_order(loader: DataLoader, name: str) -> None:
     >>> _check_order(DataLoader([1.0, 2.0], shuffle=True), "x_train")
     """
     batches = loader.batch_sampler
-    sampler = loader.sampler if batches is None else batches
-    if type(batches) is BatchSampler:
-        sampler = batches.sampler
+    sampler = loader.sampler if type(batches) in (BatchSampler, type(None)) else batches
     if type(sampler) not in (SequentialSampler, RandomSampler):
         raise ValueError(
-            f"Expected `{name}` to be a loader of all rows alike, in their order or shuffled, but "
-            f"its sampler is a {type(sampler).__name__}; a training cuts its own batches, so "
-            "choose rows by `torch.utils.data.Subset(dataset, numbers)`, and repeat those that are "
-            "to weigh more."
+            f"Expected `{name}` to be a loader of all rows alike but its sampler is a "
+            f"{type(sampler).__name__}; a training cuts its own batches, so choose rows by "
+            "`torch.utils.data.Subset(dataset, numbers)`, and repeat those that weigh more."
         )
     if loader.collate_fn not in (default_collate, default_convert):
         raise ValueError(

@@ -198,11 +198,13 @@ def choose(
             f"{skipped}; name others, such as 'empirical'."
         )
     products = torch.cat([_products(of_fold) for of_fold in zip(*errors.values(), strict=True)])
+    predictions = torch.cat([fold.predictions for fold in errors[OFF_MANIFOLD]])
     few = "a fit" if len(folds) == 1 else f"{len(folds)} fits"
     quality = report(
         list(errors),
         products,
         SLOW,
+        variance=predictions.var(0, correction=0).mean().item(),
         fits=f"{few} to {len(folds[0][0])} of {len(game.x)} rows",
         seconds=seconds,
         skipped=skipped,
@@ -246,10 +248,12 @@ class _Errors(NamedTuple):
     """Of a value function, on coalitions of some rows.
 
     Attributes:
-        deviation: from the model, `[rows, m * outputs]`.
+        predictions: of the model, `[rows, outputs]`.
+        deviation: from these, `[rows, m * outputs]`.
         variance: of the draws in it, a mean by row, `[rows]`.
     """
 
+    predictions: Tensor
     deviation: Tensor
     variance: Tensor
 
@@ -281,7 +285,7 @@ def _errors(
             f"squared errors, but got some as large as {predictions.abs().max().item():.3g}; have "
             "the model return them in a larger unit."
         )
-    return _Errors(deviation, variance.mean((1, 2)))
+    return _Errors(predictions, deviation, variance.mean((1, 2)))
 
 
 def _products(errors: Sequence[_Errors]) -> Float[Tensor, "rows candidates candidates"]:

@@ -19,6 +19,7 @@ from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
 from manifold_shap.players import Players
+from manifold_shap.quality import in_words
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
@@ -366,15 +367,15 @@ class Explanation:
     ) -> "shap.Explanation":
         """A `shap.Explanation`, for the plots of shap (install `manifold_shap[shap]`).
 
-        Its axes are `(instances, players)` for one output, which is what most of these plots draw,
-        and `(instances, players, outputs)` for several.
+        Its `values` are `phi`: `(instances, players)` of one output, else `(instances, players,
+        outputs)`, of which most of these plots draw one: `to_shap(output="yes")`.
 
         Args:
             data: what each player was, `[instances, players]`, such as words; by default
                 `data`, with text for what is no number, or nothing where that is None.
             elements: whether every element of `x` has its share of its player's value, as
                 `shap.plots.image` wants pictures, of which channels then come last.
-            output: its name or position; by default the second of two classes, and all of more.
+            output: name or position of the output; by default the second of two classes, else all.
 
         Raises:
             ImportError: shap is not installed.
@@ -393,7 +394,7 @@ class Explanation:
         """
         from manifold_shap.interop import shapiq_values
 
-        return shapiq_values.of_explanation(self, row, output)
+        return shapiq_values.interaction_values(self, row, output)
 
     # -- of log-ratios ----------------------------------------------------------------------
 
@@ -614,6 +615,8 @@ class Explanation:
         left, notes = len(self) - _ROWS, [] if len(self) else ["no rows"]
         if left > 0:
             notes.append(f"and {left} more row{'s' if left > 1 else ''}")
+        if words := in_words(self.quality or {}, self.unit):
+            notes.append(f"{self.made_by.get('value_function')!r} {words}")
         if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
             notes.append("standard errors are unknown")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes

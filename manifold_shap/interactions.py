@@ -168,7 +168,7 @@ class Interactions:
         """
         from manifold_shap.interop import shapiq_values
 
-        return shapiq_values.of_interactions(self, row, output)
+        return shapiq_values.interaction_values(self.shapley, row, output, self)
 
     def __repr__(self) -> str:
         count, name = len(self.values), "instance" if len(self.values) == 1 else "instances"

@@ -1,5 +1,6 @@
 """Chooses a value function among candidates by errors on rows that they were not fitted to."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
@@ -31,10 +32,14 @@ class Quality:
     Monte-Carlo variance of draws removed. Those in `mse` decide the choice; `error` is of rows
     that did not. Both are of fits to a part of the rows; the chosen one was then fitted to all.
 
+    For people they are told in the unit of the target, as roots, and as the share of the model's
+    variance that the value function explains: 1 where absent players leave nothing open, and of an
+    on-manifold value function as much as the features tell of each other.
+
         >>> errors = {"marginal": 0.04, "gaussian": 0.02}
-        >>> Quality("gaussian", errors, {"gaussian": 0.001}, 0.021, 500, "5 fits to 400 rows")
-        Quality(gaussian chosen; error 0.021 on 500 held-out rows (5 fits to 400 rows); \
-gaussian 0.02, marginal 0.04)
+        >>> Quality("gaussian", errors, {"gaussian": 0.001}, 0.021, 500, 0.1, "5 fits to 400 rows")
+        Quality('gaussian' explains 79 % of the model's variance, root mean squared error 0.145, \
+on 500 held-out rows, 5 fits to 400 rows; root mean squared errors: gaussian 0.141, marginal 0.2)
 
     Attributes:
         chosen: the name of the candidate that serves.
@@ -44,6 +49,8 @@ gaussian 0.02, marginal 0.04)
         error: of the choice, on rows that did not choose: each fifth of the held-out rows is
             scored for the candidate that the others choose.
         rows: how many rows the errors are means over.
+        variance: of the model's outputs over these rows, the mean of those of its outputs; NaN
+            where it was not measured.
         fits: which fits the errors are of.
         weights: of the candidates in `stacked`, which sum to one; none where no mean is better than
             the best of them.
@@ -57,11 +64,22 @@ gaussian 0.02, marginal 0.04)
     standard_error: Mapping[str, float]
     error: float
     rows: int
+    variance: float = math.nan
     fits: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     warning: str = ""
+
+    @property
+    def explained(self) -> float:
+        """Share of the model's variance that the value function explains: 1 - error / variance."""
+        return 1 - self.error / self.variance if self.variance > 0 else math.nan
+
+    @property
+    def root_mean_squared_error(self) -> float:
+        """The root of `error`, in the unit of the output space."""
+        return max(self.error, 0.0) ** 0.5
 
     @property
     def off_manifold(self) -> float:
@@ -73,13 +91,10 @@ gaussian 0.02, marginal 0.04)
         import pandas as pd
 
         frame = pd.DataFrame(
-            {
-                "mse": self.mse,
-                "standard_error": self.standard_error,
-                "share_of_off_manifold": {n: e / self.off_manifold for n, e in self.mse.items()},
-                "seconds": self.seconds,
-            }
+            {"mse": self.mse, "standard_error": self.standard_error, "seconds": self.seconds}
         ).sort_values("mse")
+        frame.insert(0, "explained", 1 - frame["mse"] / self.variance)
+        frame.insert(1, "root_mean_squared_error", frame["mse"].clip(0) ** 0.5)
         frame["chosen"] = frame.index == self.chosen
         return frame
 
@@ -88,14 +103,34 @@ gaussian 0.02, marginal 0.04)
         return asdict(self)
 
     def __repr__(self) -> str:
-        errors = ", ".join(f"{n} {e:.3g}" for n, e in sorted(self.mse.items(), key=lambda p: p[1]))
-        note = f"; {self.warning}" if self.warning else ""
+        by_error = sorted(self.mse.items(), key=lambda pair: pair[1])
+        errors = ", ".join(f"{name} {max(error, 0) ** 0.5:.3g}" for name, error in by_error)
         parts = " + ".join(f"{share:.2f} {name}" for name, share in self.weights.items())
         of = f" ({parts})" if self.chosen == STACKED else ""
+        note = f"; {self.warning}" if self.warning else ""
         return (
-            f"Quality({self.chosen}{of} chosen; error {self.error:.3g} on {self.rows} held-out "
-            f"rows ({self.fits}); {errors}{note})"
+            f"Quality({self.chosen!r}{of} {in_words(self.to_dict())}, "
+            f"on {self.rows} held-out rows, {self.fits}; root mean squared errors: {errors}{note})"
         )
+
+
+def in_words(quality: Mapping[str, Any], unit: str = "") -> str:
+    """How good the chosen value function is, as a person can judge it; empty if nobody knows.
+
+    >>> in_words({"error": 0.0004, "variance": 0.01}, "probability")
+    "explains 96 % of the model's variance, root mean squared error 0.02 (probability)"
+
+    Args:
+        quality: what a `Quality` says, as plain data.
+        unit: of the outputs.
+    """
+    error, variance = (quality.get(name, math.nan) for name in ("error", "variance"))
+    if not variance > 0:
+        return ""
+    return (
+        f"explains {100 * (1 - error / variance):.0f} % of the model's variance, root mean squared "
+        f"error {max(error, 0.0) ** 0.5:.3g}{f' ({unit})' if unit else ''}"
+    )
 
 
 Errors = Mapping[str, Float[Tensor, " rows"]]
@@ -174,11 +209,11 @@ def report(
     ahead = mse[OFF_MANIFOLD] - mse[chosen]
     warning = ""
     if not ahead > _CLEARLY * spread[OFF_MANIFOLD]:
+        here, there = (max(mse[name], 0.0) ** 0.5 for name in (chosen, OFF_MANIFOLD))
         warning = (
-            f"no value function is clearly better than off the manifold: the error of {chosen!r} "
-            f"is {mse[chosen]:.3g}, there {mse[OFF_MANIFOLD]:.3g} (difference {ahead:.2g}, "
-            f"standard error {spread[OFF_MANIFOLD]:.2g}); features may be independent, or the rows "
-            "too few"
+            f"no value function is clearly better than off the manifold: the root mean squared "
+            f"error of {chosen!r} is {here:.3g}, there {there:.3g}; features may be independent, "
+            "or the rows too few"
         )
     return Quality(
         chosen,

@@ -19,6 +19,7 @@ from sklearn.linear_model import LinearRegression
 import manifold_shap as ms
 from manifold_shap import candidates
 from manifold_shap._messages import UnfitError
+from manifold_shap.plots import quality as quality_notes
 
 FEW = ("gaussian", "copula")
 
@@ -424,3 +425,15 @@ def test_rows_of_another_frame_are_refused(explainer: ms.Explainer) -> None:
         explainer(FRAME.head(2).drop(columns="size"))
     with pytest.raises(TypeError, match=r"a frame of pandas, .* but got polars\.DataFrame"):
         explainer(pl.DataFrame({"size": [1.0]}))
+
+
+def test_people_are_told_how_much_of_the_model_the_value_function_explains(
+    explainer: ms.Explainer,
+) -> None:
+    quality, found = explainer.quality, explainer(FRAME.head(2), evaluations=60)
+    predictions = torch.from_numpy(TREES.predict_proba(FRAME))
+    assert quality.variance == pytest.approx(predictions.var(0, correction=0).mean().item())
+    said = f"explains {100 * quality.explained:.0f} % of the model's variance, root mean squared"
+    assert f"{said} error {quality.root_mean_squared_error:.3g} (probability)" in repr(found)
+    assert said in repr(quality)
+    assert any(said in line for line in quality_notes.notes({"": found}))

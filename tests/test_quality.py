@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifold_shap.quality import Quality, best, report, stacking
+from manifold_shap.quality import Quality, best, in_words, report, stacking
 
 
 def errors(**by_row: list[float]) -> dict[str, Tensor]:
@@ -99,15 +99,18 @@ def test_a_gap_within_two_standard_errors_is_warned_of() -> None:
     names, found = products(**{name: [e**0.5 for e in own] for name, own in by_row.items()})
     warning = report(names, found).warning
     assert "no value function is clearly better than off the manifold" in warning
-    assert "the error of 'vae' is 0.195, there 0.2" in warning
+    assert "root mean squared error of 'vae' is 0.442, there 0.447" in warning
 
 
 def test_a_quality_is_a_table_and_plain_data() -> None:
     names, found = products(marginal=[0.8, 0.9], vae=[0.3, 0.5], copula=[0.5, 0.6])
-    quality = report(names, found, seconds={"vae": 2.0})
+    quality = report(names, found, seconds={"vae": 2.0}, variance=0.85)
     frame = quality.to_frame()
     assert frame.index[frame.chosen].tolist() == ["vae"]
-    assert frame.loc["vae", "share_of_off_manifold"] == pytest.approx(0.34 / 1.45)
+    assert frame.loc["vae", "explained"] == pytest.approx(1 - 0.17 / 0.85)
+    assert frame.loc["vae", "root_mean_squared_error"] == pytest.approx(0.17**0.5)
+    assert quality.explained == pytest.approx(1 - quality.error / 0.85)
     assert frame.mse.is_monotonic_increasing
     assert Quality(**quality.to_dict()) == quality
-    assert "vae chosen" in repr(quality)
+    assert "'vae' explains " in repr(quality)
+    assert in_words({"chosen": "vae", "mse": {}}) == ""

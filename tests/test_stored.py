@@ -162,7 +162,7 @@ def test_items_that_differ_when_they_are_asked_for_twice_are_told(given: Any) ->
 )
 def test_a_loader_that_chooses_rows_is_refused(options: dict[str, Any], name: str) -> None:
     loader = DataLoader(TensorDataset(X[:2]), **options)
-    message = rf"`x_train` to be a loader of all rows alike.* sampler is a {name}.*Subset\(dataset"
+    message = rf"`x_train` to be a loader of all rows alike.* sampler is a {name};.*Subset\(dataset"
     with pytest.raises(ValueError, match=message):
         stored(loader)
     with pytest.raises(ValueError, match="a loader without `collate_fn`"):

@@ -117,41 +117,32 @@ def _only(name: str, given: Any) -> Tensor:
     Raises:
         TypeError, ValueError: it is none, or one of several.
     """
-    if isinstance(given, tuple):
-        if len(given) != 1:
-            raise ValueError(
-                f"Expected one tensor in `{name}` but got {len(given)}; rows of a value function "
-                "are one tensor: join several by torch.cat, and take them apart in the model."
-            )
-        (given,) = given
-    if not isinstance(given, Tensor):
+    only = given[0] if isinstance(given, tuple) and len(given) == 1 else given
+    if isinstance(only, tuple):
+        raise ValueError(
+            f"Expected one tensor in `{name}` but got {len(given)}; rows of a value function are "
+            "one tensor: join several by torch.cat, and take them apart in the model."
+        )
+    if not isinstance(only, Tensor):
         fix = "value.rows(inputs)" if name == "inputs" else f"torch.as_tensor({name})"
         raise TypeError(
-            f"Expected `{name}` to be a tensor but got {type(given).__name__}; `{fix}` makes one."
+            f"Expected `{name}` to be a tensor but got {type(only).__name__}; `{fix}` makes one."
         )
-    return given
+    return only
 
 
 def _targets(target: Target, rows: int, outputs: int) -> Int64[Tensor, " rows"]:
     """The output of each row, by position."""
-    if target is None:
-        if outputs > 1:
-            raise ValueError(
-                f"Expected `target`, one of {outputs} outputs by its position, but got none."
-            )
+    if target is None and outputs == 1:
         target = 0
-    given: Any = target.tolist() if isinstance(target, Tensor) else target
-    if not isinstance(given, list):
-        given = [given]
-    numbers = [
-        check_whole("target", each[0] if _is_one(each) else each, -outputs, outputs - 1) % outputs
-        for each in given
-    ]
-    return torch.tensor(numbers).expand(rows)
-
-
-def _is_one(entry: Any) -> bool:
-    return isinstance(entry, tuple | list) and len(entry) == 1
+    if target is None or (isinstance(target, tuple) and len(target) > 1):
+        raise ValueError(
+            f"Expected `target`, one of {outputs} outputs by its position, but got {target}."
+        )
+    numbers = torch.as_tensor(target).flatten()
+    for number in numbers.tolist():
+        check_whole("target", number, -outputs, outputs - 1)
+    return (numbers % outputs).expand(rows)
 
 
 def _of_targets(

@@ -1,15 +1,15 @@
 """Hands explanations to shap, for its plots."""
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._arrays import pandas_columns
-from manifold_shap.interop.elements import by_element
 from manifold_shap.shown import has_two_classes, output_of_all
 from manifold_shap.tables.features import as_text
 
@@ -26,118 +26,89 @@ def to_shap(
     output: str | int | None,
 ) -> "shap.Explanation":
     """A `shap.Explanation`; see `Explanation.to_shap`, which this is."""
-    shap = _imported()
-    k: Any = slice(None)
-    if output is not None or len(explanation.outputs) == 1 or has_two_classes(explanation):
-        k, _ = output_of_all(explanation, output)
-    named = explanation.outputs[k]
-    fields: dict[str, Any] = {
-        "base_values": _copied(explanation.base[:, k]),
-        "output_names": list(named) if isinstance(named, tuple) else named,
-    }
-    if elements:
-        if data is not None:
-            raise ValueError(
-                "Expected `data` for players, or `elements=True`, of which `data` are the elements "
-                "of `x`, but got both; leave one out."
-            )
-        pixels = _channels_last(by_element(explanation, shared=True))[..., k]
-        x: Any = explanation.x
-        cells: np.ndarray | None
-        if isinstance(x, Tensor):
-            cells = _copied(_channels_last(x[..., None])[..., 0])
-        else:
-            cells = _cells(pandas_columns(x))
-        return shap.Explanation(values=_copied(pixels), data=cells, **fields)
-    if data is not None and len(data) != len(explanation.phi):
-        raise ValueError(
-            f"Expected `data` of {len(explanation.phi)} rows, one for each of those explained, but "
-            f"got {len(data)}."
-        )
-    names = list(explanation.players.names)
-    # Of a list of no rows shap cannot tell that it is one.
-    if explanation.players.by_row and len(explanation.phi) > 0:
-        counts = explanation.counts.tolist()
-        return shap.Explanation(
-            values=_ragged(explanation.phi[..., k], counts),
-            error_std=_ragged(explanation.standard_error[..., k], counts),
-            data=_ragged_cells(explanation, data, counts),
-            feature_names=_objects([np.array(names[:count], object) for count in counts]),
-            **fields,
-        )
-    return shap.Explanation(
-        values=_copied(explanation.phi[..., k]),
-        error_std=_copied(explanation.standard_error[..., k]),
-        data=_cells(explanation.data) if data is None else _given(data, len(names)),
-        feature_names=names,
-        **fields,
-    )
-
-
-def _imported() -> ModuleType:
     try:
         import shap
     except ImportError as error:
         raise ImportError(
             "Explanation.to_shap needs the package shap: pip install 'manifold_shap[shap]'."
         ) from error
-    return shap
+    names: Any = list(explanation.outputs)
+    every: Any = ...
+    if output is not None or len(names) == 1 or has_two_classes(explanation):
+        every, _ = output_of_all(explanation, output)
+        names = names[every]
+
+    def chosen(values: Tensor) -> np.ndarray:
+        return values[..., every].numpy().copy()
+
+    about = {"base_values": chosen(explanation.base), "output_names": names}
+    cells: Any
+    if elements:
+        if data is not None:
+            raise ValueError(
+                "Expected `data` for players, or `elements=True`, of which `data` are the elements "
+                "of `x`, but got both; leave one out."
+            )
+        x, spread = explanation.x, by_element(explanation)
+        if isinstance(x, Tensor):
+            # Pictures [rows, channels, height, width], of which shap has the channels last.
+            x, spread = (t.movedim(1, 3) if x.ndim == 4 else t for t in (x, spread))
+        cells = x.numpy().copy() if isinstance(x, Tensor) else _cells(pandas_columns(x))
+        return shap.Explanation(values=chosen(spread), data=cells, **about)
+    counts, players = explanation.counts.tolist(), list(explanation.players.names)
+    cells = data
+    if data is None:
+        cells = None if explanation.data is None else _cells(explanation.data)
+    elif len(data) != len(counts) or any(len(own) < n for own, n in zip(data, counts, strict=True)):
+        raise ValueError(
+            f"Expected `data` of {len(counts)} rows, with an entry for each player of a row, but "
+            f"got {[len(own) for own in data][:10]} entries for {counts[:10]} players."
+        )
+    phi, errors = chosen(explanation.phi), chosen(explanation.standard_error)
+    # Of a list of no rows shap cannot tell that it is one.
+    if not explanation.players.by_row or not counts:
+        cells = None if cells is None else np.asarray(cells)
+        own = {"values": phi, "error_std": errors, "data": cells, "feature_names": players}
+        return shap.Explanation(**own, **about)
+
+    def ragged(rows: Any) -> np.ndarray:
+        # numpy would stack rows of one length.
+        together = np.empty(len(counts), object)
+        together[:] = [np.array(own[:n]) for own, n in zip(rows, counts, strict=True)]
+        return together
+
+    return shap.Explanation(
+        values=ragged(phi),
+        error_std=ragged(errors),
+        data=None if cells is None else ragged(cells),
+        feature_names=ragged([players] * len(counts)),
+        **about,
+    )
 
 
-def _copied(values: Tensor) -> np.ndarray:
-    return values.numpy().copy()
+def by_element(explanation: "Explanation") -> Float[Tensor, "instances *event outputs"]:
+    """For every element of a row its share of its player's value; zero where nobody owns it.
+
+    >>> import manifold_shap as ms
+    >>> x = torch.tensor([[1.0, 1.0, 5.0]])
+    >>> game = ms.as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
+    >>> by_element(ms.exact_shapley(game.grouped([0, 0, 1]), x))[0, :, 0].tolist()
+    [1.0, 1.0, 5.0]
+    """
+    phi, owner = explanation.phi, explanation.owner.flatten(1)
+    player = owner.clamp(min=0)
+    elements = torch.zeros(phi.shape[:2], dtype=phi.dtype)
+    elements.scatter_add_(1, player, (owner >= 0).to(phi.dtype))
+    shares = phi / elements.clamp(min=1)[..., None]
+    found = shares.gather(1, player[..., None].expand(-1, -1, phi.shape[2]))
+    return found.where(owner[..., None] >= 0, 0.0).unflatten(1, explanation.players.event)
 
 
-def _channels_last(values: Tensor) -> Tensor:
-    """Pictures `[instances, channels, height, width, outputs]` as shap has them."""
-    return values.movedim(1, 3) if values.ndim == 5 else values
-
-
-def _cells(features: pd.DataFrame | None) -> np.ndarray | None:
+def _cells(frame: pd.DataFrame) -> np.ndarray:
     """Numbers as they are and all else as text, which plots of shap take for categories."""
-    if features is None:
-        return None
-    numbers = [kind.kind in "biuf" for kind in features.dtypes]
-    if all(numbers):
-        return features.to_numpy()
-    columns = {
-        place: features.iloc[:, place] if number else features.iloc[:, place].map(as_text)
-        for place, number in enumerate(numbers)
-    }
-    return pd.DataFrame(columns).astype(object).to_numpy()
-
-
-def _given(data: Sequence[Any], players: int) -> np.ndarray:
-    cells = np.asarray(data)
-    if cells.shape[1:] != (players,):
-        raise ValueError(
-            f"Expected `data` to have one entry for each of {players} players in every row but got "
-            f"shape {cells.shape}."
-        )
-    return cells
-
-
-def _ragged(values: Tensor, counts: Sequence[int]) -> np.ndarray:
-    return _objects([_copied(own[:count]) for own, count in zip(values, counts, strict=True)])
-
-
-def _ragged_cells(
-    explanation: "Explanation", data: Sequence[Any] | None, counts: Sequence[int]
-) -> np.ndarray | None:
-    cells = _cells(explanation.data) if data is None else data
-    if cells is None:
-        return None
-    if short := [row for row, count in enumerate(counts) if len(cells[row]) < count]:
-        raise ValueError(
-            f"Expected `data` to have an entry for each player of a row but row {short[0]} has "
-            f"{len(cells[short[0]])} for {counts[short[0]]} players."
-        )
-    return _objects([np.array(own[:count]) for own, count in zip(cells, counts, strict=True)])
-
-
-def _objects(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays of different lengths in one, as shap has rows of different lengths."""
-    # numpy would stack those of one length.
-    together = np.empty(len(parts), object)
-    together[:] = parts
-    return together
+    if all(dtype.kind in "biuf" for dtype in frame.dtypes):
+        return frame.to_numpy()
+    columns = [frame[name] for name in frame]
+    return pd.concat(
+        [own if own.dtype.kind in "biuf" else own.map(as_text) for own in columns], axis=1
+    ).to_numpy(object)

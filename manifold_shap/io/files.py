@@ -27,15 +27,9 @@ URL = re.compile(r"[\w.+:-]{2,}:/")
 
 
 def digest(*parts: Any) -> str:
-    """A SHA-256 checksum of numbers, text and plain data, in the order given.
+    """A SHA-256 checksum of tensors, arrays of numbers, bytes and what JSON can hold, in order.
 
-    Args:
-        parts: tensors, arrays of numbers, bytes, or anything that JSON can hold. An iterator over
-            these is read one piece at a time; arrays count as joined along their first axis,
-            wherever they are cut. All NaNs are the same number.
-
-    Raises:
-        TypeError: a part is none of these.
+    An iterator over these counts as one part, whose pieces are read one by one.
 
     >>> digest(torch.arange(4)) == digest(torch.arange(4))
     True
@@ -44,29 +38,46 @@ def digest(*parts: Any) -> str:
     """
     total = hashlib.sha256()
     for part in parts:
-        size = 0
         for piece in part if isinstance(part, Iterator) else (part,):
-            kind, content = _content(piece, whole=piece is part)
-            size += len(content)
-            total.update(kind)
-            total.update(content)
-        total.update(b"%d;" % size)
+            if isinstance(piece, Tensor):
+                piece = piece.detach().cpu()
+                piece = (piece.float() if piece.dtype == torch.bfloat16 else piece).numpy()
+            if isinstance(piece, np.ndarray):
+                total.update(f"{piece.dtype}{piece.shape}".encode())
+                piece = piece.tobytes()
+            total.update(piece if isinstance(piece, bytes) else _json(piece))
+        total.update(b";")
     return total.hexdigest()
 
 
-def _content(piece: Any, whole: bool) -> tuple[bytes, Any]:
-    """What a piece is, and its bytes; how a longer array is cut into pieces changes neither."""
-    if isinstance(piece, bytes):
-        return b"", piece
-    if isinstance(piece, Tensor):
-        piece = piece.detach().cpu()
-        piece = (piece.float() if piece.dtype == torch.bfloat16 else piece).numpy()
-    if not isinstance(piece, np.ndarray) or piece.dtype.kind not in "biufc":
-        return b"", json.dumps(piece, sort_keys=True).encode()
-    kind = f"{piece.dtype}{piece.shape}".encode() if whole else b""
-    if piece.dtype.kind == "f" and np.isnan(piece).any():
-        piece = np.where(np.isnan(piece), np.nan, piece)
-    return kind, np.ascontiguousarray(piece).reshape(-1).view(np.uint8)
+def _json(piece: Any) -> bytes:
+    return json.dumps(piece, sort_keys=True).encode()
+
+
+def location(name: str, path: str | Path) -> Location:
+    """A path of this machine, or the text of a URL that fsspec knows.
+
+    >>> location("path", "memory://results/rows.zarr")
+    'memory://results/rows.zarr'
+
+    Args:
+        name: of the argument, for errors.
+        path: text or a path; `~` is the home folder.
+
+    Raises:
+        TypeError: `path` is something else.
+        ValueError: a URL that `pathlib.Path` has cut.
+    """
+    text = check_text(name, path)
+    protocol, is_url, rest = text.partition("://")
+    if is_url and protocol not in ("file", "local"):
+        return text
+    if isinstance(path, os.PathLike) and URL.match(Path(text).as_posix()):
+        raise ValueError(
+            f"Expected `{name}` to be a path of this machine or the text of a URL, but {text!r} is "
+            "a URL that `pathlib.Path` has cut; give it as text, such as 's3://bucket/rows.zarr'."
+        )
+    return Path(rest if is_url else text).expanduser().absolute()
 
 
 def local_path(name: str, path: str | Path) -> Path:
@@ -80,46 +91,18 @@ def local_path(name: str, path: str | Path) -> Path:
         TypeError: `path` is neither text nor a path.
         ValueError: it is a URL.
     """
-    text = check_text(name, path)
-    if URL.match(Path(text).as_posix()):
+    place = location(name, path)
+    if isinstance(place, str):
         raise ValueError(
-            f"Expected `{name}` to be a path of this machine but got the URL {text!r}; write to a "
+            f"Expected `{name}` to be a path of this machine but got the URL {place!r}; write to a "
             "path of this machine, then upload what is there."
         )
-    return Path(text).expanduser()
-
-
-def location(name: str, path: str | Path) -> Location:
-    """A path of this machine, or the text of a URL that fsspec knows.
-
-    >>> location("path", "memory://results/rows.zarr")
-    'memory://results/rows.zarr'
-
-    Args:
-        name: of the argument, for errors.
-        path: text or a path.
-
-    Raises:
-        TypeError: `path` is something else.
-        ValueError: a URL that `pathlib.Path` has cut.
-    """
-    text = check_text(name, path)
-    protocol, is_url, rest = text.partition("://")
-    if is_url:
-        return Path(rest).absolute() if protocol in ("file", "local") else text
-    if isinstance(path, os.PathLike) and URL.match(Path(text).as_posix()):
-        raise ValueError(
-            f"Expected `{name}` to be a path of this machine or the text of a URL, but {text!r} is "
-            "a URL that `pathlib.Path` has cut; give it as text, such as 's3://bucket/rows.zarr'."
-        )
-    return Path(text).expanduser().absolute()
+    return place
 
 
 def stands(place: Location) -> bool:
     """Whether something stands at a path or a URL."""
-    if isinstance(place, Path):
-        return place.exists()
-    files, path = url_to_fs(place)
+    files, path = _files(place)
     return bool(files.exists(path))
 
 
@@ -128,15 +111,15 @@ def write_bytes(place: Location, content: bytes) -> None:
     if isinstance(place, Path):
         write_whole(place, lambda beside: beside.write_bytes(content))
         return
-    files, path = url_to_fs(place)
+    files, path = _files(place)
     files.pipe_file(path, content)
 
 
-def url_to_fs(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the path there."""
+def _files(place: Location) -> tuple[Any, str]:
+    """The file system of a path or a URL, and the path there."""
     import fsspec
 
-    files, path = fsspec.url_to_fs(url)
+    files, path = fsspec.url_to_fs(str(place))
     files.invalidate_cache()
     return files, path
 
@@ -166,7 +149,11 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
         else:
             os.replace(beside, path)
     except OSError as error:
-        raise _unwritten(path, error) from error
+        raise type(error)(
+            error.errno,
+            f"Could not write {path} ({error.strerror or error}); free some space or choose "
+            "another place. Nothing there was changed.",
+        ) from error
     finally:
         remove(beside)
 
@@ -192,28 +179,20 @@ def swap_in(new: Path, path: Path) -> Path | None:
     return old
 
 
-def _unwritten(path: Path, error: OSError) -> OSError:
-    return type(error)(
-        error.errno,
-        f"Could not write {path} ({error.strerror or error}); free some space or choose another "
-        "place. Nothing there was changed.",
-    )
-
-
 def _beside(path: Path, suffix: str = "") -> Path:
     return path.with_name(f".{path.name}.{uuid4().hex}{suffix}")
 
 
-def remove(path: Location | None) -> None:
+def remove(place: Location | None) -> None:
     """Remove a file or a directory, as far as there is one and it can be removed."""
-    if isinstance(path, str):
-        files, where = url_to_fs(path)
-        files.rm(where, recursive=True)
-    elif path is not None and path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    elif path is not None:
+    if isinstance(place, str):
+        files, path = _files(place)
+        files.rm(path, recursive=True)
+    elif place is not None and place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=True)
+    elif place is not None:
         with suppress(OSError):
-            path.unlink()
+            place.unlink()
 
 
 def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
-from manifold_shap.quality import OFF_MANIFOLD
+from manifold_shap.quality import OFF_MANIFOLD, in_words
 from manifold_shap.shown import count, number
 
 Explained = Mapping[str, Explanation] | Mapping[str, GlobalValues]
@@ -33,7 +33,11 @@ def notes(by_name: Explained) -> list[str]:
         if chosen is None:
             continue
         line = f"{name}: {chosen}" if len(by_name) > 1 else f"value function: {chosen}"
-        line += _error_text(errors.get(chosen), errors.get(OFF_MANIFOLD), chosen)
+        unit = each.unit if isinstance(each, Explanation) else ""
+        if words := in_words(known, unit):
+            line += f" {words}"
+        else:
+            line += _error_text(errors.get(chosen), errors.get(OFF_MANIFOLD), chosen)
         if "rows" in known:
             line += f", measured on {count(known['rows'], 'row')}"
         found.append(line)

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -191,10 +192,28 @@ def variance_of_draws_kept(found: Any, call: Call) -> Any:
     return replace(found, debiased=found.mse)
 
 
-@fault("quality", "quality:best")
-def best_by_raw_error(call: Call) -> None:
-    scores = call["scores"].items()
-    call["scores"] = {name: replace(each, debiased=each.mse) for name, each in scores}
+@fault("learning_error", ":with_learning_error")
+def two_halves_alone(call: Call) -> None:
+    call["halves"] = list(call["halves"])[:2]
+
+
+fault("quality", "quality:best", "slow-ones-as-the-others")(always(slow=()))
+
+
+@fault("quality", "quality:report")
+def variance_of_the_model_doubled(found: Any, call: Call) -> Any:
+    return replace(found, variance=2 * found.variance)
+
+
+@fault("audit", ":audit")
+def half_of_the_bias(found: Any, call: Call) -> Any:
+    return replace(found, sums={**found.sums, "error": found.sums["error"] / 2})
+
+
+@fault("audit", "audits:Audit.mean_squared_error")
+def intervals_of_errors_too_narrow(found: Any, call: Call) -> Any:
+    low, high = ((end + found.estimate) / 2 for end in (found.low, found.high))
+    return found._replace(low=low, high=high)
 
 
 @fault("global_values", ":global_values")
@@ -226,6 +245,21 @@ def normal_quantiles_for_few_samples(call: Call) -> None:
 @fault("explanation", ":Explanation.__getitem__")
 def labels_of_the_first_rows(found: Any, call: Call) -> Any:
     return replace(found, instances=call["self"].instances[: len(found.phi)])
+
+
+@fault("saving", ":load")
+def loaded_weights_off(found: Any, call: Call) -> Any:
+    value = getattr(found, "value", found)
+    for each in getattr(getattr(value, "surrogate", None), "parameters", list)():
+        each.data.mul_(1.01)
+    return found
+
+
+@fault("saving", ":save")
+def other_files_of_the_folder_removed(found: None, call: Call) -> None:
+    for path in Path(call["folder"]).expanduser().iterdir():
+        if path.suffix == ".txt":
+            path.unlink()
 
 
 @fault("amortized", ":AmortizedExplainer.measure")

@@ -133,7 +133,7 @@ def test_only_the_targets_are_explained() -> None:
     [
         ({"target": 5}, ValueError, "`target`"),
         ({}, ValueError, "Expected `target`, one of 2 outputs"),
-        ({"target": (0, 1)}, TypeError, "`target`"),
+        ({"target": (0, 1)}, ValueError, "`target`"),
         ({"target": [0, 1, 1]}, RuntimeError, "expanded size"),
         ({"target": 0, "feature_mask": torch.zeros(4)}, TypeError, "whole numbers"),
         ({"target": 0, "feature_mask": torch.zeros(3).long()}, RuntimeError, "expanded size"),

@@ -99,8 +99,8 @@ def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = ms.shapley_interactions(table(3), uniform(2, 3))
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "shapiq", None)
-        for made, name in ((explanation, "Explanation"), (pairs, "Interactions")):
-            with pytest.raises(ImportError, match=rf"{name}.to_shapiq .*manifold_shap\[shapiq\]"):
+        for made in (explanation, pairs):
+            with pytest.raises(ImportError, match=r"manifold_shap\[shapiq\]"):
                 made.to_shapiq(0, 0)
     pytest.importorskip("shapiq")
     for made in (explanation, pairs):

@@ -1,10 +1,9 @@
 """Rows explained in blocks: the same bytes, however the work is shared, interrupted or resumed."""
 
 import pickle
-import re
 import shutil
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import Executor, Future
 from concurrent.futures import ThreadPoolExecutor as Threads
 from contextlib import AbstractContextManager
 from functools import partial
@@ -192,23 +191,6 @@ def test_rows_of_several_lengths_say_how_each_was_explained(path: Path) -> None:
     torch.testing.assert_close(loaded.phi[exact], alone.phi[exact], equal_nan=True)
 
 
-def test_a_callable_is_tried_out_once_and_all_blocks_take_it_for_the_same(path: Path) -> None:
-    calls, taken = list[int](), list[bool]()
-
-    def settles(x: Tensor, mask: Tensor) -> Tensor:
-        """Draws at first: tried out again, it would be taken for a function that does not."""
-        calls.append(len(x))
-        return game(x, mask) + (torch.rand(*mask.shape[:2], 1) if len(calls) == 1 else 0.0)
-
-    def noted(value: Any, x: Tensor, **settings: Any) -> ms.Explanation:
-        taken.append(value.sampled)
-        return ms.auto_shapley(value, x, **settings)
-
-    run(path, value=settles, estimator=noted)
-    assert taken == [True] * 4
-    assert isinstance(ms.Explanation.load(path).made_by["auto"], str)
-
-
 def test_an_estimator_that_changes_its_mind_about_outputs_is_refused(path: Path) -> None:
     def estimator(value: Any, x: Tensor) -> ms.Explanation:
         return FEW(value if len(x) != 6 else value.select([0]), x)
@@ -285,24 +267,6 @@ def test_a_url_of_a_store_is_written_and_read(whole: dict[str, bytes]) -> None:
     assert torch.equal(ms.Explanation.load(url).phi, loaded.phi)
 
 
-def test_few_blocks_are_on_their_way_at_once(path: Path) -> None:
-    waiting = set[Future]()
-    most = list[int]()
-
-    class Counted(Threads):
-        def submit(self, *args: Any, **kwargs: Any) -> Future:
-            future = super().submit(*args, **kwargs)
-            waiting.add(future)
-            future.add_done_callback(waiting.discard)
-            most.append(len(waiting))
-            return future
-
-    with Counted(1) as executor:
-        run(path, x=ROWS.repeat(4, 1)[:70], estimator=ms.exact_shapley, block=1, executor=executor)
-    assert len(most) == 70
-    assert max(most) <= 64
-
-
 def test_what_cannot_be_sent_is_refused_before_any_work(path: Path) -> None:
     def local(value: Any, x: Tensor) -> ms.Explanation:
         raise AssertionError
@@ -334,13 +298,6 @@ def test_interruptions_change_no_byte(
     assert contents(path) == whole
 
 
-@pytest.mark.usefixtures("left")
-def test_a_store_that_is_not_finished_says_so(path: Path) -> None:
-    for rows in (None, slice(2)):
-        with pytest.raises(ValueError, match=r"2 of its 3 blocks are explained.*resume=True"):
-            ms.Explanation.load(path, rows)
-
-
 class AtOnce(Threads):
     """Makes each call as it is submitted, so that all end together."""
 
@@ -358,24 +315,6 @@ def test_what_ends_beside_a_call_that_fails_is_kept(path: Path, whole: dict[str,
         run(path, estimator=Stops(3), executor=AtOnce(1))
     assert run(path, resume=True) == 6
     assert contents(path) == whole
-
-
-class Cancels(Executor):
-    """Makes no call, as an executor whose scheduler is lost."""
-
-    def submit(self, call: Any, /, *args: Any, **kwargs: Any) -> Future:
-        future: Future = Future()
-        future.cancel()
-        future.set_running_or_notify_cancel()
-        return future
-
-
-def test_calls_that_an_executor_loses_are_told(path: Path) -> None:
-    with pytest.raises(CancelledError, match=r"0 of 22 rows are kept .*resume=True"):
-        run(path, executor=Cancels())
-    with pytest.raises(BrokenExecutor, match=r"out of memory\n8 of 22 rows are kept .*resume=True"):
-        run(path, estimator=Stops(2, BrokenExecutor("out of memory")), overwrite=True)
-    assert run(path, resume=True) == 14
 
 
 def test_a_store_that_was_not_laid_out_is_begun_again(
@@ -431,11 +370,6 @@ def test_another_call_is_not_resumed(path: Path, changes: dict[str, Any], named:
     assert contents(path) == before
 
 
-@pytest.mark.usefixtures("left")
-def test_last_digits_that_move_with_the_number_of_threads_are_no_other_call(path: Path) -> None:
-    assert run(path, value=Scaled(1.0001), resume=True) == 6
-
-
 # Progress.
 
 
@@ -452,21 +386,6 @@ def test_the_bar_counts_what_is_done(path: Path, monkeypatch: pytest.MonkeyPatch
     run(path, resume=True, progress=True)
     assert seen[0] == (0, 16, 22, False)
     assert (16, 22, 22, False) in seen
-
-
-def test_where_nobody_looks_there_is_a_line_a_minute(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    now = iter(range(0, 10_000, 40))
-    monkeypatch.setattr("tqdm.std.time", lambda: float(next(now)))
-    run(path, x=ROWS.repeat(4, 1))
-    lines = capsys.readouterr().err.splitlines()
-    assert 3 <= len(lines) <= 12
-    for line in lines:
-        assert re.fullmatch(r"rows: \d+ % of 88, +\S+row(/s)?, [\d:]+ left", line), line
-    run(path.with_name("quiet.zarr"), progress=False)
-    assert capsys.readouterr().err == ""
 
 
 # Errors.

@@ -141,6 +141,22 @@ def test_distinct_coalitions_stand_for_all(players: int, count: int, seed: int) 
     assert len(distinct) == len(set(map(tuple, mask.tolist())))
 
 
+@pytest.mark.parametrize("most", [1, 4, 7, 12, 50, 1000])
+@pytest.mark.parametrize("kind", [Listed, Nested, Toggled, Renamed])
+def test_pieces_are_all_coalitions_at_most_so_many_at_a_time(kind: type, most: int) -> None:
+    orders = sample_orders((3, 2), 5, generator())
+    keys = torch.arange(6).unflatten(0, (3, 2))
+    more = {"place": sample_orders((3,), 5, generator(1))} if kind is Renamed else {}
+    items = orders if kind is Nested else orders < 2
+    asked = kind(items[:1].expand(3, -1, -1) if more else items, keys, **more)
+    masks, each_key = torch.zeros_like(asked.masks()), torch.full(asked.shape, -1)
+    for rows, which, part in asked.split(most):
+        masks[rows, which], each_key[rows, which] = part.masks(), part.each_key()
+        assert math.prod(part.shape) <= most
+    assert torch.equal(masks, asked.masks())
+    assert torch.equal(each_key, asked.each_key())
+
+
 @given(st.integers(2, 6), st.integers(0, 2), st.integers(0, 2**31))
 @settings(deadline=None, max_examples=30)
 def test_related_coalitions_are_those_one_by_one(players: int, lacking: int, seed: int) -> None:
@@ -163,19 +179,3 @@ def test_related_coalitions_are_those_one_by_one(players: int, lacking: int, see
     # Players that rows lack are in all of them.
     assert nested[..., players:].all()
     assert around[..., players:].all()
-
-
-@pytest.mark.parametrize("most", [1, 4, 7, 12, 50, 1000])
-@pytest.mark.parametrize("kind", [Listed, Nested, Toggled, Renamed])
-def test_pieces_are_all_coalitions_at_most_so_many_at_a_time(kind: type, most: int) -> None:
-    orders = sample_orders((3, 2), 5, generator())
-    keys = torch.arange(6).unflatten(0, (3, 2))
-    more = {"place": sample_orders((3,), 5, generator(1))} if kind is Renamed else {}
-    items = orders if kind is Nested else orders < 2
-    asked = kind(items[:1].expand(3, -1, -1) if more else items, keys, **more)
-    masks, each_key = torch.zeros_like(asked.masks()), torch.full(asked.shape, -1)
-    for rows, which, part in asked.split(most):
-        masks[rows, which], each_key[rows, which] = part.masks(), part.each_key()
-        assert math.prod(part.shape) <= most
-    assert torch.equal(masks, asked.masks())
-    assert torch.equal(each_key, asked.each_key())

@@ -3,7 +3,7 @@
 Install `.[peers]`. Every side explains the same test rows by the same surrogate, in its default
 settings: a callable that gives the values of coalitions, all classes at once. captum and shapiq
 explain one class per run, so that all classes take as many runs. Each side has the batch size that
-is best for it of those tried; sides alternate, and figures are medians.
+is best for it of those tried, and figures are medians.
 """
 
 import statistics
@@ -24,7 +24,7 @@ from benchmarks.support.trained import brief_surrogate
 from benchmarks.timing import timed
 
 TITLE = "Beside other packages"
-QUICK = {"data": ["digits"], "epochs": 1, "seconds": 0.2, "repeats": 1, "rows": 1}
+QUICK = {"data": ["digits"], "epochs": 1, "seconds": 0.2, "rows": 1}
 BATCH_SIZES: dict[str, tuple[int, ...]] = dict.fromkeys(
     ("shap", "lightshap", "captum", "shapiq"), (16, 128, 1024)
 )
@@ -39,42 +39,19 @@ def run(
     epochs: int = 3,  # of the surrogate
     seconds: float = 2.0,  # for one row, all classes
     share: float = 1.0,  # of the time of exact values instead, where players are few
-    repeats: int = 5,  # of which rates are medians
     rows: int = 3,  # test rows of the errors
     device: str = "cpu",  # of the surrogate
 ) -> dict[str, Any]:
-    """Values per second, and errors at equal time."""
+    """Errors at equal time."""
     require("peers", "captum", "lightshap", "shap", "shapiq")
     found: dict[str, Any] = {}
     for name in data:
         value, loaded = brief_surrogate(name, epochs, device)
         x = loaded.x_test[:rows].to(device)
         works, game = sides(value, x[0])
-        rated, best = rates(works, game, repeats)
-        found[name] = {
-            "players": len(value.players),
-            "classes": len(value.outputs),
-            "rates": {**forward_rates(value, x[0]), **rated},
-            "batch_size": best,
-            "errors": errors(works, game, x, best, seconds, share),
-        }
+        told = errors(works, game, x, best_sizes(works, game), seconds, share)
+        found[name] = {"players": len(value.players), "errors": told}
         print(name, found[name], flush=True)
-    return found
-
-
-def forward_rates(value: ms.SurrogateValue, x: Tensor) -> dict[str, float]:
-    """Values per second of the bare float32 network, at its best batch size."""
-    found = {}
-    for name, many in (("forward, one coalition per row", False), ("forward, one row", True)):
-        rated = []
-        for size in (1024, 4096, 16384):
-            shape = (1, size) if many else (size, 1)
-            mask = torch.rand(*shape, len(value.players), device=x.device) < 0.5
-            rows = x.expand(shape[0], *x.shape)
-            with torch.no_grad():
-                work = partial(value.surrogate, rows, mask)
-                rated.append(size / statistics.median(timed(work, x.device)[1] for _ in range(5)))
-        found[name] = max(rated)
     return found
 
 
@@ -85,21 +62,14 @@ def once_by(side: str, work: Side, game: Counted, size: int, permutations: int) 
     return took * (len(game.value.outputs) if side in ONE_CLASS else 1), phi, game.count
 
 
-def rates(
-    works: dict[str, Side], game: Counted, repeats: int
-) -> tuple[dict[str, float], dict[str, int]]:
-    """Values per second of every side by permutations, and its best batch size."""
+def best_sizes(works: dict[str, Side], game: Counted) -> dict[str, int]:
+    """The batch size that is the quickest for each side, by permutations."""
     some = max(4, 20_000 // len(game.value.players) // 2 * 2)
     best: dict[str, int] = {}
     for side, sizes in BATCH_SIZES.items():
         times = {size: once_by(side, works[side], game, size, some)[0] for size in sizes}
         best[side] = min(times, key=times.__getitem__)
-    found: dict[str, list[float]] = {side: [] for side in BATCH_SIZES}
-    for _ in range(repeats):
-        for side in BATCH_SIZES:
-            took, _, count = once_by(side, works[side], game, best[side], some)
-            found[side].append(count / took)
-    return {side: statistics.median(values) for side, values in found.items()}, best
+    return best
 
 
 def by_auto(value: ms.SurrogateValue, game: Counted, evaluations: int) -> tuple[float, Any, str]:

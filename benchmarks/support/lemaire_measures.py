@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from scipy import special
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import manifold_shap as ms
@@ -48,62 +46,41 @@ def _tied(figures: Tensor) -> Tensor:
     return (figures / (_TIE * figures.abs().max())).round()
 
 
-def compare(bayes: Discretised, rows: int, donors: int, packaged: int, seed: int) -> dict[str, Any]:
+def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, Any]:
     """All measures of one classifier; pairs are a figure and its standard error.
 
-    `accuracy` and `auc` are on the rows that it was fitted to, as in the paper. `tau` is Kendall's
-    between exact values and weights of evidence of a row, the mean over rows, `spread` its standard
-    deviation; `offset` the share of |E[evidence]|, by which both differ, in the mean |phi|, over
-    variables. `pearson`, `kendall` are between the variables' mean |phi|, exact and of KernelSHAP,
-    those in `_odds` the same where KernelSHAP, too, explains log-odds. `package` is of the package
-    shap: the same, those of ours on the same rows (`ours_`), how far ours is from it (`apart`,
-    relative) and `seconds` of a row. `shares` are mean |phi| over their sum.
+    `tau` is Kendall's between exact values and weights of evidence of a row, the mean over rows;
+    `offset` the share of |E[evidence]|, by which both differ, in the mean |phi|, over variables.
+    `pearson`, `kendall` are between the variables' mean |phi|, exact and of KernelSHAP. `shares`
+    are mean |phi| over their sum.
 
     Args:
         bayes: fitted; all of its rows are explained exactly.
         rows: explained by KernelSHAP, at most.
         donors: of its background, at most.
-        packaged: rows that the package shap explains, too.
         seed: of the choice of rows and donors, and of coalitions.
     """
     model, x, weights = bayes.model, bayes.x, bayes.weights
     values, of_exact = timed(
         lambda: ms.naive_bayes.naive_bayes_shapley(model, x, x, weights=weights)
     )
-    evidence, of_evidence = timed(
-        lambda: ms.naive_bayes.weight_of_evidence(model, x, weights=weights)
-    )
-    phi, added = values.phi[..., 0], evidence.phi[..., 0]
-    odds = values.prediction[:, 0].numpy()
+    added = ms.naive_bayes.weight_of_evidence(model, x, weights=weights).phi[..., 0]
+    phi = values.phi[..., 0]
     tau = kendall_by_row(phi, added)
     tau = tau[~tau.isnan()]
-    deviation = tau.std().item()
     generator = torch.Generator().manual_seed(seed)
     explained, background = (
         added[torch.randperm(len(added), generator=generator)[:count]] for count in (rows, donors)
     )
-    game = AdditiveOdds(bayes.prior, background, "probability")
-    kernel, of_kernel = timed(lambda: _kernel(game, explained, seed))
-    odds_game = AdditiveOdds(bayes.prior, background, "log_odds")
-    # A sum over variables is fitted exactly by the few coalitions that determine the fit.
-    in_odds = _kernel(odds_game, explained, seed, 4 * x.shape[1]).abs().mean(0)
+    game, count = AdditiveOdds(bayes.prior, background, "probability"), _coalitions(x.shape[1])
+    kernel = ms.kernel_shapley(game, explained, evaluations=count, seed=seed).phi[..., 0]
     exact, magnitude = phi.abs().mean(0), kernel.abs().mean(0)
     return {
-        "rows": len(phi),
-        "variables": phi.shape[1],
-        "accuracy": float(((odds > 0) == bayes.y).mean()),
-        "auc": float(roc_auc_score(bayes.y, odds)),
-        "seconds": {"exact": of_exact, "evidence": of_evidence},
-        "tau": (tau.mean().item(), deviation / len(tau) ** 0.5),
-        "spread": deviation,
+        "seconds": {"exact": of_exact},
+        "tau": (tau.mean().item(), tau.std().item() / len(tau) ** 0.5),
         "offset": (added.mean(0).abs().sum() / exact.sum()).item(),
         "pearson": _with_error(pearson, exact, kernel, seed),
         "kendall": _with_error(kendall, exact, kernel, seed),
-        "pearson_odds": pearson(exact, in_odds),
-        "kendall_odds": kendall(exact, in_odds),
-        "kernel_seconds": of_kernel / len(explained),
-        "explained": (len(explained), len(background)),
-        "package": _packaged(game, explained[:packaged], kernel, exact, seed) if packaged else {},
         "shares": {
             "exact": (exact / exact.sum()).tolist(),
             "KernelSHAP": (magnitude / magnitude.sum()).tolist(),
@@ -166,34 +143,6 @@ class AdditiveOdds:
 def _coalitions(variables: int) -> int:
     """Coalitions of a row, as many as shap takes by default."""
     return 2 * variables + 2048
-
-
-def _kernel(
-    game: AdditiveOdds, x: Tensor, seed: int, evaluations: int | None = None
-) -> Float[Tensor, "rows variables"]:
-    count = evaluations or _coalitions(x.shape[1])
-    return ms.kernel_shapley(game, x, evaluations=count, seed=seed).phi[..., 0]
-
-
-def _packaged(
-    game: AdditiveOdds, x: Tensor, kernel: Tensor, exact: Tensor, seed: int
-) -> dict[str, float]:
-    """The same rows by the package shap."""
-
-    def model(added: np.ndarray) -> np.ndarray:
-        return special.expit(game.prior + added.sum(1))
-
-    values, seconds = timed(lambda: by_shap(model, game.donors.numpy(), x.numpy(), seed))
-    found, kernel = torch.from_numpy(values), kernel[: len(x)]
-    theirs, ours = found.abs().mean(0), kernel.abs().mean(0)
-    return {
-        "pearson": pearson(exact, theirs),
-        "ours_pearson": pearson(exact, ours),
-        "kendall": kendall(exact, theirs),
-        "ours_kendall": kendall(exact, ours),
-        "apart": ((found - kernel).norm() / found.norm()).item(),
-        "seconds": seconds / len(found),
-    }
 
 
 def by_shap(

@@ -2,20 +2,16 @@
 
 Boosted trees learn a table, and `ms.Explainer` chooses among its candidates, by default those that
 fit in seconds. All candidates, fitted to the same rows, are then compared on rows that neither has
-seen, with the same coalitions:
-by Eq. (16) of Frye et al. (2021), and on known laws by the distance to the true v, both without the
-variance of draws. Seconds are those of the processor, not of the clock. Steps of trainings do not
-depend on the rows here, so that a small table takes as long as a large one.
+seen, with the same coalitions: by Eq. (16) of Frye et al. (2021), and on known laws by the distance
+to the true v, both without the variance of draws.
 """
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-from unittest.mock import patch
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,11 +33,9 @@ from manifold_shap.data import SOURCES
 from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
 from manifold_shap.quality import OFF_MANIFOLD, STACKED
 
-T = TypeVar("T")
-
 TITLE = "Which value function is good on what"
 ERRORS = "paired standard errors over rows"
-QUICK = {"names": ["iris", "asia"], "train": 60, "scored": 40, "pairs": 200, "explained": 1,
+QUICK = {"names": ["iris", "asia"], "train": 60, "scored": 40, "pairs": 200,
          "parts": "runs/value_functions_quick"}  # fmt: skip
 PUBLIC: tuple[str, ...] = ("iris", "wine", "breast_cancer", "diabetes", "digits")
 PUBLIC += ("abalone", "bike", "census", "drug", "crx")
@@ -99,8 +93,6 @@ def run(
     scored: int = 500,  # rows, at most, that neither has seen
     pairs: int = 2000,  # of a row and a coalition, at least
     draws: int = 64,  # of true values that are not summed
-    explained: int = 4,  # rows whose seconds are taken
-    evaluations: int = 512,  # values of v for each of them
     scored_draws: int = 64,  # of imputers, when they are compared
     fitted: Sequence[str] = candidates.CANDIDATES,  # what is compared
     seed: int = 0,
@@ -111,8 +103,7 @@ def run(
     for name in names:
         settings: dict[str, Any] = {
             "train": train, "scored": scored, "pairs": pairs, "draws": draws,
-            "explained": explained, "evaluations": evaluations, "scored_draws": scored_draws,
-            "fitted": list(fitted), "seed": seed,
+            "scored_draws": scored_draws, "fitted": list(fitted), "seed": seed,
         }  # fmt: skip
         make = partial(measure, name, **settings)
         found[name] = kept(Path(parts, f"{name}.json"), {"data": name, **settings}, make)
@@ -126,8 +117,6 @@ def measure(
     scored: int,
     pairs: int,
     draws: int,
-    explained: int,
-    evaluations: int,
     scored_draws: int,
     fitted: Sequence[str],
     seed: int,
@@ -140,14 +129,12 @@ def measure(
     own, other = order[:train], order[train : train + scored]
     frame, test = (data.frame.iloc[rows].reset_index(drop=True) for rows in (own, other))
     model = trees(data.regression).fit(frame, data.y[own])
-    with fitting_seconds() as fit_seconds, warnings.catch_warnings():
-        # What they say is in `quality`, and thus in the result.
+    with warnings.catch_warnings():
+        # What they say is in `quality`.
         warnings.simplefilter("ignore", UserWarning)
-        make = partial(ms.Explainer, model, frame, seed=seed, progress=False)
-        explainer, default = timed(make)
+        explainer = ms.Explainer(model, frame, seed=seed, progress=False)
         chosen = explainer.candidates
         assert isinstance(chosen, candidates.Fits)
-        fit_seconds.clear()
         weights = chosen.weights
         names = [OFF_MANIFOLD, *fitted, *([STACKED] if weights else [])]
         values = dict(candidates.Fits(chosen.game, names, chosen.x, weights=weights))
@@ -155,29 +142,11 @@ def measure(
     # Of many draws, whose variance is small: what is left of it would be noise of the comparison.
     precise = {name: with_draws(value, scored_draws) for name, value in values.items()}
     errors = {n: ms.metrics.mean_squared_error(v, test, mask).by_row for n, v in precise.items()}
-    found: dict[str, Any] = {
-        "columns": data.frame.shape[1],
-        "rows": {"learned from": len(frame), "scored": len(test)},
-        "model": float(model.score(test, data.y[other])),
-        "chosen": explainer.quality.chosen,
-        "weights": dict(explainer.quality.weights),
-        "seconds of the choice": default,
-        "reported error": explainer.quality.error,
-        "skipped": dict(explainer.quality.skipped),
-        "warning": explainer.quality.warning,
-        "error": compared(errors),
-    }
+    found: dict[str, Any] = {"chosen": explainer.quality.chosen, "error": compared(errors)}
     if data.law is not None:
         truth = truth_of(model, data.law, draws, seed)
         scores = {n: ms.metrics.distance_to_truth(v, truth, test, mask) for n, v in precise.items()}
         found["distance"] = compared({n: score.by_row for n, score in scores.items()})
-    some = test.iloc[:explained]
-    per_row = {
-        n: timed(partial(ms.auto_shapley, v, some, evaluations=evaluations, progress=False))[1]
-        for n, v in values.items()
-    }
-    found["to fit"] = dict(fit_seconds)
-    found["to explain a row"] = {n: one / explained for n, one in per_row.items()}
     return found | {"seconds": time.process_time() - begun}
 
 
@@ -223,26 +192,6 @@ def with_draws(value: ms.ValueFunction, draws: int) -> ms.ValueFunction:
 def truth_of(model: Any, law: ConditionalLaw, draws: int, seed: int) -> TrueValue:
     """Sums where the whole table of states is small, elsewhere draws."""
     return true_value(model_of(law, model), law, draws=draws, rows=2**12, seed=seed)
-
-
-@contextmanager
-def fitting_seconds() -> Iterator[dict[str, float]]:
-    """The processor's seconds for each candidate that is fitted meanwhile."""
-    seconds: dict[str, float] = {}
-
-    def watched(name: str, fit: Callable[..., Any], *arguments: Any) -> Any:
-        value, seconds[name] = timed(partial(fit, *arguments))
-        return value
-
-    fits = {name: partial(watched, name, fit) for name, fit in candidates.FITS.items()}
-    with patch.dict(candidates.FITS, fits):
-        yield seconds
-
-
-def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What it returns, and the seconds that the processor took."""
-    begun = time.process_time()
-    return work(), time.process_time() - begun
 
 
 def compared(by_row: Mapping[str, Any]) -> dict[str, Any]:

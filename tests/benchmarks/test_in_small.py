@@ -14,7 +14,7 @@ from tests.benchmarks.conftest import Run
 SETTINGS: dict[str, dict[str, Any]] = {
     "papers/categories": {"rows": 6, "background": 60, "draws": 4},
     "papers/compositions": {"seeds": 2, "samples": 200},
-    "papers/naive_bayes": {"rows": 50, "donors": 50, "packaged": 0, "data": ["tictactoe"]},
+    "papers/naive_bayes": {"rows": 50, "donors": 50, "data": ["tictactoe"]},
     "papers/naive_bayes_figures": {"sizes": [50, 100]},
     "papers/one_outlier": {"trees": 10, "outliers": 3, "orders": 8},
     "papers/several_models": {"splits": 2, "rows": 12, "draws": 2},

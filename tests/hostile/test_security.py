@@ -9,6 +9,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,22 +82,19 @@ CHECKPOINTS: dict[str, Load] = {
 }
 
 
+def _dump(thing: Any, path: Path) -> None:
+    path.write_bytes(pickle.dumps(thing))
+
+
 @pytest.mark.parametrize("kind", CHECKPOINTS)
 def test_a_checkpoint_that_names_code(kind: str, tmp_path: Path, trace: Path) -> None:
     path = tmp_path / "evil.ckpt"
     whole = {"kind": kind, "hyper_parameters": {"a": RunsCode(trace)}, "state_dict": {}}
     torch.save(whole, path)
     refused(CHECKPOINTS[kind], path, trace, r"Refused to load .* code from a file is never run")
-
-
-@pytest.mark.parametrize("legacy", [True, False])
-def test_a_bare_pickle_as_a_checkpoint(legacy: bool, tmp_path: Path, trace: Path) -> None:
-    path = tmp_path / "evil.ckpt"
-    if legacy:
-        path.write_bytes(pickle.dumps(RunsCode(trace)))
-    else:
-        torch.save(RunsCode(trace), path, _use_new_zipfile_serialization=False)
-    refused(CHECKPOINTS["surrogate"], path, trace, "damaged or of another format")
+    for save in (_dump, partial(torch.save, _use_new_zipfile_serialization=False)):
+        save(RunsCode(trace), path)
+        refused(CHECKPOINTS[kind], path, trace, "damaged or of another format")
 
 
 def test_a_training_is_not_resumed_from_code(tmp_path: Path, trace: Path) -> None:
@@ -106,22 +104,18 @@ def test_a_training_is_not_resumed_from_code(tmp_path: Path, trace: Path) -> Non
     assert not trace.exists()
 
 
-@pytest.mark.parametrize("ending", ["pkl", "joblib", "pt", "dill"])
-def test_a_pickled_model(ending: str, tmp_path: Path, trace: Path) -> None:
-    path = tmp_path / f"m.{ending}"
-    (joblib.dump if ending == "joblib" else _dump)(RunsCode(trace), path)
-    refused(ms.load_model, path, trace, r"Refused to load .* or load the file in your own code")
-
-
-def _dump(thing: Any, path: Path) -> None:
-    path.write_bytes(pickle.dumps(thing))
-
-
-@pytest.mark.parametrize("ending", ["onnx", "skops", "ubj", "json", "txt", "cbm"])
-def test_a_pickle_under_another_name(ending: str, tmp_path: Path, trace: Path) -> None:
-    path = tmp_path / f"m.{ending}"
-    _dump(RunsCode(trace), path)
-    refused(ms.load_model, path, trace, "is damaged or of another format")
+@pytest.mark.parametrize(
+    ("endings", "says"),
+    [
+        (("pkl", "joblib", "pt", "dill"), "Refused to load .* or load the file in your own code"),
+        (("onnx", "skops", "ubj", "json", "txt", "cbm"), "is damaged or of another format"),
+    ],
+)
+def test_a_pickled_model(endings: Sequence[str], says: str, tmp_path: Path, trace: Path) -> None:
+    for ending in endings:
+        path = tmp_path / f"m.{ending}"
+        (joblib.dump if ending == "joblib" else _dump)(RunsCode(trace), path)
+        refused(ms.load_model, path, trace, says)
 
 
 def test_a_function_of_another_module_in_a_skops_file(tmp_path: Path, trace: Path) -> None:

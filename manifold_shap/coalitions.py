@@ -178,8 +178,11 @@ class Coalitions(ABC):
         row is then done once; else whole runs of one row, or parts of a run.
         """
         rows, m = self.shape
-        if m <= most or rows * m == 0:
-            yield from (Piece(some, _ALL, self.at(some)) for some in _cut(rows, most // max(1, m)))
+        if rows * m <= most:
+            yield Piece(_ALL, _ALL, self)
+            return
+        if m <= most:
+            yield from (Piece(some, _ALL, self.at(some)) for some in _cut(rows, most // m))
             return
         for row in _cut(rows, 1):
             for some in _cut(m // self.run, most // self.run):

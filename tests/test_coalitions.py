@@ -10,8 +10,13 @@ from scipy import stats
 from torch import Tensor
 
 from manifold_shap.coalitions import (
+    Listed,
+    Nested,
+    Renamed,
+    Toggled,
     all_coalitions,
     distinct_coalitions,
+    is_proper,
     sample_orders,
     sample_subsets,
 )
@@ -134,3 +139,43 @@ def test_distinct_coalitions_stand_for_all(players: int, count: int, seed: int) 
     distinct, position = distinct_coalitions(mask)
     assert torch.equal(distinct[position], mask)
     assert len(distinct) == len(set(map(tuple, mask.tolist())))
+
+
+@pytest.mark.parametrize("most", [1, 4, 7, 12, 50, 1000])
+@pytest.mark.parametrize("kind", [Listed, Nested, Toggled, Renamed])
+def test_pieces_are_all_coalitions_at_most_so_many_at_a_time(kind: type, most: int) -> None:
+    orders = sample_orders((3, 2), 5, generator())
+    keys = torch.arange(6).unflatten(0, (3, 2))
+    more = {"place": sample_orders((3,), 5, generator(1))} if kind is Renamed else {}
+    items = orders if kind is Nested else orders < 2
+    asked = kind(items[:1].expand(3, -1, -1) if more else items, keys, **more)
+    masks, each_key = torch.zeros_like(asked.masks()), torch.full(asked.shape, -1)
+    for rows, which, part in asked.split(most):
+        masks[rows, which], each_key[rows, which] = part.masks(), part.each_key()
+        assert math.prod(part.shape) <= most
+    assert torch.equal(masks, asked.masks())
+    assert torch.equal(each_key, asked.each_key())
+
+
+@given(st.integers(2, 6), st.integers(0, 2), st.integers(0, 2**31))
+@settings(deadline=None, max_examples=30)
+def test_related_coalitions_are_those_one_by_one(players: int, lacking: int, seed: int) -> None:
+    drawn = generator(seed)
+    orders = torch.rand(2, 3, players, generator=drawn).argsort(-1)
+    nested = Nested(orders, torch.zeros(2, 3, dtype=torch.int64), lacking=lacking).masks()
+    for size, mask in enumerate(nested[0, : players - 1], start=1):
+        there = mask[:players].nonzero()[:, 0].tolist()
+        assert sorted(orders[0, 0, :size].tolist()) == there
+    mask = torch.rand(2, 3, players, generator=drawn) < 0.5
+    around = Toggled(mask, torch.zeros(2, 3, dtype=torch.int64), lacking=lacking).masks()
+    runs = around[..., :players].unflatten(1, (3, -1))
+    proper = is_proper(runs.flatten(1, 2)).unflatten(1, (3, -1))
+    assert proper.all()
+    for player in range(players):
+        other = mask.clone()
+        other[..., player] ^= True
+        known = is_proper(other)
+        assert torch.equal(runs[:, :, player + 1][known], other[known])
+    # Players that rows lack are in all of them.
+    assert nested[..., players:].all()
+    assert around[..., players:].all()

@@ -152,7 +152,7 @@ class _Contributions(Sampler):
     ) -> None:
         super().__init__(game, target_error)
         self.least = least
-        self.moments = Moments(game.shape, game.device, game.crossed)
+        self.moments = Moments(game.shape, game.device, game.full_covariance)
         self._component = component.double().to(game.device)
         self._keys = game.keys(seed).to(game.device)
 

@@ -177,7 +177,9 @@ class _Coalitions(Sampler):
         self.generator = torch.Generator().manual_seed(seed)
         self.spread = game.total.abs().double()
         self.moments = [
-            StratifiedMoments(game.shape, stratum_weights(strata), game.device, game.crossed)
+            StratifiedMoments(
+                game.shape, stratum_weights(strata), game.device, game.full_covariance
+            )
             for strata in (_STRATA, _EXACT_STRATA)
         ]
 

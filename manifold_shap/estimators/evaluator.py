@@ -24,7 +24,7 @@ BATCH_SIZE_CPU = 8192
 BATCH_SIZE_ACCELERATOR = 65_536
 
 # Covariances take as many numbers as outputs squared, for every row and player.
-_MOST_CROSSED = 64
+_MAX_COVARIANCE_OUTPUTS = 64
 
 
 class Evaluator:
@@ -52,7 +52,7 @@ class Evaluator:
         device: where the values come from.
         draws, sampled: of the value function.
         partition: of the classes, what each output compares; of log-ratios only.
-        crossed: whether to estimate covariances between outputs: log-ratios may be rotated.
+        full_covariance: whether to estimate covariances between outputs: log-ratios may be rotated.
         batch_size: model rows per call; halved when memory runs out.
         evaluations: values computed so far, over all rows, without anchors.
         bar: shows how many coalitions or orders of its `total` are done.
@@ -106,7 +106,9 @@ class Evaluator:
         self.total, self.device = self.prediction - self.base, self.prediction.device
         self.shape = (len(x), len(self.players), self.prediction.shape[1])
         self.partition = value.space.partition(value.classes)
-        self.crossed = self.partition is not None and self.shape[2] <= _MOST_CROSSED
+        self.full_covariance = (
+            self.partition is not None and self.shape[2] <= _MAX_COVARIANCE_OUTPUTS
+        )
         self.evaluations = 0
 
     def evaluate(self, rows: Tensor, asked: Coalitions) -> Float[Tensor, "rows m *places outputs"]:

@@ -131,7 +131,7 @@ def enumerated(
         values = (yield rows, Listed(every, keys[rows])).double().unflatten(1, (repeats, needed))
         base, prediction = (end.double()[:, None] for end in game.ends(rows))
         sums = _weighted(torch.cat((base, values.mean(1), prediction), dim=1), weights)
-        errors = _errors(values, weights, game.crossed) if repeats > 1 else ()
+        errors = _errors(values, weights, game.full_covariance) if repeats > 1 else ()
         parts.append((sums, *errors))
     made_by = {"estimator": "exact"} | ({"repeats": repeats, "seed": seed} if repeats > 1 else {})
     phi, *rest = (torch.cat(part) for part in zip(*parts, strict=True))
@@ -141,7 +141,7 @@ def enumerated(
 def _errors(
     values: Float[Tensor, "rows repeats coalitions outputs"],
     weights: Float[Tensor, "every sums"],
-    crossed: bool,
+    full_covariance: bool,
 ) -> tuple[Float[Tensor, "rows sums *errors"], Float[Tensor, " rows"]]:
     """Covariances of each sum's outputs, or their diagonal, and the degrees of freedom.
 
@@ -150,7 +150,7 @@ def _errors(
     """
     repeats = values.shape[1]
     apart = values - values.mean(1, keepdim=True)
-    pattern = "brso,brsq->bsoq" if crossed else "brso,brso->bso"
+    pattern = "brso,brsq->bsoq" if full_covariance else "brso,brso->bso"
     products = torch.einsum(pattern, apart, apart) / (repeats * (repeats - 1))
     # Nothing is drawn for the empty and the grand coalition.
     products = pad(products, (0, 0) * (products.ndim - 2) + (1, 1))

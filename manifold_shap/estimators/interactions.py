@@ -10,7 +10,7 @@ uniform subset of that size. The 2-additive values k-SII (Bordt & von Luxburg 20
 pairs and, for each player, φ_i - Σ_j I_ij / 2.
 
 Where coalitions are drawn, half the difference of a coalition and its complement carries Shapley
-values, and their mean carries interactions: two regressions, `regression` and `parting`, on the
+values, and their mean carries interactions: two regressions, `regression` and `pairwise`, on the
 same values. Single players and their complements are always evaluated: by them the sums of each
 player's interactions are known. Rows have coalitions of their own, the same but for the names of
 the players.
@@ -36,7 +36,7 @@ from manifold_shap.estimators.kernel import (
     values_of_pairs,
 )
 from manifold_shap.estimators.pairs import draw_pairs
-from manifold_shap.estimators.parting import MOST_PLAYERS, Parting, equal_shares
+from manifold_shap.estimators.pairwise import MOST_PLAYERS, PairwiseRegression, equal_shares
 from manifold_shap.estimators.regression import Regression
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
@@ -78,11 +78,11 @@ def shapley_interactions(
 
     Up to 16 players all coalitions are enumerated. Beyond, or where `evaluations` do not allow it,
     coalitions are drawn together with their complements, and each serves all pairs of players:
-    interactions are a weighted least-squares fit to what a coalition and its complement lose by
-    parting (see `estimators.parting`), and Shapley values that of `kernel_shapley`. Of games that
-    are sums of terms of at most three players each, interactions are exact. Of others, interactions
-    (Shapley values not) have a bias of order 1/evaluations: 0 to .3 standard deviations, for games
-    of 7 and 8 players with 98 to 200 evaluations.
+    interactions are a weighted least-squares fit to the even part of the game (see
+    `estimators.pairwise`), and Shapley values that of `kernel_shapley`. Of games that are sums of
+    terms of at most three players each, interactions are exact. Of others, interactions (Shapley
+    values not) have a bias of order 1/evaluations: 0 to .3 standard deviations, for games of 7 and
+    8 players with 98 to 200 evaluations.
 
         >>> both = lambda x, mask: mask.all(-1, keepdim=True).float()  # Of two players, an AND.
         >>> shapley_interactions(both, torch.zeros(1, 2)).values[0, ..., 0]
@@ -191,7 +191,7 @@ def _drawn(game: Evaluator, index: str, evaluations: int, seed: int) -> Asking[F
     drawn = draw_pairs(probability, count, generator, whole).to(game.device)
     alone = torch.eye(players, dtype=torch.bool, device=game.device)
     regression = Regression(drawn.after(alone))
-    parting = Parting(drawn, torch.promote_types(game.prediction.dtype, torch.float32))
+    pairwise = PairwiseRegression(drawn, torch.promote_types(game.prediction.dtype, torch.float32))
     mask = torch.cat((alone.repeat(repeats, 1), drawn.mask))
     keys = game.keys(seed)[:, None]
     if game.sampled:  # A coalition and its complement share their draws.
@@ -203,19 +203,19 @@ def _drawn(game: Evaluator, index: str, evaluations: int, seed: int) -> Asking[F
         evaluated = regression.pairs._replace(mask=mask)
         first, second = yield from values_of_pairs(game, evaluated, rows, named[rows], keys[rows])
         base, prediction = (end.double()[:, None] for end in game.ends(rows))
-        change, losses = (first - second) / 2, base + prediction - first - second
-        noise = _noise(change, losses, players, repeats)
-        change, losses = (_means(each, players, repeats) for each in (change, losses))
+        change, even = (first - second) / 2, base + prediction - first - second
+        noise = _noise(change, even, players, repeats)
+        change, even = (_means(each, players, repeats) for each in (change, even))
         phi, phi_variance, both = _first_order(
-            regression, change, noise, prediction - base, game.crossed
+            regression, change, noise, prediction - base, game.full_covariance
         )
         terms, variance = phi, diagonal(phi_variance)
         if index == "k-SII":
-            terms, variance = phi - losses[:, :players] / 2, both
+            terms, variance = phi - even[:, :players] / 2, both
         name = named[rows].argsort(1)
         by_pair = (
             of_players(of_players(each, name).transpose(1, 2), name)[:, one, other]
-            for each in _pairs(parting, losses, noise.losses)
+            for each in _pairs(pairwise, even, noise.even)
         )
         by_player = (of_players(each, name) for each in (phi, phi_variance, terms, variance))
         phi, phi_variance, terms, variance = by_player
@@ -268,12 +268,12 @@ class Noise(NamedTuple):
 
     Attributes:
         change: of half the difference of a coalition and its complement.
-        losses: of what they lose by parting.
+        even: of the even part.
         both: covariance of the two.
     """
 
     change: Tensor
-    losses: Tensor
+    even: Tensor
     both: Tensor
 
 
@@ -285,9 +285,9 @@ def _means(
     return torch.cat((alone.unflatten(1, (repeats, -1)).mean(1), drawn), dim=1)
 
 
-def _noise(change: Tensor, losses: Tensor, players: int, repeats: int) -> Noise:
+def _noise(change: Tensor, even: Tensor, players: int, repeats: int) -> Noise:
     """What draws leave in the means of single players; nothing where there are no draws."""
-    alone = (part[:, : repeats * players].unflatten(1, (repeats, -1)) for part in (change, losses))
+    alone = (part[:, : repeats * players].unflatten(1, (repeats, -1)) for part in (change, even))
     a, b = (each - each.mean(1, keepdim=True) for each in alone)
     scale = max(1, repeats * (repeats - 1))
     return Noise(*((one * other).sum(1) / scale for one, other in ((a, a), (b, b), (a, b))))
@@ -298,7 +298,7 @@ def _first_order(
     change: Float[Tensor, "rows pairs outputs"],
     noise: Noise,
     total: Float[Tensor, "rows 1 outputs"],
-    crossed: bool,
+    full_covariance: bool,
 ) -> tuple[Float[Tensor, "rows players outputs"], Tensor, Tensor]:
     """Shapley values by KernelSHAP's regression, and their variance.
 
@@ -308,29 +308,29 @@ def _first_order(
     players = noise.change.shape[1]
     share = regression.pairs.mask.sum(1).double() / players - 0.5
     y = change - share[:, None] * total
-    errors = regression.left_out(y, regression.fit(y))
-    variance = regression.covariance(regression.inverse, errors, crossed)
+    errors = regression.loo_residuals(y, regression.fit(y))
+    variance = regression.covariance(regression.inverse, errors, full_covariance)
     u = torch.eye(players, dtype=torch.float64, device=y.device) - 1 / players
     moved = (regression.pairs.weight[:players, None] * u) @ regression.inverse
     added = torch.einsum("pn,bpo->bno", moved.square(), noise.change)
-    variance = variance + (added.diag_embed() if crossed else added)
-    both = diagonal(variance) + noise.losses / 4 - moved.diagonal()[:, None] * noise.both
+    variance = variance + (added.diag_embed() if full_covariance else added)
+    both = diagonal(variance) + noise.even / 4 - moved.diagonal()[:, None] * noise.both
     return regression.unbiased(y, errors) + total / players, variance, both
 
 
 def _pairs(
-    parting: Parting,
-    losses: Float[Tensor, "rows pairs outputs"],
+    pairwise: PairwiseRegression,
+    even: Float[Tensor, "rows pairs outputs"],
     noise: Float[Tensor, "rows players outputs"],
 ) -> tuple[
     Float[Tensor, "rows players players outputs"], Float[Tensor, "rows players players outputs"]
 ]:
-    """Interactions by the regression on losses by parting, and their variance."""
+    """Interactions by the pairwise regression, and their variance."""
     rows, players, outputs = noise.shape
-    games = losses.mT.flatten(0, 1)
+    games = even.mT.flatten(0, 1)
     alone = games[:, :players].contiguous()
-    fitted, residuals = parting.fit(parting.losses(games[:, players:], alone))
-    variance = parting.variance(residuals) + _of_shares(noise.mT.flatten(0, 1))
+    fitted, residuals = pairwise.fit(pairwise.targets(games[:, players:], alone))
+    variance = pairwise.variance(residuals) + _of_shares(noise.mT.flatten(0, 1))
 
     def by_row(matrix: Tensor) -> Tensor:
         return matrix.unflatten(0, (rows, outputs)).movedim(1, 3)
@@ -341,7 +341,7 @@ def _pairs(
 def _of_shares(
     noise: Float[Tensor, "games players"],
 ) -> Float[Tensor, "games players players"]:
-    """Variance of `equal_shares`, from that of what single players lose."""
+    """Variance of `equal_shares`, from that of the even parts of single players."""
     n = noise.shape[1]
     own = noise[:, :, None] + noise[:, None, :]
     others = noise.sum(1)[:, None, None] - own

@@ -115,7 +115,7 @@ def kernel(
 
         def reused(y: Tensor) -> Estimate:
             drawn = torch.where(plain.pairs.drawn, y, 0.0)
-            return plain.moment(y), plain.covariance(identity, drawn, game.crossed)
+            return plain.moment(y), plain.covariance(identity, drawn, game.full_covariance)
 
         made_by["start"] = "given"
         centred = _centred(start, game)
@@ -124,8 +124,8 @@ def kernel(
 
     def unbiased(y: Tensor) -> Estimate:
         # Residuals of a fit are smaller than its errors; those of the jackknife (HC3) are not.
-        errors = regression.left_out(y, regression.fit(y))
-        covariance = regression.covariance(regression.inverse, errors, game.crossed)
+        errors = regression.loo_residuals(y, regression.fit(y))
+        covariance = regression.covariance(regression.inverse, errors, game.full_covariance)
         return regression.unbiased(y, errors), covariance
 
     return (yield from fitted(game, regression.pairs, unbiased, made_by, seed))
@@ -192,7 +192,7 @@ def rows_in_memory(game: Evaluator, pairs: int) -> Iterator[Int64[Tensor, " some
     """All rows, as many at a time as memory has room for the values of so many pairs."""
     instances, _, outputs = game.shape
     game.bar.total = instances * 2 * pairs
-    numbers = pairs * outputs ** (2 if game.crossed else 1)
+    numbers = pairs * outputs ** (2 if game.full_covariance else 1)
     return iter(torch.arange(instances).split(max(1, MOST_NUMBERS // max(1, numbers))))
 
 

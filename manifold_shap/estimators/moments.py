@@ -20,7 +20,7 @@ class Moments:
     Args:
         shape: numbers of rows, players and outputs.
         device: where.
-        crossed: also accumulate covariances between outputs.
+        full_covariance: also accumulate covariances between outputs.
 
     Attributes:
         mean: `[rows, players, outputs]`.
@@ -28,13 +28,13 @@ class Moments:
     """
 
     def __init__(
-        self, shape: tuple[int, int, int], device: torch.device, crossed: bool = False
+        self, shape: tuple[int, int, int], device: torch.device, full_covariance: bool = False
     ) -> None:
         rows, players, outputs = shape
         self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
         self.counts = torch.zeros(rows, players, dtype=torch.int64, device=device)
-        self._crossed = crossed
-        self._squares = self.mean.new_zeros(*shape, *((outputs,) if crossed else ()))
+        self._full_covariance = full_covariance
+        self._squares = self.mean.new_zeros(*shape, *((outputs,) if full_covariance else ()))
 
     def add(
         self,
@@ -44,7 +44,7 @@ class Moments:
         """Add equally many contributions of all players."""
         mean = contributions.mean(1, dtype=torch.float64)
         apart = contributions - mean[:, None]
-        if self._crossed:
+        if self._full_covariance:
             within = torch.einsum("bpio,bpiq->bioq", apart, apart)
         else:
             within = apart.square().sum(1)
@@ -61,7 +61,9 @@ class Moments:
         new = self._sum(torch.ones_like(owner), owner)
         mean = self._sum(contributions.double(), owner) / new.clamp(min=1)[..., None]
         apart = contributions - mean.gather(1, owner[..., None].expand_as(contributions))
-        self._merge(rows, new, mean, self._sum(_products(apart, apart, self._crossed), owner))
+        self._merge(
+            rows, new, mean, self._sum(_products(apart, apart, self._full_covariance), owner)
+        )
 
     def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
         """Covariances of the means, or their diagonal where no more is kept.
@@ -84,7 +86,7 @@ class Moments:
         before = self.counts[where]
         share = new.double() / (before + new).clamp(min=1)
         shift = mean - self.mean[where]
-        between = _products(shift, shift, self._crossed)
+        between = _products(shift, shift, self._full_covariance)
         self._squares[where] += within + between * _over(before * share, within)
         self.mean[where] += shift * share[..., None]
         self.counts[where] += new
@@ -104,18 +106,20 @@ class WeightedMoments:
     Args:
         shape: numbers of rows, players and outputs.
         device: where.
-        crossed: also accumulate covariances between outputs.
+        full_covariance: also accumulate covariances between outputs.
     """
 
     def __init__(
-        self, shape: tuple[int, int, int], device: torch.device, crossed: bool = False
+        self, shape: tuple[int, int, int], device: torch.device, full_covariance: bool = False
     ) -> None:
         rows, _, outputs = shape
         self._weighted = torch.zeros(shape, dtype=torch.float64, device=device)  # Σ W c
         self._count, self._weight, self._square = self._weighted.new_zeros(3, rows)
         self._first = torch.zeros_like(self._weighted)  # Σ W² c
-        self._second = self._first.new_zeros(*shape, *((outputs,) if crossed else ()))  # Σ W² c²
-        self._pattern = "bs,bspo,bspq->bpoq" if crossed else "bs,bspo,bspo->bpo"
+        self._second = self._first.new_zeros(
+            *shape, *((outputs,) if full_covariance else ())
+        )  # Σ W² c²
+        self._pattern = "bs,bspo,bspq->bpoq" if full_covariance else "bs,bspo,bspo->bpo"
 
     @property
     def mean(self) -> Float[Tensor, "rows players outputs"]:
@@ -163,7 +167,7 @@ class StratifiedMoments:
         shape: numbers of rows, players and outputs.
         weights: of the strata; they sum to one.
         device: where.
-        crossed: also accumulate covariances between outputs.
+        full_covariance: also accumulate covariances between outputs.
 
     Attributes:
         mean: `[rows, players, outputs]`.
@@ -174,15 +178,15 @@ class StratifiedMoments:
         shape: tuple[int, int, int],
         weights: Float[Tensor, " strata"],
         device: torch.device,
-        crossed: bool = False,
+        full_covariance: bool = False,
     ) -> None:
         self.weights = weights.to(device, torch.float64)
         self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
         self._replicates = torch.zeros(shape[0], dtype=torch.int64, device=device)
-        self._own = self.mean.new_zeros(*shape, *(shape[2:] if crossed else ()))
+        self._own = self.mean.new_zeros(*shape, *(shape[2:] if full_covariance else ()))
         self._summed = torch.zeros_like(self._own)
         self._fourth = torch.zeros_like(self.mean)
-        self._pattern = "btsio,btsiq->bioq" if crossed else "btsio,btsio->bio"
+        self._pattern = "btsio,btsiq->bioq" if full_covariance else "btsio,btsio->bio"
 
     def add(
         self, rows: Tensor, samples: Float[Tensor, "rows replicates 2 strata players outputs"]
@@ -289,6 +293,6 @@ def _over(numbers: Tensor, like: Tensor) -> Tensor:
     return numbers.reshape(*numbers.shape, *[1] * (like.ndim - numbers.ndim))
 
 
-def _products(one: Tensor, other: Tensor, crossed: bool) -> Tensor:
+def _products(one: Tensor, other: Tensor, full_covariance: bool) -> Tensor:
     """Of each output with itself, or of all outputs with all."""
-    return one[..., :, None] * other[..., None, :] if crossed else one * other
+    return one[..., :, None] * other[..., None, :] if full_covariance else one * other

@@ -126,8 +126,8 @@ def odd_shapley(
 
 def odd(game: Evaluator, evaluations: int | None = None, seed: int = 0) -> Asking[Result]:
     """The estimator of `odd_shapley`."""
-    regression = Regression.of_game(game, evaluations, "leverage", seed, once=True)
-    fit = _Fit(regression, game.crossed)
+    regression = Regression.of_game(game, evaluations, "leverage", seed, without_replacement=True)
+    fit = _Fit(regression, game.full_covariance)
     return (yield from fitted(game, regression.pairs, fit.values, {"estimator": "odd"}, seed))
 
 
@@ -258,11 +258,11 @@ class _Fit:
 
     Args:
         regression: of these pairs on additive games.
-        crossed: whether to give covariances between outputs.
+        full_covariance: whether to give covariances between outputs.
     """
 
-    def __init__(self, regression: Regression, crossed: bool) -> None:
-        self.regression, self.crossed = regression, crossed
+    def __init__(self, regression: Regression, full_covariance: bool) -> None:
+        self.regression, self.full_covariance = regression, full_covariance
         count, players = regression.pairs.mask.shape
         # Any generator will do: pairs are drawn already, here some are chosen.
         order = torch.randperm(count, generator=torch.Generator().manual_seed(count))
@@ -284,7 +284,9 @@ class _Fit:
         pairs = self.regression.pairs
         if pairs.sampled == 0:
             beta = self.regression.fit(y)
-            return beta, self.regression.covariance(self.regression.inverse, y * 0, self.crossed)
+            return beta, self.regression.covariance(
+                self.regression.inverse, y * 0, self.full_covariance
+            )
         # Outputs of a row are games like those of other rows.
         games = y.mT.flatten(0, 1)[..., None]
         step = max(1, MOST_NUMBERS // (len(pairs.mask) * len(self.fitted[0])))
@@ -292,7 +294,7 @@ class _Fit:
         beta, change = (
             torch.cat(some).unflatten(0, (len(y), -1)) for some in zip(*parts, strict=True)
         )
-        if self.crossed:
+        if self.full_covariance:
             return beta[..., 0].mT, torch.einsum("bonp,bqnp->bnoq", change, change)
         return beta[..., 0].mT, change.square().sum(3).mT
 
@@ -310,9 +312,9 @@ class _Fit:
         rest = y - sections @ coefficients
         additive = self.regression.fit(rest)
         shapley = games.shapley(ridge.z).mT
-        errors = self.regression.left_out(rest, additive)
+        errors = self.regression.loo_residuals(rest, additive)
         errors[:, some] = torch.where(
-            self.regression.essential[some], torch.nan, coefficients / ridge.weight
+            self.regression.leverage_one[some], torch.nan, coefficients / ridge.weight
         )
         # Errors of pairs that are left out do not show that relevances and penalties were chosen by
         # them. The variance is widened by the share of the pairs that the fit takes as its own.

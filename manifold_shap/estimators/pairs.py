@@ -77,7 +77,7 @@ def choose_pairs(
     law: str,
     seed: int,
     least: int = 2,
-    once: bool = False,
+    without_replacement: bool = False,
 ) -> Iterator[Pairs]:
     """All pairs where the budget covers them and values are not drawn, else samples of the law.
 
@@ -87,8 +87,8 @@ def choose_pairs(
         law: one of `LAWS`.
         seed: of the draws.
         least: coalitions per row that determine the values.
-        once: whether to draw no pair twice, sizes by leverage, where the draws of a value function
-            are not what varies.
+        without_replacement: whether to draw no pair twice, sizes by leverage, where the draws of a
+            value function are not what varies.
 
     Yields:
         All pairs each time, or an independent sample each time.
@@ -117,7 +117,7 @@ def choose_pairs(
         if count >= every and not (game.sampled and every):
             # Every coalition without the last player; the complements are those with that player.
             pairs = Pairs.all_of(pad(all_coalitions(players - 1)[1:], (0, 1)))
-        elif once and not game.sampled:
+        elif without_replacement and not game.sampled:
             pairs = draw_once(players, count, generator)
         else:
             # Errors over drawn pairs miss the noise of values at sizes that are enumerated.

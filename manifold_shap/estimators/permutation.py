@@ -184,7 +184,7 @@ class _Orders(Sampler):
         super().__init__(game, target_error)
         self.draw, self.per_step = draw, 1 if draw else 2
         self.asked = self.per_step
-        self.plain = Moments(game.shape, game.device, game.crossed)
+        self.plain = Moments(game.shape, game.device, game.full_covariance)
         self.weighted: WeightedMoments | None = None  # Where orders have importance weights.
         self.generator = torch.Generator().manual_seed(seed)
         self.keys = game.keys(seed)[:, None]
@@ -228,7 +228,9 @@ class _Orders(Sampler):
     def _add_weighted(self, rows: Tensor, samples: Tensor, own: Tensor) -> None:
         """Add pairs, each by the weights of its halves: their mean, and the sum of both."""
         if self.weighted is None:
-            self.weighted = WeightedMoments(self.game.shape, self.game.device, self.game.crossed)
+            self.weighted = WeightedMoments(
+                self.game.shape, self.game.device, self.game.full_covariance
+            )
         both = own.sum(-1, keepdim=True)
         share = (own / both)[..., None, None]
         self.weighted.add(rows, (share * samples).sum(2), both[..., 0])

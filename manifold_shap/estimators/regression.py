@@ -47,7 +47,7 @@ class Regression:
         evaluations: int | None,
         law: str,
         seed: int,
-        once: bool = False,
+        without_replacement: bool = False,
     ) -> "Regression":
         """The regression on the first pairs by a law that determine all values.
 
@@ -56,12 +56,14 @@ class Regression:
             evaluations: coalitions per row.
             law: one of `LAWS`.
             seed: of the draws.
-            once: see `choose_pairs`.
+            without_replacement: see `choose_pairs`.
 
         Raises:
             ValueError: an odd number of coalitions per row, or fewer than two for each player.
         """
-        draws = choose_pairs(game, evaluations, law, seed, 2 * len(game.players), once)
+        draws = choose_pairs(
+            game, evaluations, law, seed, 2 * len(game.players), without_replacement
+        )
         for pairs in itertools.islice(draws, _MOST_DRAWS):
             found = cls(pairs)
             if not bool(found.inverse.isnan().any()):
@@ -91,7 +93,7 @@ class Regression:
         return torch.cat([self.pairs.weight[:0], *shares])
 
     @property
-    def essential(self) -> Bool[Tensor, "pairs 1"]:
+    def leverage_one(self) -> Bool[Tensor, "pairs 1"]:
         """Drawn pairs without which values would be undetermined: of leverage one."""
         return self.pairs.drawn & (self.leverage > 1 - _ROUNDING)[:, None]
 
@@ -115,14 +117,14 @@ class Regression:
         fitted = [torch.einsum("pn,bno->bpo", u, beta) for _, u, _ in self._parts()]
         return y - torch.cat([y[:, :0], *fitted], dim=1)
 
-    def left_out(
+    def loo_residuals(
         self, y: Float[Tensor, "rows pairs outputs"], beta: Float[Tensor, "rows players outputs"]
     ) -> Float[Tensor, "rows pairs outputs"]:
         """Residuals of drawn pairs in the fit to all other pairs, given β, the fit to all.
 
-        Zero for pairs that were not drawn, NaN for essential ones.
+        Zero for pairs that were not drawn, NaN for leverage_one ones.
         """
-        others = torch.where(self.essential, torch.nan, 1 - self.leverage[:, None])
+        others = torch.where(self.leverage_one, torch.nan, 1 - self.leverage[:, None])
         return torch.where(self.pairs.drawn, self.residual(y, beta) / others, 0.0)
 
     def unbiased(
@@ -134,32 +136,32 @@ class Regression:
 
         Args:
             y: as for `fit`.
-            errors: e, those of `left_out`.
+            errors: e, those of `loo_residuals`.
         """
-        errors = torch.where(self.essential, 0.0, errors)
+        errors = torch.where(self.leverage_one, 0.0, errors)
         # Each of the fits is β - `inverse` w_j u_j e_j.
         moment = self.moment(y - errors / max(1, self.pairs.sampled))
         mean = self.inverse @ moment
         # At enumerated sizes the sum over the residuals of any β is exact.
-        left_in = ~self.pairs.drawn | self.essential
+        left_in = ~self.pairs.drawn | self.leverage_one
         return mean + self.moment(torch.where(left_in, self.residual(y, mean), errors))
 
     def covariance(
         self,
         linear: Float[Tensor, "players players"],
         errors: Float[Tensor, "rows pairs outputs"],
-        crossed: bool,
+        full_covariance: bool,
     ) -> Float[Tensor, "rows players *errors"]:
         """Of `linear` Σ w u e over the drawn pairs, from their spread; or its diagonal alone.
 
         Args:
             linear: a symmetric map.
             errors: e, zero for pairs that were not drawn.
-            crossed: whether to give covariances between outputs.
+            full_covariance: whether to give covariances between outputs.
         """
 
         def products(of: Tensor) -> Tensor:
-            return of[..., :, None] * of[..., None, :] if crossed else of.square()
+            return of[..., :, None] * of[..., None, :] if full_covariance else of.square()
 
         total = errors.new_zeros(len(errors), len(linear), errors.shape[2])
         squares = products(total)

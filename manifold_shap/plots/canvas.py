@@ -163,7 +163,7 @@ def headline(
 def _wrapped(drawn: Any, lines: Sequence[str], size: str) -> str:
     """Lines as long as it is wide."""
     inches = drawn.bbox.width / drawn.get_figure(root=True).dpi
-    letter = 0.5 * rcParams["font.size"] * (0.83 if size == "small" else 1) / 72
+    letter = 0.55 * rcParams["font.size"] * (0.83 if size == "small" else 1) / 72
     return "\n".join(
         part for line in lines for part in wrap(plain(line), max(20, int(inches / letter)))
     )

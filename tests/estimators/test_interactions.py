@@ -11,7 +11,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.estimators import parting
+from manifold_shap.estimators import pairwise
 from manifold_shap.estimators.pairs import Pairs
 from tests.examples import Drawn, Game, Ragged, people, table, uniform
 
@@ -176,11 +176,11 @@ def test_the_fit_to_all_coalitions_is_the_index(players: int) -> None:
     # Of single players one is the complement of the others.
     last = (size == players - 1).nonzero()[:, 0]
     alone = [(mask.sum(1) == 1) & mask[:, k] for k in range(players - 1)]
-    alone_losses = torch.cat((*(c[:, one] for one in alone), c[:, last]), dim=1)
+    alone_even = torch.cat((*(c[:, one] for one in alone), c[:, last]), dim=1)
     inner = (size >= 2) & (size <= players - 2)
-    fit = parting.Parting(Pairs.all_of(mask[inner]))
-    fitted, _ = fit.fit(fit.losses(c[:, inner], alone_losses))
-    found = (fitted + parting.equal_shares(alone_losses)).permute(1, 2, 0)[None]
+    fit = pairwise.PairwiseRegression(Pairs.all_of(mask[inner]))
+    fitted, _ = fit.fit(fit.targets(c[:, inner], alone_even))
+    found = (fitted + pairwise.equal_shares(alone_even)).permute(1, 2, 0)[None]
     expected = ms.shapley_interactions(game, x).values.double()
     torch.testing.assert_close(pairs_only(found), pairs_only(expected), atol=2e-6, rtol=0)
 

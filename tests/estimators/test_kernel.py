@@ -192,8 +192,8 @@ def test_a_fit_that_hangs_on_single_pairs_has_no_known_error() -> None:
             seed,
         )
         error = kernel_shapley(table(5), uniform(3, 5), evaluations=10, seed=seed).standard_error
-        assert bool(error.isnan().any()) == bool(regression.essential.any())
-        found.append(bool(regression.essential.any()))
+        assert bool(error.isnan().any()) == bool(regression.leverage_one.any())
+        found.append(bool(regression.leverage_one.any()))
     assert any(found)
 
 
@@ -232,7 +232,7 @@ def test_values_are_those_of_one_refit_for_each_pair(
     value = Recorded(game, players)
     explanation = estimator(value, x, evaluations=evaluations, seed=1)
     pairs = pairs_of(game, x, evaluations, explanation.made_by["law"], seed=1)
-    assert not Regression(pairs).essential.any()
+    assert not Regression(pairs).leverage_one.any()
     for b in range(2):
         phi = by_definition(game, x[b : b + 1], asked(pairs, value, b))
         torch.testing.assert_close(explanation.phi[b], phi.float(), rtol=1e-4, atol=1e-5)

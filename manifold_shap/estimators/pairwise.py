@@ -1,11 +1,11 @@
-"""Fits interactions of all pairs of players to what a coalition and its complement lose by parting.
+"""Fits interactions of all pairs of players to the even part of a game: pairwise regression.
 
-The loss of parting,
+The even part of v,
 
     c(S) = v(N) + v(∅) - v(S) - v(N∖S),
 
-holds all that there is of interactions of pairs: it comes from the part of v that is the same for S
-and N∖S, and the interactions of its other part, as of a sum of contributions, are zero. If v is a
+holds all that there is of interactions of pairs: it is the same for S and N∖S, and the
+interactions of the other part, as of a sum of contributions, are zero. If v is a
 sum of terms of one, two or three players each, then c(S) is exactly the sum of I_ij over i in S and
 j in N∖S. For any v, two facts make I the weighted least-squares fit of these sums.
 
@@ -47,10 +47,10 @@ _MOST_NUMBERS = 2**19
 _SMALLEST = 1e-10
 
 
-class Parting:
-    """Least squares of losses by parting, for any number of games on the same coalitions.
+class PairwiseRegression:
+    """Least squares of even parts, for any number of games on the same coalitions.
 
-    Losses `[games, pairs]` and matrices `[games, players, players]` are in double precision.
+    Even parts `[games, pairs]` and matrices `[games, players, players]` are in double precision.
 
     Args:
         pairs: coalitions of sizes 2 to n-2 and their complements, with the weights of KernelSHAP.
@@ -73,14 +73,14 @@ class Parting:
         _, self._kind, counts = smaller.unique(return_inverse=True, return_counts=True)
         self._counts = counts.double()
         self._products_of_kind = self._summed_products()
-        # What a loss weighs in its own fitted value: in that of its size, besides.
+        # What an even part weighs in its own fitted value: in that of its size, besides.
         self._in_size = 1 / self._counts[self._kind]
         self._inverse = self._factorise()
 
-    def losses(
+    def targets(
         self, c: Float[Tensor, "games pairs"], alone: Float[Tensor, "games players"]
     ) -> Float[Tensor, "games pairs"]:
-        """y: what is left of c where each player's loss is shared equally: c(S) - ⟨U, J⟩."""
+        """y: what is left of c where each player's part is shared equally: c(S) - ⟨U, J⟩."""
         n, s = self._players, self._size
         total = alone.sum(1, keepdim=True)
         own = (_times(alone, self._sign) + total) / 2
@@ -198,7 +198,7 @@ class Parting:
 def equal_shares(
     alone: Float[Tensor, "games players"],
 ) -> Float[Tensor, "games players players"]:
-    """J, whose rows sum to what single players lose by parting; zero on the diagonal."""
+    """J, whose rows sum to the even parts of single players; zero on the diagonal."""
     n = alone.shape[1]
     total = alone.sum(1)[:, None, None]
     shares = (alone[:, :, None] + alone[:, None, :]) / (n - 2) - total / ((n - 1) * (n - 2))

@@ -313,6 +313,8 @@ class Explanation:
     def save(self, path: str | Path) -> None:
         """Write one zarr store, which is never seen in part at a path of this machine.
 
+        It is a folder or, where `path` ends in ".zip", one file.
+
         Of an object store `path` is the text of a URL: `s3://`, `gs://` or what else fsspec knows.
 
         Raises:

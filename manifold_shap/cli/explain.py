@@ -1,6 +1,5 @@
 """Explains test rows with what a run holds, or with a model of the user's own."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -21,8 +20,6 @@ from manifold_shap.cli.games import Games, basis_of, causal, in_groups, on_simpl
 from manifold_shap.cli.run import Run, opened, plain
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.tables.rows import in_frame
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ValueFunction
 
 # Figures and tables of many rows show no more, and other value functions explain these only.
@@ -65,9 +62,9 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     if settings["outputs"] is not None:
         chosen = main.select(settings["outputs"], sample_of(x)).outputs
         estimator = partial(estimator, outputs=chosen)
-    tree, schema = basis_of(run, main), run.data.schema
+    tree = basis_of(run, main)
     about = report.about(run)
-    finish = partial(_finished, tree=tree, schema=schema)
+    finish = partial(_finished, tree=tree)
     streamed = len(rows) > settings["block"]
     report.announce(run.place, streamed, settings)
     few = slice(_SHOWN_ROWS) if streamed else slice(None)
@@ -83,9 +80,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     if streamed:
         block = partial(_block, estimator=estimator, finish=partial(finish, made_by=about))
         explanations[run.name], facts = stream(run, main, x, rows, block)
-        rate = facts["instances_per_second"]
-        # Where an interrupted call had explained all rows, this one measures nothing.
-        seconds[run.name] = len(rows[few]) / rate if rate else math.nan
+        seconds[run.name] = facts["seconds"]
     else:
         explanations[run.name].save(run.place / report.STORE)
         facts = _facts(explanations[run.name], seconds[run.name])
@@ -186,14 +181,9 @@ def _scores(values: Games, run: Run, settings: Mapping[str, Any]) -> dict[str, S
 
 
 def _facts(explanation: Explanation, seconds: float) -> dict[str, Any]:
-    """Figures about all rows, for `summary.json`.
-
-    An amortised explainer evaluates no coalition: its evaluations are 0.
-    """
+    """Figures about all rows, for `summary.json`."""
     return {
         "seconds": seconds,
-        "instances_per_second": len(explanation.phi) / seconds,
-        "evaluations_per_second": explanation.made_by["evaluations"] / seconds,
         "largest_standard_error": explanation.standard_error[explanation.present].max().item(),
         "efficiency_gap": explanation.efficiency_gap,
     }
@@ -202,16 +192,11 @@ def _facts(explanation: Explanation, seconds: float) -> dict[str, Any]:
 def _finished(
     explanation: Explanation,
     tree: Any,
-    schema: Any,
     made_by: Mapping[str, Any],
     rows: Sequence[int] | None = None,
 ) -> Explanation:
     """The explanation in the basis that was asked for, with labels and what made it."""
     explanation = explanation if rows is None else explanation.with_labels(rows)
-    if schema is not None and isinstance(explanation.x, Tensor) and isinstance(schema, Schema):
-        own = explanation.x, explanation.players, explanation.owners
-        x, players, owners = in_frame(*own, schema)
-        explanation = replace(explanation, x=x, players=players, owners=owners)
     explanation = explanation.in_basis(tree) if tree else explanation
     return replace(explanation, made_by={**explanation.made_by, **made_by})
 
@@ -256,7 +241,7 @@ def stream(
     """
     from manifold_shap.streaming import explain_rows
 
-    cfg, path, audit = run.cfg, run.place / report.STORE, run.cfg.audit
+    cfg, path, audit = run.cfg, run.place / report.STREAM, run.cfg.audit
     if audit is None:
         audit = _AUDITED if "path" in cfg.estimator else 0
     start = time.perf_counter()
@@ -282,11 +267,8 @@ def stream(
         errors.append(part.standard_error[part.present].max().item())
         gaps.append(part.efficiency_gap)
     shown = Explanation.load(path, slice(_SHOWN_ROWS))
-    share = explained / len(rows) / seconds
     return shown, {
         "seconds": seconds,
-        "instances_per_second": len(rows) * share,
-        "evaluations_per_second": shown.made_by["evaluations"] * share,
         "instances_resumed": len(rows) - explained,
         "largest_standard_error": max(errors),
         "efficiency_gap": max(gaps),

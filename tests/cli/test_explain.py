@@ -68,7 +68,7 @@ def test_explaining_writes_few_files(digits: Path, copied: Copy) -> None:
     assert summary["efficiency_gap"] < 1e-5
     assert summary["largest_standard_error"] > 0
     written = {path.name for path in run.iterdir()} - before
-    assert written == {"explanations.zarr", "summary.json", "report.html", "plots"}
+    assert written == {"explanations.zarr.zip", "summary.json", "report.html", "plots"}
     assert [path.name for path in (run / "plots").iterdir()] == ["pixel_maps.png"]
     assert explained(place).made_by["permutations"] == 4
 
@@ -225,7 +225,9 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     summary = explain_iris(place, f"compare=[{','.join(names)}]")
     assert list(summary["compared"]) == names
     assert explained(place, data="iris").made_by["value_function"] == "surrogate"
-    imputer = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer = ms.imputers.table_imputer(
+        ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
+    )
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=64)
     mask = ms.metrics.shapley_pairs(20, 4, least=100)
     rows = torch.randperm(30, generator=torch.Generator().manual_seed(0))[:20]
@@ -254,7 +256,9 @@ def test_the_four_kinds_of_orderings(
     place = copied(irises, "classifiers")
     explain_iris(place, "value_function=gaussian", "value_function.draws=4", *words)
     ordering = json.loads(LONG.replace("'", '"'))
-    imputer: Any = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer: Any = ms.imputers.table_imputer(
+        ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
+    )
     if confounding is not None:
         imputer = ms.imputers.CausalImputer(imputer, ordering, confounding)
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=4)
@@ -291,7 +295,6 @@ def test_many_rows_are_streamed_and_never_replaced_silently(
     words = [*ORDERS, "block=150", "compare=[marginal]"]
     summary = explain(place, "instances=all", *words)
     assert (summary["instances"], summary["instances_resumed"]) == (359, 0)
-    assert summary["instances_per_second"] == pytest.approx(359 / summary["seconds"])
     assert summary["efficiency_gap"] < 1e-5
     assert set(summary["compared"]) == {"surrogate", "marginal"}
     explanation = explained(place)

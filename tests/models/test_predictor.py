@@ -7,7 +7,6 @@ import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 import xgboost
@@ -17,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.models import as_model, predictor_of
@@ -26,7 +24,7 @@ FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a"
 LABEL = (FRAME["a"] > 0).to_numpy().astype(int)
 TREES: dict[str, Any] = {"n_estimators": 3, "n_jobs": 1}
 CATBOOST = {"iterations": 3, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
-CODEBOOK = ms.Codebook.fit(FRAME)
+CODEBOOK = ms.Table.fit(FRAME)
 CODES = CODEBOOK.rows(FRAME)
 
 
@@ -48,15 +46,6 @@ every_kind = pytest.mark.parametrize("kind", FITTED)
 
 
 @every_kind
-def test_columns_may_come_in_another_order(kind: str) -> None:
-    model = predictor_of(FITTED[kind])
-    turned = FRAME[["d", "a", "b c"]]
-    assert torch.equal(model(turned), model(FRAME))
-    assert list(turned.columns) == ["d", "a", "b c"]
-    assert torch.equal(model(pl.from_pandas(turned)), model(FRAME))
-
-
-@every_kind
 def test_columns_that_the_model_does_not_know(kind: str) -> None:
     model = predictor_of(FITTED[kind])
     with pytest.raises(ValueError, match=r"the 3 columns that \w+ was fitted to .* \['y'\] b"):
@@ -73,7 +62,7 @@ def test_an_array_has_the_columns_of_the_training_in_their_order(kind: str) -> N
     model = predictor_of(FITTED[kind])
     found = model(FRAME.to_numpy())
     assert torch.equal(found, model(FRAME))
-    # A tensor in single precision, as value functions without a codebook have it.
+    # A tensor in single precision, as value functions without a table have it.
     x = torch.tensor(FRAME.to_numpy())
     assert torch.equal(model(x), found)
     assert torch.equal(model(FRAME.to_numpy().tolist()), found)
@@ -124,20 +113,6 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
     with pytest.raises(RuntimeError, match=says) as caught:
         wrapped(CODES)
     assert isinstance(caught.value.__cause__, KeyError)
-
-
-@pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
-def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
-    def model(x: Tensor) -> Tensor:
-        if len(x) > 4:
-            raise error
-        return x.sum(1)
-
-    with pytest.raises(type(error), match=r"no room\nGive a smaller `batch_size`"):
-        ms.imputed_value(model, ms.imputers.MarginalImputer(CODES[:20]), "identity")
-    wrapped = as_model(model, CODES[:4], returns="values", batch_size=4)
-    value = ms.imputed_value(wrapped, ms.imputers.MarginalImputer(CODES[:20]), "identity")
-    assert value.prediction(CODES[:20]).shape == (20, 1)
 
 
 SEVERAL = np.stack((LABEL, (FRAME["d"] > 0.2).to_numpy().astype(int)), 1)

@@ -197,8 +197,11 @@ def test_rows_have_the_players_that_they_have(shap: Any) -> None:
 
 def test_data_stands_for_features(shap: Any) -> None:
     words = [["a", "b", "c"], ["d", "e", "f"]]
-    theirs = ms.exact_shapley(table(3), uniform(2, 3)).to_shap(data=words)
+    explanation = ms.exact_shapley(table(3), uniform(2, 3))
+    theirs = explanation.to_shap(data=words)
     assert theirs.data.tolist() == words
+    assert not torch.equal(explanation.base, explanation.base.flip(-1))
+    np.testing.assert_array_equal(theirs.base_values, explanation.base)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def of_table() -> ms.Explanation:
     phi = torch.arange(8.0).reshape(2, 4, 1)
     return make(
         phi=phi, standard_error=0 * phi, base=torch.zeros(2, 1), prediction=phi.sum(1),
-        outputs=("yes",), x=PEOPLE, instances=PEOPLE.index,
+        outputs=("yes",), x=PEOPLE, instances=("Ann", "Bob"),
         players=players.owning(torch.tensor([0, 1, 2, 1, -1, 3])),
     )  # fmt: skip
 
@@ -137,6 +137,7 @@ def test_a_wide_frame_has_a_column_for_each_player() -> None:
     assert frame.index.tolist() == ["Ann", "Bob"]
     assert frame.columns.tolist() == ["α", "weight", "日本"]
     assert frame.to_numpy().tolist() == explanation.phi[..., 0].tolist()
+    pd.testing.assert_frame_equal(explanation.to_frame(0), frame)
     whole = explanation.to_frame()
     assert whole.columns.names == ["output", "player"]
     pd.testing.assert_frame_equal(whole["ja"], frame)

@@ -1,6 +1,5 @@
 """Explains test rows with what a run holds, or with a model of the user's own."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -81,9 +80,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     if streamed:
         block = partial(_block, estimator=estimator, finish=partial(finish, made_by=about))
         explanations[run.name], facts = stream(run, main, x, rows, block)
-        rate = facts["instances_per_second"]
-        # Where an interrupted call had explained all rows, this one measures nothing.
-        seconds[run.name] = len(rows[few]) / rate if rate else math.nan
+        seconds[run.name] = facts["seconds"]
     else:
         explanations[run.name].save(run.place / report.STORE)
         facts = _facts(explanations[run.name], seconds[run.name])
@@ -184,14 +181,9 @@ def _scores(values: Games, run: Run, settings: Mapping[str, Any]) -> dict[str, S
 
 
 def _facts(explanation: Explanation, seconds: float) -> dict[str, Any]:
-    """Figures about all rows, for `summary.json`.
-
-    An amortised explainer evaluates no coalition: its evaluations are 0.
-    """
+    """Figures about all rows, for `summary.json`."""
     return {
         "seconds": seconds,
-        "instances_per_second": len(explanation.phi) / seconds,
-        "evaluations_per_second": explanation.made_by["evaluations"] / seconds,
         "largest_standard_error": explanation.standard_error[explanation.present].max().item(),
         "efficiency_gap": explanation.efficiency_gap,
     }
@@ -249,7 +241,7 @@ def stream(
     """
     from manifold_shap.streaming import explain_rows
 
-    cfg, path, audit = run.cfg, run.place / report.STORE, run.cfg.audit
+    cfg, path, audit = run.cfg, run.place / report.STREAM, run.cfg.audit
     if audit is None:
         audit = _AUDITED if "path" in cfg.estimator else 0
     start = time.perf_counter()
@@ -275,11 +267,8 @@ def stream(
         errors.append(part.standard_error[part.present].max().item())
         gaps.append(part.efficiency_gap)
     shown = Explanation.load(path, slice(_SHOWN_ROWS))
-    share = explained / len(rows) / seconds
     return shown, {
         "seconds": seconds,
-        "instances_per_second": len(rows) * share,
-        "evaluations_per_second": shown.made_by["evaluations"] * share,
         "instances_resumed": len(rows) - explained,
         "largest_standard_error": max(errors),
         "efficiency_gap": max(gaps),

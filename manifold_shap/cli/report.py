@@ -20,7 +20,9 @@ from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
 from manifold_shap.values import ValueFunction
 
-STORE, SUMMARY, REPORT, PLOTS = "explanations.zarr", "summary.json", "report.html", "plots"
+# In one file, or streamed into a folder.
+STORE, STREAM = "explanations.zarr.zip", "explanations.zarr"
+SUMMARY, REPORT, PLOTS = "summary.json", "report.html", "plots"
 # The one figure that a training draws.
 CURVE = "mse_by_size.png"
 # Rows that have figures of their own; the page has all.
@@ -94,24 +96,27 @@ def announce(place: Path, streamed: bool, settings: Mapping[str, Any]) -> None:
     Raises:
         FileExistsError: streamed rows would be, and neither `overwrite` nor `resume` is true.
     """
-    there = read_json(place / SUMMARY)
-    resumed = settings["resume"] and streamed
-    if not (place / STORE).exists() or resumed:
+    rows = read_json(place / SUMMARY).get("instances", "unknown")
+    if (place / STREAM).exists():
+        if settings["resume"] and streamed:
+            return
+        if not settings["overwrite"]:
+            raise FileExistsError(
+                f"Expected no streamed rows in {place / STREAM} but {rows} are there, finished or "
+                "not; resume=true continues, overwrite=true replaces them, and runs_dir=... keeps "
+                "both."
+            )
+        shutil.rmtree(place / STREAM)
+    elif not (place / STORE).exists():
         return
-    rows = there.get("instances", "unknown")
-    if there.get("streamed", not there) and not settings["overwrite"]:
-        raise FileExistsError(
-            f"Expected no streamed rows in {place / STORE} but {rows} are there, finished or not; "
-            "resume=true continues, overwrite=true replaces them, and runs_dir=... keeps both."
-        )
+    (place / STORE).unlink(missing_ok=True)
     print(f"This replaces the explanation of {rows} rows in {place}.")
 
 
 def forget(place: Path) -> None:
     """Remove an explanation, whose value function is replaced."""
-    for path in [place / STORE, *(place / PLOTS / each for each in _drawn(place))]:
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    for name in (SUMMARY, REPORT):
+    shutil.rmtree(place / STREAM, ignore_errors=True)
+    for name in (STORE, *(f"{PLOTS}/{each}" for each in _drawn(place)), SUMMARY, REPORT):
         (place / name).unlink(missing_ok=True)
 
 
@@ -191,7 +196,6 @@ def write(
         "value_function": main.made_by["settings"],
         "hints": main.made_by.get("hints", []),
         "instances": count,
-        "streamed": count > settings.block,
         "players": len(main.players),
         "outputs": len(main.outputs),
         "estimator": main.made_by.get("auto", main.made_by["estimator"]),
@@ -209,7 +213,7 @@ def write(
         if isinstance(drawn, str):
             (place / PLOTS / name).write_text(drawn, encoding="utf-8")
         else:
-            drawn.figure.savefig(place / PLOTS / name, dpi=200)
+            drawn.figure.savefig(place / PLOTS / name)
     (place / SUMMARY).write_text(to_json(summary))
     _write_page(run, main, scores, interactions)
     print(main)

@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import numpy as np
 import torch
@@ -135,7 +137,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
 
 
 def save(dataset: "xr.Dataset", path: str | Path) -> None:
-    """Write a zarr store.
+    """Write a zarr store: a folder or, where the name ends in ".zip", one file.
 
     Raises:
         FileExistsError: something that is not an explanation stands at `path`.
@@ -146,7 +148,19 @@ def save(dataset: "xr.Dataset", path: str | Path) -> None:
     # Version 2 of the format is the one that specifies text.
     how: Any = {"zarr_format": 2, "consolidated": False, "encoding": encoding_of(dataset)}
     if isinstance(place, Path):
-        write_whole(place, lambda beside: dataset.to_zarr(beside, **how))
+        in_one_file = place.suffix == ".zip"
+
+        def write(beside: Path) -> None:
+            if not in_one_file:
+                dataset.to_zarr(beside, **how)
+                return
+            # zarr's own store of this kind writes what it changes a second time.
+            with TemporaryDirectory() as folder, ZipFile(beside, "w") as packed:
+                dataset.to_zarr(folder, **how)
+                for file in filter(Path.is_file, sorted(Path(folder).rglob("*"))):
+                    packed.write(file, file.relative_to(folder))
+
+        write_whole(place, write)
         return
     if is_there:
         remove(place)
@@ -220,7 +234,7 @@ def read(place: Location, rows: Any) -> "xr.Dataset":
 
     # An index would have the labels of all rows.
     how: Any = {"chunks": None, "create_default_indexes": False, "consolidated": False}
-    with xr.open_zarr(place, zarr_format=2, **how) as store:
+    with xr.open_zarr(_store(place), zarr_format=2, **how) as store:
         own = store.drop_vars("done", errors="ignore")
         return own.isel(instances=rows, missing_dims="ignore").load()
 
@@ -252,7 +266,15 @@ def opened(place: Location, mode: Any) -> Any:
     """The group of a store."""
     import zarr
 
-    return zarr.open_group(place, mode=mode, zarr_format=2, use_consolidated=False)
+    return zarr.open_group(_store(place), mode=mode, zarr_format=2, use_consolidated=False)
+
+
+def _store(place: Location) -> Any:
+    """What zarr takes for a place: a file is one that `save` has packed."""
+    from zarr.storage import ZipStore
+
+    is_file = isinstance(place, Path) and place.suffix == ".zip" and place.is_file()
+    return ZipStore(place, mode="r") if is_file else place
 
 
 def arrays_of(group: Any) -> dict[str, Any]:

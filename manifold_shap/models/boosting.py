@@ -31,52 +31,36 @@ _RETURNS = {
     "multiclass": "probabilities",
     "multiclassova": "probabilities",
 }
+_ESTIMATORS = {"xgboost": ["XGBModel"], "lightgbm": ["LGBMModel"], "catboost": ["CatBoost"]}
 # Names that lightgbm and catboost make up for the columns of an array.
 _MADE_UP = re.compile(r"(Column_)?\d+")
 
 
-class XGBoostEstimator(EstimatorPredictor):
-    """xgboost's estimators: frames of pandas and polars as they are, text as categories."""
+class TreesPredictor(EstimatorPredictor):
+    """Estimators of xgboost, lightgbm and catboost, and its plain `CatBoost`, by frames.
 
-    @classmethod
-    def takes(cls, model: Any) -> bool:
-        return is_of(model, "xgboost", ["XGBModel"])
-
-    def of_frame(self, frame: Any) -> Any:
-        return _for_xgboost(frame, self.model.get_booster())
-
-
-class LightGBMEstimator(EstimatorPredictor):
-    """lightgbm's estimators: frames of pandas, text as the categories of the training."""
-
-    @classmethod
-    def takes(cls, model: Any) -> bool:
-        return is_of(model, "lightgbm", ["LGBMModel"])
-
-    def of_frame(self, frame: Any) -> Any:
-        return with_categories(as_pandas(frame))
-
-
-class CatBoostEstimator(EstimatorPredictor):
-    """catboost's estimators, and its plain `CatBoost`: frames of pandas.
-
-    catboost takes no missing cell in a category: a model of such columns was trained with a word
-    for it, and needs the same word in the frame.
+    xgboost takes frames of pandas and polars as they are, the others those of pandas; text becomes
+    the categories of the training. catboost takes no missing cell in a category: a model of such
+    columns was trained with a word for it, and needs the same word in the frame.
     """
 
-    names_in = "feature_names_"
-
     def __init__(self, model: Any, returns: str | None = None) -> None:
+        self.library = next(own for own, names in _ESTIMATORS.items() if is_of(model, own, names))
+        if self.library == "catboost":
+            self.names_in = "feature_names_"
         super().__init__(model, returns)
-        if _made_up(self.columns):
+        if self.library == "catboost" and _made_up(self.columns):
             self.columns = None
 
     @classmethod
     def takes(cls, model: Any) -> bool:
-        return is_of(model, "catboost", ["CatBoost"])
+        return any(is_of(model, library, names) for library, names in _ESTIMATORS.items())
 
     def of_frame(self, frame: Any) -> Any:
-        return as_pandas(frame)
+        if self.library == "xgboost":
+            return _for_xgboost(frame, self.model.get_booster())
+        frame = as_pandas(frame)
+        return with_categories(frame) if self.library == "lightgbm" else frame
 
     def _of_classifier(self, returns: str | None, probabilities: Any) -> tuple[Any, str]:
         def asked(rows: Any) -> Any:
@@ -85,69 +69,56 @@ class CatBoostEstimator(EstimatorPredictor):
         return super()._of_classifier(returns, probabilities or asked)
 
 
-class _BoosterPredictor(Predictor):
-    """Trees without the methods of an estimator, whose objective tells what they return."""
+class BoosterPredictor(Predictor):
+    """A `Booster` of xgboost, asked with all of its trees, or of lightgbm, with its best iteration.
 
-    def __init__(self, model: Any, objective: str, columns: Any) -> None:
-        super().__init__(model, _RETURNS.get(objective, "values"))
-        self.columns = tuple(columns) if columns and not _made_up(columns) else None
-
-    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
-        return FunctionPredictor(function, returns) if isinstance(function, partial) else self
-
-    def of_classes(self, raw: np.ndarray) -> np.ndarray:
-        """Outputs for both classes, where the trees give that of the second."""
-        if self.returns == "values" or raw.ndim == 2:
-            return raw
-        first = 1 - raw if self.returns == "probabilities" else np.zeros_like(raw)
-        return np.stack((first, raw), -1)
-
-
-class XGBoostBooster(_BoosterPredictor):
-    """A `Booster` of xgboost, which is asked with all of its trees."""
+    The objective of the training tells what it returns.
+    """
 
     def __init__(self, model: Any, returns: str | None = None) -> None:
-        objective = json.loads(model.save_config())["learner"]["objective"]["name"]
-        super().__init__(model, objective, model.feature_names)
+        self._is_xgboost = is_of(model, "xgboost", ["Booster"])
+        if self._is_xgboost:
+            objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+            columns = model.feature_names
+        else:
+            # Of an objective that is a function, the text of the model says nothing.
+            text = model.model_to_string(num_iteration=1)
+            found = re.search(r"^objective=(\S+)", text, re.MULTILINE)
+            objective, columns = found[1] if found else "none", model.feature_name()
+        super().__init__(model, _RETURNS.get(objective, "values"))
+        self.columns = tuple(columns) if columns and not _made_up(columns) else None
         self._margins = objective == "multi:softmax"
 
     @classmethod
     def takes(cls, model: Any) -> bool:
-        return is_of(model, "xgboost", ["Booster"])
+        return any(is_of(model, library, ["Booster"]) for library in ("xgboost", "lightgbm"))
+
+    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
+        return FunctionPredictor(function, returns) if isinstance(function, partial) else self
 
     def prepared(self, rows: Any) -> Any:
-        if is_frame(rows):
-            return _for_xgboost(in_fitted_order(rows, self.columns, self.name), self.model)
-        return as_array(rows)
+        if not is_frame(rows):
+            return as_array(rows)
+        frame = in_fitted_order(rows, self.columns, self.name)
+        if self._is_xgboost:
+            return _for_xgboost(frame, self.model)
+        return with_categories(as_pandas(frame))
 
     def ask(self, rows: Any) -> Any:
+        raw = self._of_xgboost(rows) if self._is_xgboost else self.model.predict(rows)
+        if self.returns == "values" or raw.ndim == 2:
+            return raw
+        # Of two classes the trees give that of the second.
+        first = 1 - raw if self.returns == "probabilities" else np.zeros_like(raw)
+        return np.stack((first, raw), -1)
+
+    def _of_xgboost(self, rows: Any) -> np.ndarray:
         import xgboost
 
         own = {"feature_names": self.model.feature_names, "feature_types": self.model.feature_types}
         known = {} if is_frame(rows) else own
         matrix = xgboost.DMatrix(rows, enable_categorical=True, **known)
-        return self.of_classes(self.model.predict(matrix, output_margin=self._margins))
-
-
-class LightGBMBooster(_BoosterPredictor):
-    """A `Booster` of lightgbm, which is asked with the trees of its best iteration."""
-
-    def __init__(self, model: Any, returns: str | None = None) -> None:
-        # Of an objective that is a function, the text of the model says nothing.
-        found = re.search(r"^objective=(\S+)", model.model_to_string(num_iteration=1), re.MULTILINE)
-        super().__init__(model, found[1] if found else "none", model.feature_name())
-
-    @classmethod
-    def takes(cls, model: Any) -> bool:
-        return is_of(model, "lightgbm", ["Booster"])
-
-    def prepared(self, rows: Any) -> Any:
-        if is_frame(rows):
-            return with_categories(as_pandas(in_fitted_order(rows, self.columns, self.name)))
-        return as_array(rows)
-
-    def ask(self, rows: Any) -> Any:
-        return self.of_classes(self.model.predict(rows))
+        return self.model.predict(matrix, output_margin=self._margins)
 
 
 def _for_xgboost(frame: Any, booster: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class EstimatorPredictor(Predictor):
     """
 
     # Where the names of columns are that the model was fitted to.
-    names_in: ClassVar[str] = "feature_names_in_"
+    names_in: str = "feature_names_in_"
 
     def __init__(self, model: Any, returns: str | None = None) -> None:
         super().__init__(model, returns)

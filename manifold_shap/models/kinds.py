@@ -4,13 +4,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from manifold_shap.models.boosting import (
-    CatBoostEstimator,
-    LightGBMBooster,
-    LightGBMEstimator,
-    XGBoostBooster,
-    XGBoostEstimator,
-)
+from manifold_shap.models.boosting import BoosterPredictor, TreesPredictor
 from manifold_shap.models.estimators import EstimatorPredictor
 from manifold_shap.models.network import FunctionPredictor, NetworkPredictor
 from manifold_shap.models.onnx import OnnxPredictor
@@ -20,11 +14,8 @@ from manifold_shap.models.predictor import Predictor
 KINDS: tuple[type[Predictor], ...] = (
     NetworkPredictor,
     OnnxPredictor,
-    XGBoostBooster,
-    XGBoostEstimator,
-    LightGBMBooster,
-    LightGBMEstimator,
-    CatBoostEstimator,
+    BoosterPredictor,
+    TreesPredictor,
     EstimatorPredictor,
 )
 

@@ -63,7 +63,8 @@ def explain_digits(place: Path, *words: str) -> dict[str, Any]:
 
 
 def explained(place: Path, name: str = "surrogate", data: str = "digits") -> ms.Explanation:
-    return ms.Explanation.load(place / data / name / "explanations.zarr")
+    (store,) = (place / data / name).glob("explanations.zarr*")
+    return ms.Explanation.load(store)
 
 
 def read(place: Path, *parts: str) -> dict[str, Any]:

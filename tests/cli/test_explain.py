@@ -68,7 +68,7 @@ def test_explaining_writes_few_files(digits: Path, copied: Copy) -> None:
     assert summary["efficiency_gap"] < 1e-5
     assert summary["largest_standard_error"] > 0
     written = {path.name for path in run.iterdir()} - before
-    assert written == {"explanations.zarr", "summary.json", "report.html", "plots"}
+    assert written == {"explanations.zarr.zip", "summary.json", "report.html", "plots"}
     assert [path.name for path in (run / "plots").iterdir()] == ["pixel_maps.png"]
     assert explained(place).made_by["permutations"] == 4
 
@@ -295,7 +295,6 @@ def test_many_rows_are_streamed_and_never_replaced_silently(
     words = [*ORDERS, "block=150", "compare=[marginal]"]
     summary = explain(place, "instances=all", *words)
     assert (summary["instances"], summary["instances_resumed"]) == (359, 0)
-    assert summary["instances_per_second"] == pytest.approx(359 / summary["seconds"])
     assert summary["efficiency_gap"] < 1e-5
     assert set(summary["compared"]) == {"surrogate", "marginal"}
     explanation = explained(place)

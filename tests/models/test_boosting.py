@@ -58,19 +58,3 @@ def test_names_that_xgboost_cuts_in_pandas_are_asked_as_they_were_trained() -> N
     assert np.array_equal(predictor_of(model)(rows).numpy(), expected[rows.index])
     with pytest.raises(TypeError, match=r"ASCII text in column 'town' .*astype"):
         predictor_of(model)(frame.assign(town=towns))
-
-
-def test_cut_names_are_asked_in_the_library_of_the_training() -> None:
-    towns = pd.Series([UMLAUTS[town] for town in TOWN])
-    in_pandas = pd.DataFrame({"age": AGE, "town": towns.astype("category")})
-    in_polars = frame_of(towns)
-    for trained, asked in ((in_pandas, in_polars), (in_polars, in_pandas.assign(town=towns))):
-        with pytest.raises(TypeError, match="ASCII text in column 'town'"):
-            predictor_of(fitted(trained))(asked)
-
-
-def test_text_of_pandas_has_the_categories_of_the_training() -> None:
-    frame = pd.DataFrame({"age": AGE, "town": pd.Categorical(TOWN, ["Rome", "Bern", "Oslo"])})
-    model = fitted(frame)
-    found = predictor_of(model)(frame.assign(town=TOWN)[:7])
-    assert np.array_equal(found.numpy(), model.predict_proba(frame)[:7])

@@ -3,11 +3,9 @@
 import warnings
 from collections.abc import Callable
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from torch import Tensor, nn
@@ -43,35 +41,6 @@ def test_logits_and_probabilities_are_told_apart(
     assert model.classes == ("0", "1")
     torch.testing.assert_close(model(X), LOGITS.log_softmax(-1), check_dtype=False)
     assert model(X).dtype == function(X).dtype
-
-
-def test_log_probabilities_and_values_are_named_by_the_caller() -> None:
-    log_p = as_model(lambda x: logits(x).log_softmax(-1), X, returns="log_probabilities")
-    torch.testing.assert_close(log_p(X), LOGITS.log_softmax(-1))
-    values = as_model(logits, X, classes=["u", "v"], returns="values")
-    assert torch.equal(values(X), LOGITS)
-    assert values.classes == ("u", "v")
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_sklearn_classifier(named: bool) -> None:
-    rows = X.numpy()
-    table = pd.DataFrame(rows, columns=["a", "b", "c"]) if named else rows
-    labels = np.array(["no", "yes"])[LOGITS.argmax(1).numpy()]
-    estimator = LogisticRegression().fit(table, labels)
-    # scikit-learn warns when a model that was fitted with names gets none, or the reverse.
-    model = as_model(estimator, X)
-    assert model.classes == ("no", "yes")
-    expected = torch.from_numpy(estimator.predict_proba(table))
-    assert torch.equal(model(X, scale="probabilities"), expected)
-    assert torch.equal(model(X), expected.log())
-
-
-def test_a_model_passes_unchanged_and_is_checked() -> None:
-    model = as_model(logits, X)
-    assert as_model(model, X) is model
-    with pytest.raises(ValueError, match=r"100 of 100 entries of .* are NaN or inf"):
-        as_model(model, X / 0)
 
 
 @pytest.mark.parametrize(
@@ -190,14 +159,6 @@ def test_calls_of_at_most_so_many_rows(most: int) -> None:
         as_model(logits, X, batch_size=0)
 
 
-@pytest.mark.parametrize("given", [{"returns": "values"}, {"batch_size": 8}])
-def test_a_model_keeps_its_own_settings(given: dict) -> None:
-    model = as_model(logits, X)
-    assert as_model(model, X, returns="logits") is model
-    with pytest.raises(ValueError, match="to keep its returns='logits' and batch_size=None but"):
-        as_model(model, X, **given)
-
-
 NORMALISED = nn.BatchNorm1d(3).train()
 ROWS_TOGETHER: dict[str, Callable[[Tensor], Tensor]] = {
     "normalised in training mode": lambda x: NORMALISED(torch.cat((x, x)))[: len(x)],
@@ -232,17 +193,6 @@ def test_rounding_is_no_dependence(dtype: torch.dtype, offset: float) -> None:
 
     found = as_model(model, X, returns="values")(X)
     assert found.dtype == torch.float32
-
-
-def test_outputs_with_logits_are_these() -> None:
-    class Output(dict):
-        """As of the library transformers: a dictionary with attributes."""
-
-        logits = property(lambda self: self["logits"])
-
-    for made in (lambda z: {"loss": None, "logits": z}, lambda z: Output(logits=z, hidden=z)):
-        model = as_model(lambda x, made=made: made(logits(x)), X, returns="logits")
-        torch.testing.assert_close(model(X), LOGITS.log_softmax(-1))
 
 
 WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)

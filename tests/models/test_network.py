@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -70,20 +69,6 @@ def test_whole_numbers_of_a_frame_are_measurements_where_no_embedding_takes_them
     for rows in (TOKENS.numpy(), TOKENS):
         with pytest.raises(RuntimeError, match="same dtype"):
             predictor_of(module)(rows)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_frames_get_the_precision_of_the_module(dtype: torch.dtype) -> None:
-    frame = pd.DataFrame({"a": [1.5, np.nan], "b": [True, False], "c": [1, 2]})
-    module = nn.Linear(3, 1).to(dtype)
-    found = predictor_of(module)(frame.fillna(0.0))
-    expected = module(torch.tensor([[1.5, 1, 1], [0, 0, 2]], dtype=dtype))
-    assert torch.equal(found, expected)
-
-
-def test_text_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"numpy.object_"):
-        predictor_of(nn.Linear(1, 2))(pd.DataFrame({"a": ["x"]}))
 
 
 class Normalised(nn.Module):

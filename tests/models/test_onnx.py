@@ -72,20 +72,6 @@ def test_names_of_classes_come_from_a_zipmap() -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_a_missing_text_is_empty() -> None:
-    nodes = [
-        helper.make_node("Constant", [], ["none"], value_strings=[""]),
-        helper.make_node("Equal", ["t", "none"], ["is"]),
-        helper.make_node("Cast", ["is"], ["y"], to=TensorProto.FLOAT),
-    ]
-    graph = helper.make_graph(nodes, "g", [tensor("t", TensorProto.STRING)], [tensor("y")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=8)
-    found = predictor_of(onnxruntime.InferenceSession(model.SerializeToString()))(
-        pd.DataFrame({"t": ["x", None, "y"]})
-    )
-    assert found[:, 0].tolist() == [0, 1, 0]
-
-
 def test_rows_that_the_inputs_do_not_take() -> None:
     model = predictor_of(summed())
     with pytest.raises(ValueError, match=r"2 columns that the ONNX model was .* \['y'\] besides"):
@@ -102,13 +88,6 @@ def test_rows_that_the_inputs_do_not_take() -> None:
     single = predictor_of(onnxruntime.InferenceSession(one.SerializeToString()))
     with pytest.raises(RuntimeError, match=r"Got: 1 Expected: 2"):
         single(FRAME[["a b"]])
-
-
-def test_outputs_that_nobody_can_tell_apart() -> None:
-    nodes = [helper.make_node("Identity", ["x"], [name]) for name in ("y", "z")]
-    two = session(nodes, [tensor("x", width=2)], [tensor("y", width=2), tensor("z", width=2)])
-    with pytest.raises(ValueError, match=r"one output of real numbers but got \['y: tensor\(float"):
-        predictor_of(two)
 
 
 def test_logits_of_a_network_are_told_from_probabilities() -> None:

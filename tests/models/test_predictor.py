@@ -7,7 +7,6 @@ import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 import xgboost
@@ -17,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.models import as_model, predictor_of
@@ -45,15 +43,6 @@ def fitted() -> dict[str, Any]:
 
 FITTED = fitted()
 every_kind = pytest.mark.parametrize("kind", FITTED)
-
-
-@every_kind
-def test_columns_may_come_in_another_order(kind: str) -> None:
-    model = predictor_of(FITTED[kind])
-    turned = FRAME[["d", "a", "b c"]]
-    assert torch.equal(model(turned), model(FRAME))
-    assert list(turned.columns) == ["d", "a", "b c"]
-    assert torch.equal(model(pl.from_pandas(turned)), model(FRAME))
 
 
 @every_kind
@@ -124,20 +113,6 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
     with pytest.raises(RuntimeError, match=says) as caught:
         wrapped(CODES)
     assert isinstance(caught.value.__cause__, KeyError)
-
-
-@pytest.mark.parametrize("error", [MemoryError("no room"), torch.OutOfMemoryError("no room")])
-def test_a_lack_of_memory_says_what_to_do(error: Exception) -> None:
-    def model(x: Tensor) -> Tensor:
-        if len(x) > 4:
-            raise error
-        return x.sum(1)
-
-    with pytest.raises(type(error), match=r"no room\nGive a smaller `batch_size`"):
-        ms.imputed_value(model, ms.imputers.MarginalImputer(CODES[:20]), "identity")
-    wrapped = as_model(model, CODES[:4], returns="values", batch_size=4)
-    value = ms.imputed_value(wrapped, ms.imputers.MarginalImputer(CODES[:20]), "identity")
-    assert value.prediction(CODES[:20]).shape == (20, 1)
 
 
 SEVERAL = np.stack((LABEL, (FRAME["d"] > 0.2).to_numpy().astype(int)), 1)

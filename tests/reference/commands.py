@@ -51,7 +51,7 @@ def commands(inputs: Inputs) -> Results:
                 main_train()
             with _typed(place, "explain", data[0], *data[1:], *explain, "instances=2", *QUIET):
                 main_explain()
-            (store,) = Path(place).rglob("explanations.zarr")
+            (store,) = Path(place).rglob("explanations.zarr.zip")
             found = ms.Explanation.load(store)
         yield f"{name}, instances", ", ".join(map(str, found.instances))
         yield f"{name}, players", ", ".join(found.players.names[:20])

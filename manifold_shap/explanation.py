@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import shown, simplex
-from manifold_shap._arrays import Label, as_instances, pandas_columns, rows_at
+from manifold_shap._arrays import Label, as_instances, label_index, pandas_columns, rows_at
 from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
@@ -352,7 +352,7 @@ class Explanation:
         """
         import pandas as pd
 
-        index = pd.Index(list(self.instances), name="instance")
+        index = label_index(self.instances)
         names = pd.Index(self.players.names, name="player")
         chosen = self.outputs
         if output is not None:

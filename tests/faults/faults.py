@@ -515,14 +515,14 @@ def report_without_the_last_row(call: Call) -> None:
 # Tables and texts --------------------------------------------------------------------------------
 
 
-@fault("tables", ":Explainer.__call__")
+@fault("tables", ":Table.rows")
 def missing_cells_filled(call: Call) -> None:
     """By the most frequent value of their column."""
     if hasattr(call["frame"], "fillna"):
         call["frame"] = call["frame"].fillna(call["frame"].mode().iloc[0])
 
 
-@fault("tables", ":Explainer.__call__")
+@fault("tables", ":Table.rows")
 def cells_rounded(call: Call) -> None:
     if hasattr(call["frame"], "round"):
         call["frame"] = call["frame"].round(2)

@@ -20,7 +20,7 @@ from filelock import FileLock
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import OmegaConf, open_dict
 
 from manifold_shap._checks import check_seed
 from manifold_shap._messages import check_choice
@@ -435,7 +435,7 @@ def options(group: str) -> list[str]:
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
-def composed(command: str, *words: str) -> DictConfig:
+def composed(command: str, *words: str) -> Any:
     """The settings of a command, as typed so."""
     if GlobalHydra.instance().is_initialized():
         return compose(command, list(words))

@@ -46,7 +46,7 @@ from .streaming import explain_rows as explain_rows
 from .surrogate import GuidedValue as GuidedValue
 from .surrogate import SurrogateValue as SurrogateValue
 from .surrogate.fit import fit_surrogate as fit_surrogate
-from .tables.codebook import Codebook as Codebook
+from .tables.table import Table as Table
 from .vae import VAEImputer as VAEImputer
 from .vae.fit import fit_imputer as fit_imputer
 from .values import Estimate as Estimate

@@ -18,12 +18,12 @@ from manifold_shap._messages import shown
 if TYPE_CHECKING:
     import pandas as pd
 
-Label: TypeAlias = int | float | str | datetime
+Label: TypeAlias = Any
 
 _NO_FRAMES = (Tensor, np.ndarray, list, tuple, range)
 _TABLES = (
     "`ms.Explainer(model, frame)` explains such a table as it is and, step by step, "
-    "`ms.Codebook.fit(frame)` makes rows of it"
+    "`ms.Table.fit(frame)` makes rows of it"
 )
 
 
@@ -92,12 +92,13 @@ def pandas_columns(frame: Any) -> "pd.DataFrame":
 
 
 def as_instances(labels: Iterable[Any]) -> tuple[Label, ...]:
-    """Labels of rows as a store can hold them: whole numbers, numbers, text, or dates with times.
+    """Labels of rows: whole numbers, numbers, text, times, periods, or tuples of several levels.
 
-    Labels of other kinds or of several, and times in a time zone, become text.
+    Labels of other kinds or of several become text. So do periods, tuples and times in a time zone
+    in a store.
 
     >>> as_instances(np.array([3, 5])), as_instances(["a", 1]), as_instances([(2024, "May")])
-    ((3, 5), ('a', '1'), ("(2024, 'May')",))
+    ((3, 5), ('a', '1'), ((2024, 'May'),))
     """
     if isinstance(labels, range):
         return tuple(labels)
@@ -108,7 +109,18 @@ def as_instances(labels: Iterable[Any]) -> tuple[Label, ...]:
         return tuple(map(float, given))
     if all(map(_is_local_time, given)):
         return tuple(np.array(given, "datetime64[us]").tolist())
+    kinds = {type(label).__name__ for label in given}
+    if kinds <= {"Timestamp"} or kinds <= {"datetime"} or kinds <= {"Period"} or kinds <= {"tuple"}:
+        return tuple(given)
     return tuple(map(str, given))
+
+
+def label_index(labels: Sequence[Label]) -> "pd.Index":
+    """Labels as the index of a frame, called "instance" where they are of one level."""
+    import pandas as pd
+
+    index = pd.Index(list(labels))
+    return index if index.nlevels > 1 else index.rename("instance")
 
 
 def read_numbers(x: Any, name: str, columns: Sequence[str] = ()) -> np.ndarray:

@@ -28,7 +28,7 @@ from manifold_shap.models import Model
 from manifold_shap.quality import OFF_MANIFOLD, STACKED, Quality, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
-from manifold_shap.tables.codebook import Codebook
+from manifold_shap.tables.table import Table
 from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.values import ImputedValue, StackedValue, ValueFunction, imputed_value
 
@@ -60,7 +60,7 @@ class Game:
 
     Attributes:
         model: from codes to predictions.
-        codebook: of the frame.
+        table: of the frame.
         space: the output space.
         x: codes of all rows.
         seed: of the parts, trainings, draws and coalitions.
@@ -68,7 +68,7 @@ class Game:
     """
 
     model: Model
-    codebook: Codebook
+    table: Table
     space: OutputSpace
     x: Tensor
     seed: int = 0
@@ -266,7 +266,7 @@ def _errors(
     Raises:
         ValueError: squares of the model's outputs are too large for a number.
     """
-    x, players = game.x[rows], len(game.codebook.players)
+    x, players = game.x[rows], len(game.table.players)
     pairs = shapley_pairs(len(rows), players, _PAIRS // folds, game.seed + fold)
     keys = torch.arange(pairs.shape[0] * pairs.shape[1]).reshape(pairs.shape[:2])
     keys = _random.fold(keys, number)
@@ -305,12 +305,12 @@ def _stacked(fits: Fits) -> ValueFunction:
 
 
 def _of_table(kind: type[Imputer], fits: Fits) -> ValueFunction:
-    return fits.imputed(table_imputer(kind, fits.game.codebook, fits.x))
+    return fits.imputed(table_imputer(kind, fits.game.table, fits.x))
 
 
 def _vae(fits: Fits) -> ValueFunction:
     game = fits.game
-    imputer = fit_imputer(fits.x, schema=game.codebook, seed=game.seed, progress=game.progress)
+    imputer = fit_imputer(fits.x, table=game.table, seed=game.seed, progress=game.progress)
     return fits.imputed(imputer)
 
 
@@ -336,7 +336,7 @@ def _taught(fits: Fits, **options: Any) -> ValueFunction:
     return fit_surrogate(
         game.model,
         fits.x,
-        schema=game.codebook,
+        table=game.table,
         space=game.space,
         teacher=fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS),
         seed=game.seed,

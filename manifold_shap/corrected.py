@@ -48,8 +48,7 @@ from manifold_shap.values.base import Estimate
 from manifold_shap.values.mapped import MappedValue
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
-    from manifold_shap.tables.schema import Schema
+    from manifold_shap.tables.table import Table
 
 # From labelled rows to m and h.
 Learner = Callable[[TrainingRows, Int64[Tensor, " rows"]], tuple[ValueFunction, ValueFunction]]
@@ -119,7 +118,7 @@ def corrected_global_values(
     estimator: Callable[..., Explanation] | None = None,
     learn: Learner | None = None,
     players: Players | Mapping[str, Any] | None = None,
-    schema: "Schema | Codebook | None" = None,
+    table: "Table | None" = None,
     training: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> GlobalValues:
@@ -141,7 +140,7 @@ def corrected_global_values(
             players; or `permutation_shapley`, that of more, with a pair of orders for each row.
         learn: from rows and positions of their classes to value functions of the model and of the
             labels; by default two perceptrons, see `fit_surrogate`.
-        players, schema: see `fit_surrogate`.
+        players, table: see `fit_surrogate`.
         training: arguments of `fit_surrogate`, for both networks: `{"hidden": [16]}`. A
             `directory` has a folder for each fold.
         seed: of the folds, the trainings and the estimator.
@@ -160,8 +159,8 @@ def corrected_global_values(
     (('x0', 'x1'), True)
     """
     given = {"seed": seed, **(training or {})}
-    rows = training_rows(x, x, seed, players, schema)
-    wrapped = model_for(model, rows.train[:64], Probability(), rows.codebook)
+    rows = training_rows(x, x, seed, players, table)
+    wrapped = model_for(model, rows.train[:64], Probability(), rows.table)
     true = class_positions(labels_of(y, len(rows.train), row_labels(x)), wrapped.classes)
     folds = check_whole("folds", folds, 2, len(true))
 
@@ -171,7 +170,7 @@ def corrected_global_values(
         def own(name: str) -> dict[str, Any]:
             return {**given, "directory": whole and Path(whole, f"fold_{fold}", name)}
 
-        of_rows: Any = {"players": rows.players, "schema": rows.schema}
+        of_rows: Any = {"players": rows.players, "table": rows.table}
         value = fit_surrogate(wrapped, rows.train, **of_rows, **own("model"))
         return value, fit_label_surrogate(rows, labels, wrapped.classes, **own("labels"))
 

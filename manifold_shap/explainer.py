@@ -18,8 +18,8 @@ from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
-from manifold_shap.tables.codebook import Codebook
 from manifold_shap.tables.rows import constant_players
+from manifold_shap.tables.table import Table
 from manifold_shap.values import ValueFunction
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ _CHECKED_ROWS = 64
 class Explainer:
     """Explains a model's predictions on the rows of a data frame.
 
-    It numbers the frame's cells (`Codebook`), fits several value functions v(S) = E[T(f(X)) | x_S]
+    It numbers the frame's cells (`Table`), fits several value functions v(S) = E[T(f(X)) | x_S]
     to a part of the rows, chooses the one with the least error on the others, fits it to all rows,
     and explains by it. Of up to 2,000 rows each is held out once, by five fits. Each step is
-    there for itself: `as_model`, `Codebook`, `fit_surrogate`, `fit_imputer`, `imputed_value`,
+    there for itself: `as_model`, `Table`, `fit_surrogate`, `fit_imputer`, `imputed_value`,
     `mean_squared_error`, `auto_shapley`.
 
         >>> import pandas as pd
@@ -56,7 +56,7 @@ class Explainer:
 
     Attributes:
         model: from codes of rows to predictions.
-        codebook: the columns, their values and the players.
+        table: the columns, their values and the players.
         value: the value function that was chosen.
         candidates: all value functions that were compared, by name, `marginal` and `stacked`, the
             weighted mean, among them: each is fitted to all rows when it is first asked for; of an
@@ -121,12 +121,12 @@ class Explainer:
             check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
-        self.codebook = Codebook.fit(frame, players, left_out)
-        x = self.codebook.rows(frame)
-        own = (classes, returns, model_batch_size, self.codebook)
+        self.table = Table.fit(frame, players, left_out)
+        x = self.table.rows(frame)
+        own = (classes, returns, model_batch_size, self.table)
         self.model = as_model(model, x[:_CHECKED_ROWS], *own)
-        self.codebook.warn_of_columns(x)
-        if constants := list(self.codebook.constants):
+        self.table.warn_of_columns(x)
+        if constants := list(self.table.constants):
             warn(f"Columns that hold a single value have a share of exactly 0: {shown(constants)}.")
         space = _space(space, self.model, unit)
         if len(x) < _LEAST_ROWS:
@@ -134,7 +134,7 @@ class Explainer:
                 f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from and to choose on, "
                 f"but got {len(x)}; pass the rows that the model was trained on."
             )
-        game = Game(self.model, self.codebook, space, x, self.seed, progress)
+        game = Game(self.model, self.table, space, x, self.seed, progress)
         self.candidates: Mapping[str, ValueFunction]
         self.candidates, self.quality = choose(game, candidates, fit_seconds)
         # Any of them: what estimators ask for differs from one to another.
@@ -176,11 +176,11 @@ class Explainer:
             An explanation whose instances are labelled as the rows of the frame.
 
         Raises:
-            TypeError, ValueError: rows that do not fit the frame of training; see `Codebook.rows`.
+            TypeError, ValueError: rows that do not fit the frame of training; see `Table.rows`.
             ValueError: `halves` is 1, or not 0 where the explainer was loaded: the frame of
                 training is not saved.
         """
-        x = self.codebook.rows(frame)
+        x = self.table.rows(frame)
         if check_whole("halves", halves, 0) == 1:
             raise ValueError("Expected `halves` to be 0, or at least 2 to compare, but got 1.")
         values = [self.value, *self._learned_again(halves)]
@@ -219,7 +219,7 @@ class Explainer:
             found = wide_frame(self(frame, **{"progress": False, **settings}))
             return found.set_axis(frame.index)
         value = self.value.select(outputs)
-        constant = constant_players(value.players, value.schema)
+        constant = constant_players(value.players, value.table)
         known = ["model_error"] if settings.get("halves") else []
         columns = wide_columns((*value.players.names, *constant), value.outputs, known)
         return pd.DataFrame(index=frame.index, columns=list(columns), dtype=float)
@@ -236,7 +236,7 @@ class Explainer:
         self = cls.__new__(cls)
         self.seed, self.quality = settings["seed"], Quality(**settings["quality"])
         self.model, self.value = settings["model"], settings["value"]
-        self.codebook = self.value.schema
+        self.table = self.value.table
         self.candidates, self._halves = {self.quality.chosen: self.value}, []
         return self
 
@@ -254,7 +254,7 @@ class Explainer:
 
     def __repr__(self) -> str:
         return (
-            f"Explainer({len(self.codebook.players)} players, outputs "
+            f"Explainer({len(self.table.players)} players, outputs "
             f"{shown(self.value.outputs, 10)} in {self.value.space.name!r}, by "
             f"{self.quality.chosen!r})"
         )

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, pandas_columns, rows_at
-from manifold_shap._messages import check_choice
 from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
@@ -23,6 +22,7 @@ from manifold_shap.quality import in_words
 from manifold_shap.simplex import compositions
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import OutputSpace, Probability, check_partition
+from manifold_shap.values.selected import output_position
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -338,23 +338,25 @@ class Explanation:
         """
         return cls.from_xarray(storage.load(path, rows))
 
-    def to_frame(self, output: str | None = None) -> "pd.DataFrame":
+    def to_frame(self, output: str | int | None = None) -> "pd.DataFrame":
         """A line per instance, with its label as index, and a column per player: `phi`.
 
         Players that a row lacks have NaN.
 
         Args:
-            output: its name; by default all of several: columns then have an output and a player,
-                so that `frame["yes"]` is what `output="yes"` gives.
+            output: its name or position; by default all of several: columns then have an output and
+                a player, so that `frame["yes"]` is what `output="yes"` gives.
 
         Raises:
-            ValueError: no output has this name.
+            ValueError: no such output.
         """
         import pandas as pd
 
         index = pd.Index(list(self.instances), name="instance")
         names = pd.Index(self.players.names, name="player")
-        chosen = self.outputs if output is None else [check_choice("output", output, self.outputs)]
+        chosen = self.outputs
+        if output is not None:
+            chosen = (chosen[output_position("output", output, chosen)],)
         values = {name: self.phi[..., self.outputs.index(name)].numpy() for name in chosen}
         parts = {name: pd.DataFrame(each, index, names, copy=True) for name, each in values.items()}
         if len(chosen) == 1:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._arrays import label_index
 from manifold_shap._checks import check_distinct
 from manifold_shap.explanation import Explanation
 
@@ -36,7 +37,7 @@ def wide_frame(explanation: Explanation) -> "pd.DataFrame":
 
     known = [] if explanation.model_error is None else ["model_error"]
     columns = wide_columns(explanation.players.names, explanation.outputs, known)
-    index = pd.Index(list(explanation.instances), name="instance")
+    index = label_index(explanation.instances)
     return pd.DataFrame(_numbers(explanation).numpy(), index, columns)
 
 

@@ -30,8 +30,9 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, row_labels
 from manifold_shap._checks import check_number
-from manifold_shap._messages import check_choice, shown, warn
+from manifold_shap._messages import shown, warn
 from manifold_shap.explanation import Explanation
+from manifold_shap.values.selected import output_position
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +124,9 @@ class GlobalValues:
         return pd.DataFrame(columns, index=pd.Index(self.players, name="player"))
 
 
-def global_values(explanation: Explanation, y: Any, output: str | None = None) -> GlobalValues:
+def global_values(
+    explanation: Explanation, y: Any, output: str | int | None = None
+) -> GlobalValues:
     """Global Shapley values from an explanation of labelled rows.
 
         >>> from manifold_shap import exact_shapley, imputed_value
@@ -141,7 +144,8 @@ def global_values(explanation: Explanation, y: Any, output: str | None = None) -
         y: of each row the true class or, for a regression, the true number. Classes are names of
             outputs, also as numbers, or their positions where no name is a number. A column of
             pandas has the labels of the explained rows, if these have some.
-        output: of a regression with several outputs, the one that `y` measures.
+        output: of a regression with several outputs, the one that `y` measures, by name or
+            position.
 
     Raises:
         ValueError: another number of labels than of rows, or labels of other rows, a class that is
@@ -212,14 +216,15 @@ def means_of_rows(phi: Float[Tensor, "rows players"], **others: Any) -> GlobalVa
     return GlobalValues(phi.mean(0), error, rows=count, **others)
 
 
-def _of_regression(explanation: Explanation, y: np.ndarray, output: str | None) -> GlobalValues:
+def _of_regression(
+    explanation: Explanation, y: np.ndarray, output: str | int | None
+) -> GlobalValues:
     if output is None and len(explanation.outputs) > 1:
         raise ValueError(
             f"Expected the `output` that `y` measures, one of {explanation.outputs}, since there "
             "are several."
         )
-    chosen = explanation.outputs[0] if output is None else output
-    k = explanation.outputs.index(check_choice("output", chosen, explanation.outputs))
+    k = 0 if output is None else output_position("output", output, explanation.outputs)
     weights, y = _slope_weights(y), y.astype(np.float64)
     phi = explanation.phi.double()[..., k]
     slopes = weights @ phi

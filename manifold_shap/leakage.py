@@ -34,7 +34,7 @@ def leakage(value: Any, x: Any, mask: Any, seed: int = 0) -> float:
 
     Args:
         value: a value function, or a callable; see `as_value_function`.
-        x: two rows or more, or a frame of them where `value` has a schema.
+        x: two rows or more, or a frame of them where `value` has a table.
         mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
         seed: of the rows that absent values are taken from.
 

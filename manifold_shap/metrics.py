@@ -130,7 +130,7 @@ def mean_squared_error(
 
     Args:
         value: a value function, or a callable; see `as_value_function`.
-        x: held-out rows `[rows, *event]`, or a frame where `value` has a schema.
+        x: held-out rows `[rows, *event]`, or a frame where `value` has a table.
         mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
         batch_size: model rows per call; by default what suits the value function. Changes memory,
             not the figure.

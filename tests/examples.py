@@ -406,11 +406,11 @@ def people(rows: int = 60, seed: int = 0) -> pd.DataFrame:
 class PeopleModel:
     """Probabilities of a model that takes codes, by way of the frame that they stand for."""
 
-    def __init__(self, codebook: ms.Codebook) -> None:
-        self.codebook = codebook
+    def __init__(self, table: ms.Table) -> None:
+        self.table = table
 
     def __call__(self, x: Tensor) -> Tensor:
-        return people_model(self.codebook.frame(x))
+        return people_model(self.table.frame(x))
 
 
 def people_model(frame: pd.DataFrame) -> Tensor:
@@ -426,42 +426,42 @@ def people_model(frame: pd.DataFrame) -> Tensor:
 def of_people(kind: type[ms.imputers.Imputer], **settings: Any) -> ms.imputers.Imputer:
     """An imputer of the cells of `people`."""
     frame = people()
-    return ms.imputers.table_imputer(kind, ms.Codebook.fit(frame), frame, **settings)
+    return ms.imputers.table_imputer(kind, ms.Table.fit(frame), frame, **settings)
 
 
 def vae_of_people() -> ms.imputers.TableImputer:
     """A VAE of a table that nothing has trained."""
     torch.manual_seed(0)
-    codebook = ms.Codebook.fit(people())
-    codes, elements = codebook.rows(people()), codebook.elements
-    x = codebook.encode(codes)
+    table = ms.Table.fit(people())
+    codes, elements = table.rows(people()), table.elements
+    x = table.encode(codes)
     network = MaskedVAE(
         choose_families(x, elements.index.tolist()), elements.index.tolist(), 2, (16,), 2
     )
     network.likelihood.describe(x)
-    return ms.imputers.TableImputer(codebook, ms.VAEImputer(network, x, elements), codes)
+    return ms.imputers.TableImputer(table, ms.VAEImputer(network, x, elements), codes)
 
 
 def imputed_people(imputer: ms.imputers.Imputer) -> Made:
     """An imputer of a table behind its model."""
-    assert imputer.codebook is not None
-    model = ms.Model(PeopleModel(imputer.codebook), ["yes", "no"], "probabilities")
+    assert imputer.table is not None
+    model = ms.Model(PeopleModel(imputer.table), ["yes", "no"], "probabilities")
     value = ms.imputed_value(model, imputer, draws=5)
-    return Made(value, imputer.codebook.rows(people(3, 1)))
+    return Made(value, imputer.table.rows(people(3, 1)))
 
 
 def surrogate_of_people() -> Made:
     """A surrogate of a table that nothing has trained."""
-    codebook, space = ms.Codebook.fit(people()), ms.spaces.Probability()
-    codes, elements = codebook.rows(people()), codebook.elements
-    model = ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
+    table, space = ms.Table.fit(people()), ms.spaces.Probability()
+    codes, elements = table.rows(people()), table.elements
+    model = ms.Model(PeopleModel(table), ["yes", "no"], "probabilities")
     target = reference_outputs(model, space, codes)
     torch.manual_seed(0)
     network = Perceptron(GameShape.of(elements, 2, True), hidden=(16, 8))
-    network.standardise(codebook.encode(codes), target)
+    network.standardise(table.encode(codes), target)
     base = target.mean(0)
-    value = ms.SurrogateValue(network, model, codebook.players, space, base, schema=codebook)
-    return Made(value, codebook.rows(people(3, 1)))
+    value = ms.SurrogateValue(network, model, table.players, space, base, table=table)
+    return Made(value, table.rows(people(3, 1)))
 
 
 def guided(teacher: ms.ImputedValue, guide: ms.imputers.Imputer) -> ms.ValueFunction:

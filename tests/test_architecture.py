@@ -83,9 +83,7 @@ DEFERRED = {
     ("explanation", "tables.features"),
     ("interactions", "interop.shapiq_values"),
     ("io.zarr", "tables.cells"),
-    ("tables.rows", "tables.codebook"),
-    ("tables.schema", "tables.frames"),
-    ("training.rows", "tables.codebook"),
+    ("training.rows", "tables.table"),
     ("training.task", "training.runner"),
     ("values.base", "values.grouped"),
     ("values.base", "values.selected"),
@@ -220,7 +218,7 @@ import sys
 import manifold_shap as ms
 print(*{{"torch", "numpy"}} & set(sys.modules))
 assert set(ms.__all__) <= set(dir(ms))
-slow = ("plots", "explain_rows", "Codebook", "Explainer", "load", "save")
+slow = ("plots", "explain_rows", "Table", "Explainer", "load", "save")
 found = [getattr(ms, name) for name in ms.__all__ if not name.startswith(("fit_", "load_", *slow))]
 print(*set({LEFT_OUT!r}) & set(sys.modules))
 found += [getattr(ms, name) for name in ms.__all__]

@@ -75,7 +75,7 @@ def of_table() -> ms.Explanation:
     phi = torch.arange(8.0).reshape(2, 4, 1)
     return make(
         phi=phi, standard_error=0 * phi, base=torch.zeros(2, 1), prediction=phi.sum(1),
-        outputs=("yes",), x=PEOPLE, instances=PEOPLE.index,
+        outputs=("yes",), x=PEOPLE, instances=("Ann", "Bob"),
         players=players.owning(torch.tensor([0, 1, 2, 1, -1, 3])),
     )  # fmt: skip
 
@@ -137,6 +137,7 @@ def test_a_wide_frame_has_a_column_for_each_player() -> None:
     assert frame.index.tolist() == ["Ann", "Bob"]
     assert frame.columns.tolist() == ["α", "weight", "日本"]
     assert frame.to_numpy().tolist() == explanation.phi[..., 0].tolist()
+    pd.testing.assert_frame_equal(explanation.to_frame(0), frame)
     whole = explanation.to_frame()
     assert whole.columns.names == ["output", "player"]
     pd.testing.assert_frame_equal(whole["ja"], frame)
@@ -200,10 +201,10 @@ def test_data_are_in_original_units_and_x_is_what_the_model_saw() -> None:
 def test_rows_of_every_library_are_explained_and_audited(library: str) -> None:
     frame = pd.DataFrame({"a": [1, 2, 4, 3] * 9, "b": [0.5, 1.0, 2.0, 1.5] * 9, "c": 1})
     rows: Any = {"pandas": frame, "polars": pl.from_pandas(frame), "numpy": frame.to_numpy()}
-    codebook = ms.Codebook.fit(rows[library])
-    model = ms.as_model(lambda x: np.asarray(x)[:, 0] * 2.0, codebook, returns="values")
-    codes = codebook.rows(rows[library])
-    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, codes)
+    table = ms.Table.fit(rows[library])
+    model = ms.as_model(lambda x: np.asarray(x)[:, 0] * 2.0, table, returns="values")
+    codes = table.rows(rows[library])
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, table, codes)
     value = ms.imputed_value(model, imputer, "identity", draws=36)
     found = ms.exact_shapley(value, codes[:5])
     assert type(found.x) is (Tensor if library == "numpy" else type(rows[library]))

@@ -121,7 +121,7 @@ def test_rows_of_tables_are_compared_in_their_own_units() -> None:
         {"city": ["Rome", "Oslo", "Lima", "Rome"], "age": [30.0, 40.0, 50.0, 60.0]}
     )
     more = pd.DataFrame({"city": ["Bern"], "age": [35.0]})
-    one, two = ms.Codebook.fit(frame), ms.Codebook.fit(pd.concat((frame, more)))
+    one, two = ms.Table.fit(frame), ms.Table.fit(pd.concat((frame, more)))
     explanations = []
     for book, rows in ((one, frame), (two, frame), (two, frame.iloc[::-1])):
         found = ms.exact_shapley(lambda x, mask: mask[..., :1] * 1.0, book.rows(rows))

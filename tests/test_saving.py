@@ -50,12 +50,12 @@ def guided() -> ms.SurrogateValue:
 
 
 def table(kind: Any, frame: pd.DataFrame = FRAME) -> ms.ValueFunction:
-    codebook = ms.Codebook.fit(frame)
-    wrapped = ms.as_model(of_frame, codebook)
+    table = ms.Table.fit(frame)
+    wrapped = ms.as_model(of_frame, table)
     if kind == "vae":
-        imputer = ms.fit_imputer(frame, schema=codebook, latent=2, hidden=[8], temper=1.0, **FEW)
+        imputer = ms.fit_imputer(frame, table=table, latent=2, hidden=[8], temper=1.0, **FEW)
     else:
-        imputer = imp.table_imputer(kind, codebook, frame)
+        imputer = imp.table_imputer(kind, table, frame)
     return ms.imputed_value(wrapped, imputer, draws=4, seed=3)
 
 

@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.tables.rows import EncodedRows, encoded
 
 # Test rows in the authors' published code.
 IRIS_ROW, DIGIT_ROW = 13, 10
@@ -30,7 +31,7 @@ class Example:
         x: the row.
         row: its position among the test rows.
         features, classes: names.
-        schema: of the features, where they have units of their own.
+        table: whose codes the rows are, where the features have units of their own.
     """
 
     x_train: Float[Tensor, "rows features"]
@@ -39,19 +40,20 @@ class Example:
     row: int
     features: Sequence[str]
     classes: Sequence[str]
-    schema: ms.tables.Schema | None = None
+    table: ms.Table | None = None
 
     def value(self, seed: int) -> ms.ImputedValue:
         """Off the manifold, of an SVM with this seed of its calibration."""
         players = ms.Players.of_elements((len(self.features),), self.features)
         imputer = ms.imputers.MarginalImputer(self.x_train, players)
+        imputer.table, seen = self.table, encoded(self.x_train, self.table)
         with warnings.catch_warnings():
             # scikit-learn has announced the end of probabilities by pairwise coupling.
             warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
-            svm = SVC(probability=True, random_state=seed).fit(self.x_train.numpy(), self.y_train)
-        model = ms.as_model(svm, self.x_train[:8], self.classes)
-        draws = len(self.x_train)
-        return ms.imputed_value(model, imputer, "ilr", draws=draws, schema=self.schema)
+            svm = SVC(probability=True, random_state=seed).fit(seen.numpy(), self.y_train)
+        takes = None if self.table is None else EncodedRows(self.table)
+        model = ms.as_model(svm, self.x_train[:8], self.classes, table=takes)
+        return ms.imputed_value(model, imputer, "ilr", draws=len(self.x_train))
 
     def explain(self, seed: int) -> ms.Explanation:
         """Exactly."""
@@ -71,10 +73,10 @@ def iris(scaled_by: str) -> Example:
         table.data, table.target.to_numpy(), test_size=0.2, random_state=0
     )
     # By it, plots tell features in centimetres.
-    schema = ms.tables.Schema.fit(table.data if scaled_by == "all" else fit_rows)
-    x = schema.encode(test_rows)[IRIS_ROW, None]
+    columns = ms.Table.fit(table.data if scaled_by == "all" else fit_rows)
+    x = columns.rows(test_rows.iloc[[IRIS_ROW]])
     classes = [str(name) for name in table.target_names]
-    return Example(schema.encode(fit_rows), y_train, x, IRIS_ROW, schema.names, classes, schema)
+    return Example(columns.rows(fit_rows), y_train, x, IRIS_ROW, columns.names, classes, columns)
 
 
 def digits(classes: int) -> Example:

@@ -81,16 +81,16 @@ class Bench:
         self.people = unseen.iloc[[nearest, *others[: rows - 1]]]
         self.labels = y[learned:][[nearest, *others[: rows - 1]]]
         self.background = self.frame[:learned].sample(background, random_state=seed)
-        self.codebook = ms.Codebook.fit(self.frame)
-        self.players, self.x = self.codebook.players, self.codebook.rows(self.people)
-        self.model = ms.as_model(self.predict, self.codebook, OUTPUTS, returns="probabilities")
+        self.table = ms.Table.fit(self.frame)
+        self.players, self.x = self.table.players, self.table.rows(self.people)
+        self.model = ms.as_model(self.predict, self.table, OUTPUTS, returns="probabilities")
 
     def predict(self, frame: pd.DataFrame) -> Float[np.ndarray, "rows 2"]:
         return self.trees.predict_proba(codes(frame))
 
     def imputer(self, way: str) -> ms.imputers.Imputer:
         """Of categories as they are: one-hot blocks, or cells of the background."""
-        return ms.imputers.table_imputer(IMPUTERS[way], self.codebook, self.background)
+        return ms.imputers.table_imputer(IMPUTERS[way], self.table, self.background)
 
     def causal(self) -> ms.imputers.Imputer:
         return ms.imputers.CausalImputer(self.imputer(GAUSSIAN), ORDERING, CONFOUNDED)
@@ -145,10 +145,10 @@ class Bench:
             back = {name: np.argsort(places[name])[frame[name]] for name in CATEGORIES}
             return self.trees.predict_proba(frame.assign(**back).to_numpy(float))
 
-        codebook = ms.Codebook.fit(numbers(self.frame))
-        model = ms.as_model(predict, codebook, OUTPUTS, returns="probabilities")
-        imputer = ms.imputers.table_imputer(IMPUTERS[way], codebook, numbers(self.background))
-        people = codebook.rows(numbers(self.people))
+        table = ms.Table.fit(numbers(self.frame))
+        model = ms.as_model(predict, table, OUTPUTS, returns="probabilities")
+        imputer = ms.imputers.table_imputer(IMPUTERS[way], table, numbers(self.background))
+        people = table.rows(numbers(self.people))
         return self.explain(imputer, model, people)
 
     def drawn(self, imputer: ms.imputers.Imputer, x: Tensor, absent: Sequence[str]) -> Tensor:
@@ -160,7 +160,7 @@ class Bench:
     def unlike(self, imputer: ms.imputers.Imputer) -> dict[str, float]:
         """How the cells that an imputer draws for absent categories differ from the table's."""
         frames = {
-            absent: self.codebook.frame(self.drawn(imputer, self.x, absent))
+            absent: self.table.frame(self.drawn(imputer, self.x, absent))
             for absent in (COLUMNS, ("sex",), ("relationship",))
         }
         apart = [
@@ -177,7 +177,7 @@ class Bench:
 
     def as_they_are(self, way: str) -> dict[str, Any]:
         """What an imputer makes of text, of whole numbers, and of one-hot blocks as numbers."""
-        kind, x = IMPUTERS[way], self.codebook.rows(self.background)
+        kind, x = IMPUTERS[way], self.table.rows(self.background)
         try:
             kind(self.background)
             text = "taken"
@@ -186,11 +186,11 @@ class Bench:
         with warnings.catch_warnings():
             # The elements of a block sum to 1.
             warnings.filterwarnings("ignore", "The covariance of `reference`")
-            blocks = kind(self.codebook.encode(x), self.codebook.elements)
+            blocks = kind(self.table.encode(x), self.table.elements)
         drawn = self.drawn(kind(x, self.players), self.x, COLUMNS)
         numbers = drawn[:, [COLUMNS.index(name) for name in CATEGORIES]]
-        elements = self.drawn(blocks, self.codebook.encode(self.x), COLUMNS)
-        widths = [column.width for column in self.codebook.schema.columns]
+        elements = self.drawn(blocks, self.table.encode(self.x), COLUMNS)
+        widths = [column.width for column in self.table.encodings]
         own = dict(zip(COLUMNS, elements.split(widths, 1), strict=True))
         whole = [((own[name] == 0) | (own[name] == 1)).all(1) for name in CATEGORIES]
         return {

@@ -114,7 +114,7 @@ class Trained:
         chosen = settings(self.name, kind, self.seed, *overrides)["value_function"]
         others = ("_target_", "name", "title", "draws", "teacher", "teacher_draws")
         own = {key: chosen[key] for key in chosen if key not in others}
-        rows = {"x_validation": data.x_validation, "players": data.players, "schema": data.schema}
+        rows = {"x_validation": data.x_validation, "players": data.players, "table": data.table}
         usual = {"trainer": self.trainer, "seed": self.seed}
         given = {**rows, **own, **usual, "model": self.model, **changes}
         if kind == "vae":

@@ -138,7 +138,7 @@ def measure(
         weights = chosen.weights
         names = [OFF_MANIFOLD, *fitted, *([STACKED] if weights else [])]
         values = dict(candidates.Fits(chosen.game, names, chosen.x, weights=weights))
-    mask = ms.metrics.shapley_pairs(len(test), len(explainer.codebook.players), pairs, seed + 1)
+    mask = ms.metrics.shapley_pairs(len(test), len(explainer.table.players), pairs, seed + 1)
     # Of many draws, whose variance is small: what is left of it would be noise of the comparison.
     precise = {name: with_draws(value, scored_draws) for name, value in values.items()}
     errors = {n: ms.metrics.mean_squared_error(v, test, mask).by_row for n, v in precise.items()}

@@ -20,8 +20,6 @@ from manifold_shap.cli.games import Games, basis_of, causal, in_groups, on_simpl
 from manifold_shap.cli.run import Run, opened, plain
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.tables.rows import in_frame
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values import ValueFunction
 
 # Figures and tables of many rows show no more, and other value functions explain these only.
@@ -64,9 +62,9 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     if settings["outputs"] is not None:
         chosen = main.select(settings["outputs"], sample_of(x)).outputs
         estimator = partial(estimator, outputs=chosen)
-    tree, schema = basis_of(run, main), run.data.schema
+    tree = basis_of(run, main)
     about = report.about(run)
-    finish = partial(_finished, tree=tree, schema=schema)
+    finish = partial(_finished, tree=tree)
     streamed = len(rows) > settings["block"]
     report.announce(run.place, streamed, settings)
     few = slice(_SHOWN_ROWS) if streamed else slice(None)
@@ -194,16 +192,11 @@ def _facts(explanation: Explanation, seconds: float) -> dict[str, Any]:
 def _finished(
     explanation: Explanation,
     tree: Any,
-    schema: Any,
     made_by: Mapping[str, Any],
     rows: Sequence[int] | None = None,
 ) -> Explanation:
     """The explanation in the basis that was asked for, with labels and what made it."""
     explanation = explanation if rows is None else explanation.with_labels(rows)
-    if schema is not None and isinstance(explanation.x, Tensor) and isinstance(schema, Schema):
-        own = explanation.x, explanation.players, explanation.owners
-        x, players, owners = in_frame(*own, schema)
-        explanation = replace(explanation, x=x, players=players, owners=owners)
     explanation = explanation.in_basis(tree) if tree else explanation
     return replace(explanation, made_by={**explanation.made_by, **made_by})
 

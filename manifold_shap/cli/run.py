@@ -31,7 +31,6 @@ from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.io.files import digest
 from manifold_shap.models import Model, as_model
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.tables.rows import codebook_of
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 from manifold_shap.values import ValueFunction, imputed_value
 
@@ -161,12 +160,12 @@ class Run:
         return made
 
     def _imputer(self, target: Any) -> Imputer:
-        reference, codebook = sample_of(self.data.x_train), codebook_of(self.data.schema)
-        if codebook is None:
+        reference, table = sample_of(self.data.x_train), self.data.table
+        if table is None:
             offered = {"reference": reference, "players": self.data.players}
             takes = inspect.signature(target.func).parameters
             return target(**{name: offered[name] for name in offered if name in takes})
-        return table_imputer(target.func, codebook, reference, **target.keywords)
+        return table_imputer(target.func, table, reference, **target.keywords)
 
     def beside(self, name: str) -> "Run":
         """Another value function of the same data and model, with the settings of its run, if any.

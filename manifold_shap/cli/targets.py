@@ -20,7 +20,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import SUFFIXES
 from manifold_shap.surrogate.fit import fit_surrogate, load_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.tables.rows import codebook_of, encoded
+from manifold_shap.tables.rows import encoded
 from manifold_shap.training.classifier import load_estimator
 from manifold_shap.vae.fit import choose_temper, fit_imputer, load_imputer
 from manifold_shap.values import ValueFunction, retrained_value
@@ -79,16 +79,14 @@ def baseline(run: "Run", point: str) -> BaselineImputer:
     """
     check_choice("point", point, ("mean", "median", "zero"))
     data = run.data
-    codebook = codebook_of(data.schema)
-    rows, schema = encoded(sample_of(data.x_train), data.schema), data.schema
-    if codebook is not None:
-        schema = codebook.schema
+    table = data.table
+    rows = encoded(sample_of(data.x_train), table)
     if point == "median":
         row = rows.flatten(1).median(0).values.reshape(rows.shape[1:])
     else:
         row = rows.mean(0) if point == "mean" else torch.zeros_like(rows[0])
     first = 0
-    for column in schema.columns if schema else ():
+    for column in table.encodings if table else ():
         block = slice(first, first + column.width)
         first = block.stop
         if column.kind in ("binary", "categorical"):
@@ -96,11 +94,11 @@ def baseline(run: "Run", point: str) -> BaselineImputer:
             row[block] = distinct[counts.argmax()]
         elif point == "zero":
             row[block.start] = -column.mean / column.scale
-    if codebook is None:
+    if table is None:
         return BaselineImputer(row, data.players)
-    point_of = codebook.nearest(row[None], torch.full((1, len(codebook.names)), 0.5))
+    point_of = table.nearest(row[None], torch.full((1, len(table.names)), 0.5))
     made = BaselineImputer(point_of[0], data.players)
-    made.codebook = codebook
+    made.table = table
     return made
 
 
@@ -127,7 +125,7 @@ def contrastive(
     else:
         chosen = data.find("rows", [rows] if isinstance(rows, int) else rows, "training")
     imputer = ContrastiveImputer(chosen, data.players)
-    imputer.codebook = codebook_of(data.schema)
+    imputer.table = data.table
     return imputer
 
 
@@ -160,7 +158,7 @@ def retrained(run: "Run") -> ValueFunction:
         players=data.players,
         space=run.space,
         progress=bool(run.cfg.progress),
-        schema=data.schema,
+        table=data.table,
     )
 
 
@@ -184,7 +182,7 @@ def surrogate(
     """
     data = run.data
     if path.is_file():
-        return load_surrogate(path, run.model, codebook_of(data.schema))
+        return load_surrogate(path, run.model, data.table)
     taught: ValueFunction | None = None
     if teacher is not None:
         taught = run.beside(teacher).value().with_draws(teacher_draws)
@@ -193,7 +191,7 @@ def surrogate(
         data.x_train,
         x_validation=data.x_validation,
         players=data.players,
-        schema=data.schema,
+        table=data.table,
         space=run.space,
         teacher=taught,
         seed=run.seed,
@@ -233,7 +231,7 @@ def vae(
             data.x_train,
             x_validation=data.x_validation,
             players=data.players,
-            schema=data.schema,
+            table=data.table,
             temper=temper,
             model=run.model,
             space=run.space,
@@ -246,11 +244,11 @@ def vae(
         )
         made.save(path)
         return made
-    codebook, recorded = codebook_of(data.schema), run.recorded or {}
+    table, recorded = data.table, run.recorded or {}
     if recorded.get("value_function") == run.record["value_function"]:
-        return load_imputer(path, data.x_train, codebook)
+        return load_imputer(path, data.x_train, table)
     known = {} if temper is None else {"temper": temper}
-    made = load_imputer(path, data.x_train, codebook, **chosen, **known)
+    made = load_imputer(path, data.x_train, table, **chosen, **known)
     inner: Any = made.inner if isinstance(made, TableImputer) else made
     if temper is None and inner.is_weighted:
         inner.temper = choose_temper(made, data.x_validation, run.model, run.space, run.seed)

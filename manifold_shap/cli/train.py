@@ -19,7 +19,6 @@ from manifold_shap.cli.run import Run, composed, once, plain, typed_names
 from manifold_shap.estimators import auto_shapley
 from manifold_shap.io.files import digest
 from manifold_shap.metrics import errors_by_law, mean_squared_error, shapley_pairs
-from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.training.classifier import quality
 from manifold_shap.values import ValueFunction
 
@@ -134,7 +133,8 @@ def _text(metrics: dict[str, Any]) -> str:
 def _train_amortized(run: Run, trainer: Any) -> dict[str, Any]:
     """Train an amortised explainer for the surrogate of the run, in a folder of the run."""
     value, own, data = run.value(), plain(run.cfg.get("amortized")), run.data
-    if not isinstance(value, SurrogateValue):
+    network = value.one_network()
+    if network is None:
         raise ValueError(
             "Expected value_function=surrogate together with `amortized`, which learns to explain "
             f"one, but got {run.name}; leave `amortized` out."
@@ -142,7 +142,7 @@ def _train_amortized(run: Run, trainer: Any) -> dict[str, Any]:
 
     def make(work: Path) -> dict[str, Any]:
         explainer = fit_amortized(
-            value,
+            network.value,
             data.x_train,
             x_validation=data.x_validation,
             **own,

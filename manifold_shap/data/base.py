@@ -1,7 +1,7 @@
 """Splits a data set into training, validation and test rows, and encodes them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,7 @@ from manifold_shap._checks import check_finite
 from manifold_shap._messages import shown
 from manifold_shap._stored import PartRows, StoredRows
 from manifold_shap.players import Players
-from manifold_shap.tables.codebook import Codebook
-from manifold_shap.tables.rows import codebook_of
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.table import Table
 from manifold_shap.training.rows import checked_rows
 from manifold_shap.values.grouped import members_by_name
 
@@ -40,7 +38,6 @@ class DataSet:
         kind: of the rows: "table", "pictures", "series" or "texts".
         categorical: columns of a frame that are categories, whatever they hold.
         left_out: columns of a frame that are no players.
-        codes: whether rows of a frame are the codes of their cells; see `Codebook`.
         test_rows: how many of the last rows are the publisher's test rows, if any are.
         players: which player owns each element of an input, where that is no frame.
         numbers: of the rows in the file that they come from, by which they are then called.
@@ -57,7 +54,6 @@ class DataSet:
     kind: str = "table"
     categorical: Sequence[str] = ()
     left_out: Sequence[str] = ()
-    codes: bool = False
     test_rows: int | None = None
     players: Players | None = None
     numbers: Sequence[int] | None = None
@@ -83,7 +79,7 @@ class Data:
         classes: names of the classes; none for a regression.
         outputs: names of what a model of them returns: the classes, or the target's name.
         players: which player owns each element of an input.
-        schema: how a frame was encoded, None for other inputs; the `Codebook` of rows of codes.
+        table: whose codes the rows of a frame are; None for other inputs.
         task, kind, vocabulary: see `DataSet`.
 
     Args:
@@ -93,8 +89,8 @@ class Data:
         validation, test: shares of the rows that are held out.
         seed: of the splits.
         groups: names of groups of players, and the players in each; the rest are on their own.
-        own_model: whether the rows are for a model of the user's own, which takes the frame: rows
-            are then codes, and nothing needs to be known of what is predicted.
+        own_model: whether the rows are for a model of the user's own, which takes the frame:
+            nothing needs to be known of what is predicted.
 
     Raises:
         ValueError: a split without rows, inputs or numbers to predict that are not finite, or a
@@ -127,7 +123,7 @@ class Data:
         self.classes = tuple(map(str, found.classes))
         self.outputs = self.classes or (found.target,)
         named = {str(name): [*map(str, own)] for name, own in (groups or {}).items()}
-        x, self.players, self.schema = self._encoded(found, named, parts[0])
+        x, self.players, self.table = self._encoded(found, named, parts[0])
         self.x_train, self.x_validation, self.x_test = (
             PartRows(x, part) if isinstance(x, StoredRows) else x[part] for part in parts
         )
@@ -186,38 +182,34 @@ class Data:
         if isinstance(self.x_train, StoredRows):
             return [(np.fromfile(path, np.uint8) for path in self._files), self.y_train]
         rows: list[Any] = [self.x_train, self.y_train]
-        codebook = codebook_of(self.schema)
-        if codebook is not None:  # Codes are alike in tables of other units or names.
-            rows += [codebook.encode(self.x_train), codebook.schema.to_dict()]
+        table = self.table
+        if table is not None:  # Codes are alike in tables of other units or names.
+            rows += [table.encode(self.x_train), [asdict(own) for own in table.encodings]]
         return rows + ([list(self.vocabulary.tokens)] if self.vocabulary else [])
 
     @property
     def few_rows(self) -> Any:
-        """A few rows as a model of the user's own gets them, or the codebook of rows of codes."""
+        """A few rows as a model of the user's own gets them, or the table of rows of codes."""
         rows = self.x_test[:64]
-        return codebook_of(self.schema) or (rows.long() if self.kind == "texts" else rows)
+        return self.table or (rows.long() if self.kind == "texts" else rows)
 
     def _encoded(
         self, found: DataSet, groups: Mapping[str, Sequence[str]], train: Int64[Tensor, " train"]
-    ) -> tuple[Any, Players, Schema | Codebook | None]:
-        """All inputs, the players, and the schema of a frame, fitted to its training rows."""
-        frame, schema, x = found.features, None, found.features
-        if not isinstance(frame, pd.DataFrame):
-            players = found.players or Players.of_elements(frame.shape[1:])
-            x = checked_rows(frame, players, "features")
-        elif found.codes or self.own_model:
-            fit = frame.iloc[train.numpy()], groups or None, found.left_out, found.categorical
-            codebook = Codebook.fit(*fit)
-            x = codebook.rows(frame)
-            codebook.warn_of_columns(x)
-            return x, codebook.players, codebook
-        else:
+    ) -> tuple[Any, Players, "Table | None"]:
+        """All inputs, the players, and the table of a frame, fitted to its training rows."""
+        frame = found.features
+        if isinstance(frame, pd.DataFrame):
             some = frame.iloc[train.numpy()]
-            schema = Schema.fit(some, categorical=found.categorical, categories_from=frame)
-            x, players = schema.encode(frame), schema.players
+            table = Table.fit(some, groups or None, found.left_out, found.categorical)
+            codes = table.rows(frame)
+            if found.numbers is not None:  # A file of the user's own.
+                table.warn_of_columns(codes)
+            return codes, table.players, table
+        players = found.players or Players.of_elements(frame.shape[1:])
+        x = checked_rows(frame, players, "features")
         if groups:
             players = players.grouped(*members_by_name(groups, players))
-        return x, players, schema
+        return x, players, None
 
     def _check_labels(self) -> None:
         """Raise ValueError unless numbers are finite, and training rows are of every class."""

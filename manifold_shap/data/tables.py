@@ -15,7 +15,7 @@ from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap.data import sources
 from manifold_shap.data.base import DataSet
 from manifold_shap.data.pictures import read_digits
-from manifold_shap.tables.vocabulary import label_of
+from manifold_shap.tables.distinct import label_of
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
@@ -190,7 +190,7 @@ def table(
 ) -> DataSet:
     """A table of your own, in a file, of which one column is to be predicted.
 
-    Rows are the codes of a `Codebook`, and are called by their numbers in the file: the first row
+    Rows are the codes of a `Table`, and are called by their numbers in the file: the first row
     of data is row 0. Those without the target are left out.
 
     Args:
@@ -231,7 +231,6 @@ def table(
         task=task,
         categorical=tuple(categorical),
         left_out=tuple(left_out),
-        codes=True,
         numbers=list(frame.index),
     )
 

@@ -6,6 +6,7 @@ the checks of rows and masks, which raise errors, and in single precision.
 
 import copy
 import json
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ from manifold_shap.models.network import NetworkPredictor
 from manifold_shap.models.outputs import converted
 from manifold_shap.models.rows import whole
 from manifold_shap.surrogate import SurrogateValue
-from manifold_shap.tables.rows import EncodedRows, codebook_of
+from manifold_shap.tables.rows import EncodedRows
 
 # What an input is called that takes the place of `x` where rows are codes: these are numbered anew
 # in every process, so that no graph could tell what they stand for.
@@ -49,13 +50,13 @@ class PredictionGraph(nn.Module):
         inside: whether the model is in the graph.
 
     Args:
-        value: v; of a codebook, a model that takes encoded rows is inside.
+        value: v; of a table, a model that takes encoded rows is inside.
     """
 
     def __init__(self, value: SurrogateValue) -> None:
         super().__init__()
-        model, of_frames = value.model, codebook_of(value.schema) is not None
-        takes = isinstance(model.codebook, EncodedRows) if of_frames else model.codebook is None
+        model, of_frames = value.model, value.table is not None
+        takes = isinstance(model.table, EncodedRows) if of_frames else model.table is None
         self.inside = isinstance(model.predictor, NetworkPredictor) and takes
         self.predictor = model.predictor if self.inside else None
         self.module = getattr(self.predictor, "module", None)
@@ -152,17 +153,17 @@ def graph_of(what: Any) -> Graph:
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:
-    codebook = codebook_of(value.schema)
+    table = value.table
     # A copy: the value function stays where it is, and trainable where it was.
     module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
     for each in (*module.parameters(), *module.buffers()):
         each.data = each.data.clone(memory_format=torch.contiguous_format)
     # Two of each: of one row an exporter would take the axis to be of this length always.
-    event = value.players.event if codebook is None else (codebook.schema.width,)
+    event = value.players.event if table is None else (table.width,)
     x = torch.zeros(2, *event)
-    if value.schema is None and value.players.padding is not None:
+    if value.table is None and value.players.padding is not None:
         x += 1  # No padding.
-    inputs = {"x" if codebook is None else ENCODED: x}
+    inputs = {"x" if table is None else ENCODED: x}
     if output == "v":
         inputs["mask"] = torch.ones(2, 3, len(value.players), dtype=torch.bool)
     inside = PredictionGraph(value).inside
@@ -174,7 +175,7 @@ def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) 
         "output_space": value.space.name,
         "model": "inside" if inside else f"input: {value.model.returns}",
     }
-    schema = value.schema if codebook is None else codebook.schema
-    if schema is not None:
-        about["columns"] = json.dumps(schema.to_dict()["columns"], ensure_ascii=False)
+    if table is not None:
+        columns = [asdict(encoding) for encoding in table.encodings]
+        about["columns"] = json.dumps(columns, ensure_ascii=False)
     return Graph(module, inputs, output, about)

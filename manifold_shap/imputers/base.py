@@ -18,7 +18,7 @@ from manifold_shap.models import whole_dtype
 from manifold_shap.players import Players, check_same_players
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
@@ -73,7 +73,7 @@ class Imputer(nn.Module, ABC):
         distinct_draws: after how many draws they repeat; None where there are infinitely many.
         copies: whether draws are cells of the reference rows, of which nothing is computed but
             whether they are equal: codes of a table do as well as numbers.
-        codebook: of the table, where rows are its codes; see `table_imputer`.
+        table: of the table, where rows are its codes; see `table_imputer`.
         dtype: of rows of whole numbers, such as token ids, which the model is then given as such;
             None for numbers.
         given: the type of a reference of whole numbers whose cells are drawn (`copies`): a model
@@ -101,7 +101,7 @@ class Imputer(nn.Module, ABC):
     proposals: int = 1
     distinct_draws: int | None = None
     copies: bool = False
-    codebook: "Codebook | None" = None
+    table: "Table | None" = None
     dtype: torch.dtype | None = None
     given: torch.dtype | None = None
     takes_padding: bool = False
@@ -164,7 +164,7 @@ class Imputer(nn.Module, ABC):
         """The arguments that it was made of; rows of a table as codes."""
         given: dict[str, Any] = self.__dict__["_made_of"]
         rows = self.reference
-        rows = rows.to(self.given or rows.dtype) if self.codebook is None else codes(rows)
+        rows = rows.to(self.given or rows.dtype) if self.table is None else codes(rows)
         tensors = dict[str, Tensor]()
         for name, each in given.items():
             if name in _OF_ROWS:
@@ -174,19 +174,19 @@ class Imputer(nn.Module, ABC):
         plain = {name: each for name, each in given.items() if name not in tensors}
         if "players" in inspect.signature(type(self).__init__).parameters:
             plain["players"] = self.players
-        return {**plain, "codebook": self.codebook}, tensors
+        return {**plain, "table": self.table}, tensors
 
     @classmethod
     def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any) -> "Imputer":
-        codebook = settings.pop("codebook")
+        table = settings.pop("table")
         rows: dict[str, Any] = {
-            name: own.float() if codebook is not None and name in _OF_ROWS else own
+            name: own.float() if table is not None and name in _OF_ROWS else own
             for name, own in tensors.items()
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # They were given when it was made.
             made = cls(**settings, **rows)
-        made.codebook = codebook
+        made.table = table
         return made
 
     @property

@@ -75,7 +75,7 @@ class CausalImputer(Imputer):
         # Not Imputer's: the reference rows are those of the inner imputer, and are not copied.
         nn.Module.__init__(self)
         self.imputer = imputer
-        self.players, self.codebook = imputer.players, imputer.codebook
+        self.players, self.table = imputer.players, imputer.table
         self.dtype, self.given = imputer.dtype, imputer.given
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)

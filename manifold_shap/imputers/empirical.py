@@ -134,7 +134,7 @@ class EmpiricalImputer(DonorImputer):
     of the sampling. With as many draws as reference rows values are exact; fewer are a sample, see
     `DonorImputer`.
 
-    Of a table (`table_imputer`) distances are those of the rows that the codebook encodes: a
+    Of a table (`table_imputer`) distances are those of the rows that the table encodes: a
     missing cell is at the column's mean but for its indicator, categories are one-hot, and dates
     are numbers of days. Absent cells are those of a row of the table, missing ones and all.
 

@@ -195,7 +195,7 @@ class GaussianImputer(_NormalImputer):
     as continuous: draws of a binary or one-hot column are real numbers outside its support, which
     the model has to accept. A constant column is drawn at its constant.
 
-    Of a table (`table_imputer`) it draws the elements that the codebook encodes, and each cell
+    Of a table (`table_imputer`) it draws the elements that the table encodes, and each cell
     becomes the nearest observed value: a category the one with the largest element, a date the
     nearest date. A missing cell is the column's mean together with an indicator of 1, drawn as one
     more continuous element, and a cell is missing where that is 0.5 or more; so the shares of
@@ -256,7 +256,7 @@ class CopulaImputer(_NormalImputer):
     statistics, and stay within their range. Between columns of few values the dependence is
     underestimated: their normal scores vary less than a normal variable.
 
-    Of a table (`table_imputer`) the columns are the elements that the codebook encodes: those of
+    Of a table (`table_imputer`) the columns are the elements that the table encodes: those of
     a category, and the indicator of a missing cell, are drawn as 0 or 1 with the shares of the
     data, each for itself. A cell is missing where its indicator is 1, a category is one whose
     element is 1 (of several, or where none is, by how often they occur), and a date is the nearest

@@ -22,14 +22,14 @@ from manifold_shap.io.files import save_checkpoint
 from manifold_shap.tables.rows import rows_of
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # The stream of random numbers that choose among rare categories; streams of imputers are from 1.
 _CELLS = 100
 
 
 class TableImputer(Imputer):
-    """Completes rows of codes by an imputer of the rows that the codebook encodes.
+    """Completes rows of codes by an imputer of the rows that the table encodes.
 
     A drawn cell becomes the nearest value that the training frame holds, which may be a missing
     cell: whole numbers stay whole, and categories valid. Draws that are reference rows are these
@@ -38,8 +38,8 @@ class TableImputer(Imputer):
     >>> import pandas as pd
     >>> import manifold_shap as ms
     >>> frame = pd.DataFrame({"age": [30, 20, 40, 30], "town": ["Oslo", None, "Rome", "Rome"]})
-    >>> codebook = ms.Codebook.fit(frame)
-    >>> imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, codebook, frame)
+    >>> table = ms.Table.fit(frame)
+    >>> imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, table, frame)
     >>> type(imputer).__name__, imputer.name
     ('TableImputer', 'gaussian')
 
@@ -49,19 +49,19 @@ class TableImputer(Imputer):
         training_record: epochs, seconds and validation loss, where it was trained in this process.
 
     Args:
-        codebook: numbers the cells, and encodes them.
-        inner: draws the elements of encoded rows, whose players are `codebook.elements`.
+        table: numbers the cells, and encodes them.
+        inner: draws the elements of encoded rows, whose players are `table.elements`.
         reference: the frame whose encoded rows are those of `inner`, or its codes.
 
     Raises:
-        TypeError, ValueError: `reference` is no frame like that of the codebook.
+        TypeError, ValueError: `reference` is no frame like that of the table.
     """
 
-    codebook: "Codebook"
+    table: "Table"
 
-    def __init__(self, codebook: "Codebook", inner: Imputer, reference: Any) -> None:
-        super().__init__(rows_of(reference, codebook), codebook.players)
-        self.codebook, self.inner, self.name = codebook, inner, inner.name
+    def __init__(self, table: "Table", inner: Imputer, reference: Any) -> None:
+        super().__init__(rows_of(reference, table), table.players)
+        self.table, self.inner, self.name = table, inner, inner.name
         self.proposals, self.distinct_draws = inner.proposals, inner.distinct_draws
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
@@ -73,7 +73,7 @@ class TableImputer(Imputer):
         settings, tensors = self.inner.state()
         tensors.pop("reference")
         inner = {"kind": self.inner.kind, "settings": settings}
-        return {"codebook": self.codebook, "inner": inner}, {
+        return {"table": self.table, "inner": inner}, {
             "codes": codes(self.reference),
             **tensors,
         }
@@ -82,14 +82,11 @@ class TableImputer(Imputer):
     def restored(
         cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
     ) -> "TableImputer":
-        codebook, inner, rows = (
-            settings["codebook"],
-            settings["inner"],
-            tensors.pop("codes").float(),
-        )
-        tensors["reference"] = codebook.encode(rows)
+        table, inner = settings["table"], settings["inner"]
+        rows = tensors.pop("codes").float()
+        tensors["reference"] = table.encode(rows)
         made = KINDS[inner["kind"]].restored(inner["settings"], tensors, passed)
-        return cls(codebook, made, rows)
+        return cls(table, made, rows)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -100,17 +97,17 @@ class TableImputer(Imputer):
         return self.inner.row_elements
 
     def save(self, path: str | Path) -> None:
-        """Write an imputer that was trained, and the codebook, to one file: without its rows.
+        """Write an imputer that was trained, and the table, to one file: without its rows.
 
         Raises:
             ValueError: it was not trained.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        save_checkpoint(path, self.checkpoint)
+        save_checkpoint(path, {**self.checkpoint, "table": self.table.state()[0]})
 
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by the inner imputer; see `Imputer.impute`."""
-        completed = self.inner.impute(self.codebook.encode(x), coalitions, draws)
+        completed = self.inner.impute(self.table.encode(x), coalitions, draws)
         if completed.donors is None:
             drawn = self._nearest(completed.rows, draws, coalitions.each_key())
         else:
@@ -119,7 +116,7 @@ class TableImputer(Imputer):
 
     def sample(self, x: Rows, coalitions: Coalitions, draws: range) -> CompletedRows:
         """Equally weighted draws, as the inner imputer samples them."""
-        drawn = self.inner.sample(self.codebook.encode(x), coalitions, draws)
+        drawn = self.inner.sample(self.table.encode(x), coalitions, draws)
         nearest = self._nearest(drawn, draws, coalitions.each_key())
         return self.splice(x, coalitions.masks(), nearest)
 
@@ -127,12 +124,10 @@ class TableImputer(Imputer):
         self, elements: Float[Tensor, "batch m draws elements"], draws: range, keys: Keys
     ) -> Float[Tensor, "batch m draws columns"]:
         u = _random.uniform(_random.fold(keys, _CELLS), self.players.event, draws)
-        return self.codebook.nearest(elements, u)
+        return self.table.nearest(elements, u)
 
 
-def table_imputer(
-    kind: type[Imputer], codebook: "Codebook", reference: Any, **settings: Any
-) -> Imputer:
+def table_imputer(kind: type[Imputer], table: "Table", reference: Any, **settings: Any) -> Imputer:
     """An imputer of the cells of a table.
 
     The marginal, contrastive and exact-match imputers take cells of the reference rows as they are.
@@ -141,33 +136,33 @@ def table_imputer(
 
     Args:
         kind: class of the imputer, such as `ms.imputers.GaussianImputer`.
-        codebook: numbers the cells of the table; see `Codebook`.
+        table: numbers the cells of the table; see `Table`.
         reference: the frame of background data, or its codes.
         settings: of the imputer, such as `regularisation=0.1`.
 
     Raises:
-        TypeError, ValueError: `reference` is no frame like that of the codebook; what the imputer
+        TypeError, ValueError: `reference` is no frame like that of the table; what the imputer
             raises.
 
     >>> import pandas as pd
     >>> import torch
     >>> import manifold_shap as ms
     >>> frame = pd.DataFrame({"age": [30, 20, 40, 30], "town": ["Oslo", None, "Rome", "Rome"]})
-    >>> codebook = ms.Codebook.fit(frame)
-    >>> imputer = table_imputer(ms.imputers.GaussianImputer, codebook, frame)
-    >>> x, mask = codebook.rows(frame[:1]), torch.tensor([[[True, False]]])
+    >>> table = ms.Table.fit(frame)
+    >>> imputer = table_imputer(ms.imputers.GaussianImputer, table, frame)
+    >>> x, mask = table.rows(frame[:1]), torch.tensor([[[True, False]]])
     >>> from manifold_shap.coalitions import Listed
     >>> completed = imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(3)).rows
-    >>> codebook.frame(completed.flatten(0, 2))["age"].tolist()
+    >>> table.frame(completed.flatten(0, 2))["age"].tolist()
     [30, 30, 30]
     """
-    codes = check_rows(rows_of(reference, codebook), codebook.players, "reference")
+    codes = check_rows(rows_of(reference, table), table.players, "reference")
     if kind.copies:
-        made = kind(codes, codebook.players, **settings)
-        made.codebook = codebook
+        made = kind(codes, table.players, **settings)
+        made.table = table
         return made
     with warnings.catch_warnings():
         # The elements of a category sum to 1, and what ridge that needs, `provenance` says.
         warnings.filterwarnings("ignore", "The covariance of `reference`")
-        inner = kind(codebook.encode(codes), codebook.elements, **settings)
-    return TableImputer(codebook, inner, codes)
+        inner = kind(table.encode(codes), table.elements, **settings)
+    return TableImputer(table, inner, codes)

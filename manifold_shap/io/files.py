@@ -140,15 +140,16 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     >>> place.cleanup()
     """
     path = local_path("path", path)
-    beside = _beside(path)
+    beside, old = _beside(path), _beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(beside)
-        if beside.is_dir():
-            remove(swap_in(beside, path))
-        else:
-            os.replace(beside, path)
+        if beside.is_dir() and path.exists():
+            path.rename(old)  # No directory takes the place of another one.
+        os.replace(beside, path)
     except OSError as error:
+        if old.exists():
+            old.rename(path)
         raise type(error)(
             error.errno,
             f"Could not write {path} ({error.strerror or error}); free some space or choose "
@@ -156,41 +157,21 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
         ) from error
     finally:
         remove(beside)
+        remove(old)
 
 
-def swap_in(new: Path, path: Path) -> Path | None:
-    """Rename a directory to `path`, and what stands there to something else.
-
-    Returns:
-        Where what stood at `path` is now, for the caller to remove; None if nothing did.
-
-    Raises:
-        OSError: it cannot be renamed; what stood at `path` is left as it was.
-    """
-    old = _beside(path, ".old") if path.exists() else None
-    if old is not None:
-        path.rename(old)
-    try:
-        new.rename(path)
-    except OSError:
-        if old is not None:
-            old.rename(path)
-        raise
-    return old
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid4().hex}")
 
 
-def _beside(path: Path, suffix: str = "") -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex}{suffix}")
-
-
-def remove(place: Location | None) -> None:
+def remove(place: Location) -> None:
     """Remove a file or a directory, as far as there is one and it can be removed."""
     if isinstance(place, str):
         files, path = _files(place)
         files.rm(path, recursive=True)
-    elif place is not None and place.is_dir() and not place.is_symlink():
+    elif place.is_dir() and not place.is_symlink():
         shutil.rmtree(place, ignore_errors=True)
-    elif place is not None:
+    else:
         with suppress(OSError):
             place.unlink()
 

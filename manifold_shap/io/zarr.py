@@ -298,9 +298,11 @@ def arrays_of(group: Any) -> dict[str, Any]:
 
 def label_array(instances: Sequence[Label]) -> np.ndarray:
     """Labels of rows, as a store has them."""
-    labels = np.array(instances)
-    if instances and isinstance(instances[0], datetime):
-        return labels.astype("datetime64[us]")
+    first = instances[0] if instances else 0
+    if isinstance(first, datetime) and first.tzinfo is None:
+        return np.array(instances, "datetime64[us]")
+    plain = isinstance(first, int | float | str)
+    labels = np.array(instances if plain else [*map(str, instances)])
     # Of fixed width, longer ones of later rows would be cut.
     return labels.astype(object) if labels.dtype.kind == "U" else labels
 

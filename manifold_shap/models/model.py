@@ -31,7 +31,7 @@ _REPEATED_ROWS = 64
 
 @runtime_checkable
 class FrameOfCodes(Protocol):
-    """Makes the frame that a model takes from codes of its cells: a `Codebook`, for example."""
+    """Makes the frame that a model takes from codes of its cells: a `Table`, for example."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Model:
         classes: names, one per class (or per output).
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or `"values"`.
         batch_size: most rows in a call of the model, where it has a limit.
-        codebook: makes a frame of the codes that rows then are, see `as_model`.
+        table: makes a frame of the codes that rows then are, see `as_model`.
         dtype: of whole numbers, where the model gets rows of these; by default rows as they come.
 
     Example:
@@ -73,7 +73,7 @@ class Model:
         classes: Sequence[str],
         returns: str,
         batch_size: int | None = None,
-        codebook: FrameOfCodes | None = None,
+        table: FrameOfCodes | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         self.returns = check_choice("returns", returns, RETURNS)
@@ -81,7 +81,7 @@ class Model:
         self.classes = tuple(str(name) for name in classes)
         check_distinct(self.classes, "`classes`", "give each output a name of its own")
         self.batch_size = None if batch_size is None else check_whole("batch_size", batch_size)
-        self.codebook, self.dtype = codebook, dtype
+        self.table, self.dtype = table, dtype
         # Rows on which it was asked twice.
         self._repeated = 0
 
@@ -93,7 +93,7 @@ class Model:
             "classes": self.classes,
             "returns": self.returns,
             "batch_size": self.batch_size,
-            "codebook": self.codebook,
+            "table": self.table,
             "dtype": self.dtype and str(self.dtype).removeprefix("torch."),
         }
         return plain, {}
@@ -113,7 +113,7 @@ class Model:
         """Outputs of these rows.
 
         Args:
-            x: rows or, with a codebook, their codes.
+            x: rows or, with a table, their codes.
             scale: `"probabilities"` or `"log_probabilities"` for a classifier; by default the
                 latter. What the model itself returns passes unchanged.
         """
@@ -187,8 +187,8 @@ class Model:
 
     def _rows(self, x: Tensor) -> Any:
         """What the model is given for a tensor, in memory of its own."""
-        if self.codebook is not None:
-            return self.codebook.frame(x)
+        if self.table is not None:
+            return self.table.frame(x)
         # An imputer may draw fractions.
         return x.clone() if self.dtype is None else whole(x, self.dtype)
 
@@ -199,7 +199,7 @@ def as_model(
     classes: Sequence[str] | None = None,
     returns: str | None = None,
     batch_size: int | None = None,
-    codebook: FrameOfCodes | None = None,
+    table: FrameOfCodes | None = None,
 ) -> Model:
     """Wrap a trained model of any kind.
 
@@ -215,14 +215,14 @@ def as_model(
     Args:
         model: gives outputs `[batch, classes]` for a batch of rows.
         x: a few rows, a tensor or an array `[batch, *event]`, on which the outputs are checked and,
-            where `returns` is not given, read; whole numbers stay whole. Or a codebook.
+            where `returns` is not given, read; whole numbers stay whole. Or a table.
         classes: names; by default the model's own, else "0", "1", ...
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
             `"values"`. By default what the kind of model says; of a torch module or a function it
             is inferred from the outputs: rows that are distributions are probabilities, rows
             outside of [0, 1] are logits, which a warning says.
         batch_size: most rows in a call of `model`, where it has a limit.
-        codebook: the `Codebook` of a frame: rows then are its codes, and the model gets the frame
+        table: the `Table` of a frame: rows then are its codes, and the model gets the frame
             that these stand for.
 
     Example:
@@ -240,7 +240,7 @@ def as_model(
     """
     if isinstance(x, FrameOfCodes):
         # The first two values of every column tell what a model returns.
-        codebook, x = x, torch.eye(2)[:, 1:].expand(2, len(x.names))
+        table, x = x, torch.eye(2)[:, 1:].expand(2, len(x.names))
     dtype = whole_dtype(x)
     x = to_tensor(x)
     if isinstance(model, Model):
@@ -251,13 +251,13 @@ def as_model(
         model = load_model(model)
     predictor = predictor_of(model, returns)
     some = predictor.returns or returns or "logits"
-    raw = Model(predictor, (), some, batch_size, codebook, dtype)._raw(x)
+    raw = Model(predictor, (), some, batch_size, table, dtype)._raw(x)
     returns = settled(raw, len(x), predictor.name, predictor.returns, returns)
     if classes is None:
         names = predictor.classes or ()
         fits = len(names) == raw.shape[1]
         classes = names if fits else tuple(str(k) for k in range(raw.shape[1]))
-    wrapped = Model(predictor, classes, returns, batch_size, codebook, dtype)
+    wrapped = Model(predictor, classes, returns, batch_size, table, dtype)
     wrapped.check(x)
     return wrapped
 

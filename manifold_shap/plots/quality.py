@@ -1,6 +1,7 @@
 """Says how good value functions are: cautions for titles and notes for small print."""
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from manifold_shap.explanation import Explanation
@@ -33,28 +34,23 @@ def notes(by_name: Explained) -> list[str]:
         if chosen is None:
             continue
         line = f"{name}: {chosen}" if len(by_name) > 1 else f"value function: {chosen}"
-        unit = each.unit if isinstance(each, Explanation) else ""
-        if words := in_words(known, unit):
-            line += f" {words}"
-        else:
-            line += _error_text(errors.get(chosen), errors.get(OFF_MANIFOLD), chosen)
+        words = in_words(known, each.unit if isinstance(each, Explanation) else "")
+        line += f" {words}" if words else _roots(errors, chosen)
         if "rows" in known:
             line += f", measured on {count(known['rows'], 'row')}"
         found.append(line)
     return found
 
 
-def _error_text(error: float | None, off: float | None, chosen: str) -> str:
-    """The error of the chosen value function, beside that off the manifold."""
-    if error is None:
+def _roots(errors: Mapping[str, float], chosen: str) -> str:
+    """The root mean squared error of the chosen value function, beside that off the manifold."""
+    # An estimate without bias may be below zero.
+    known = {name: max(error, 0.0) for name, error in errors.items() if isfinite(error)}
+    roots = {name: number(error**0.5) for name, error in known.items()}
+    if chosen not in roots:
         return ""
-    # An estimate without bias may be at or below zero, where a share says nothing.
-    if off is None or off <= 0 or chosen == OFF_MANIFOLD:
-        return f"; error {number(error)}"
-    if not 1e-4 <= abs(off) < 1e4:
-        # In squares of a large or a small unit, which tell nobody anything.
-        return f"; error {error / off:.2f} times that off the manifold"
-    return f"; error {number(error)} ({number(off)} off the manifold)"
+    off = f" ({roots[OFF_MANIFOLD]} off the manifold)" if OFF_MANIFOLD in roots else ""
+    return f"; root mean squared error {roots[chosen]}{off if chosen != OFF_MANIFOLD else ''}"
 
 
 def measured(explained: Explanation | GlobalValues) -> Mapping[str, Any]:

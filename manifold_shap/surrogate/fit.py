@@ -42,10 +42,9 @@ from manifold_shap.surrogate.targets import (
     rows_to_teach,
 )
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.tables.rows import codebook_of, encoded, schema_from
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.rows import encoded
 from manifold_shap.training.batches import Parts
-from manifold_shap.training.rows import TrainingRows, training_rows
+from manifold_shap.training.rows import TrainingRows, table_of, training_rows
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,
@@ -57,15 +56,15 @@ from manifold_shap.training.task import (
 )
 from manifold_shap.values import (
     ValueFunction,
-    codebook_behind,
     model_for,
     reference_outputs,
     reference_space,
+    table_behind,
 )
 from manifold_shap.values.training_range import TrainingRange
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
@@ -85,8 +84,8 @@ class SurrogateTask(Task):
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
     None; the names of `players` and `outputs`; `space`, the settings of the output space, see
-    `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
-    `schema` of the rows, as plain data, or None; `network`, see `network_settings`; the share of
+    `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None;
+    `network`, see `network_settings`; the share of
     `blocks` among the coalitions, None for the network's usual one; `padding`, that of the players;
     `center`, what was subtracted from the targets, see `center_of`; `teacher`, None or the `share`
     of a batch that it teaches and what else tells it from others; those of the `guide`, see
@@ -138,7 +137,7 @@ class SurrogateTask(Task):
         module = KINDS[own["network"]["kind"]].module_behind(passed.network, passed.model)
         task = cls(own, module)
         task.load_state_dict(tensors)
-        value = surrogate_value(task, settings["model"], settings["schema"])
+        value = surrogate_value(task, settings["model"], settings["table"])
         value.update(name=settings["name"], quality=settings["quality"])
         outputs = task.probe_outputs
         value.check_model(task.probe, outputs if task.center is None else outputs + task.center)
@@ -182,7 +181,7 @@ def fit_surrogate(
     space: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    schema: "Schema | Codebook | None" = None,
+    table: "Table | None" = None,
     network: Network = "mlp",
     hidden: Sequence[int] | None = None,
     activation: str | None = None,
@@ -220,11 +219,11 @@ def fit_surrogate(
             batch, by the loader's workers; an item is a row, or a tuple that begins with one.
         space: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
-        players: see `Players`; by default those of the teacher, the columns of the schema, or every
+        players: see `Players`; by default those of the teacher, the columns of the table, or every
             element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`.
-        schema: columns of the table behind `x_train`, or the codebook whose codes its rows are;
+        table: columns of the table behind `x_train`, or the table whose codes its rows are;
             stored with the surrogate. By default that of the teacher or of a `Model`, and a new
-            codebook for a frame.
+            table for a frame.
         network: what is trained:
             - "mlp": a fully connected network, for tables and small pictures. Estimators are
               fastest on it;
@@ -311,18 +310,18 @@ def fit_surrogate(
         check_whole("teacher_pairs", teacher_pairs, least=2)
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
-        schema = schema or teacher.schema
+        table = table or teacher.table
     if guided and (kind != "mlp" or x_validation is not None):
         raise ValueError(
             "Expected network='mlp' and no `x_validation` with a `guide`, as drawn rows are held "
             f"out, but got network={kind!r}; leave both out."
         )
-    schema = schema or codebook_behind(model)
+    table = table or table_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     held_out = x_train if guided else x_validation
-    rows, space = training_rows(x_train, held_out, seed, players, schema), as_space(space)
+    rows, space = training_rows(x_train, held_out, seed, players, table), as_space(space)
     few, dtype = rows.train[:64], whole_dtype(x_train)
-    wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.codebook)
+    wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.table)
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:
         space = teacher.space if type(teacher.space) is type(space) else space
     space = reference_space(wrapped, space, rows.train)
@@ -361,13 +360,13 @@ def fit_surrogate(
     begun = time.perf_counter()
     if guided:
         task.guide.load_state_dict(mixture.state_dict())
-        data = _pairs(task, wrapped, teacher, whole, rows.schema, teacher_pairs, progress)
+        data = _pairs(task, wrapped, teacher, whole, rows.table, teacher_pairs, progress)
     else:
         data = _outputs(task, seen, (target, of_held_out))
         if teacher is not None:
             x, fresh = (whole, False) if drawn is None else (drawn, True)
             known = evaluate_teacher(teacher, x, teacher_pairs, seed, progress, fresh, task.center)
-            seen_too = encoded(known.x, rows.schema)
+            seen_too = encoded(known.x, rows.table)
             task.source = replace(known, x=seen_too, share=teacher_share, others=task.held_out)
             task.settings["teacher"]["values"] = digest(known.target)
     seconds = {} if teacher is None else {"teacher_seconds": time.perf_counter() - begun}
@@ -377,7 +376,7 @@ def fit_surrogate(
     task.guide = mixture
     if not guided:
         warn_if_mask_is_ignored(task.surrogate, seen[1][:64], target)
-    value = surrogate_value(task, wrapped, rows.schema)
+    value = surrogate_value(task, wrapped, rows.table)
     value.training_record = record | seconds
     return value
 
@@ -414,12 +413,12 @@ def _pairs(
     model: Model,
     teacher: Any,
     x: Tensor,
-    schema: "Schema | Codebook | None",
+    table: "Table | None",
     count: int,
     progress: bool | None,
 ) -> tuple[Parts, Parts]:
     """Pairs with hints to train and to validate on; see `pairs_with_hints`."""
-    value: Any = surrogate_value(task.to(teacher.device), model, schema)
+    value: Any = surrogate_value(task.to(teacher.device), model, table)
     seed = task.settings["seed"]
     row, *parts = pairs_with_hints(value, teacher, x, task.law, count, seed, progress)
     task.cpu().train()
@@ -473,16 +472,16 @@ def fit_label_surrogate(
     def whole(x: Tensor) -> Float[Tensor, "batch classes"]:
         every = torch.ones(len(x), 1, len(rows.players), dtype=torch.bool, device=x.device)
         with evaluated(task.surrogate):
-            return task.surrogate(encoded(x, rows.schema), every)[:, 0]
+            return task.surrogate(encoded(x, rows.table), every)[:, 0]
 
     model = as_model(whole, few, classes, "probabilities")
-    return surrogate_value(task, model, rows.schema)
+    return surrogate_value(task, model, rows.table)
 
 
 def load_surrogate(
     path: str | Path,
     model: Any,
-    codebook: "Codebook | None" = None,
+    table: "Table | None" = None,
     network: Any = None,
 ) -> SurrogateValue:
     """The value function that `SurrogateValue.save` or a training wrote.
@@ -490,7 +489,7 @@ def load_surrogate(
     Args:
         path: the checkpoint; no code in it is run.
         model: the model that it was trained for: v(N) comes from the model itself.
-        codebook: of the frame that it was trained on, where others share it; by default that of
+        table: of the frame that it was trained on, where others share it; by default that of
             a `Model`, or the one in the file.
         network: the module of your own that was trained, or the function that made it, where it
             was one; its weights are those in the file.
@@ -513,14 +512,14 @@ def load_surrogate(
         kind = KINDS.get(settings.get("network", {}).get("kind"))
         return [None if kind is None else kind.module_behind(network, model)]
 
-    task, _ = load_task(path, SurrogateTask, more=module)
+    task, checkpoint = load_task(path, SurrogateTask, more=module)
     returns = "values" if as_space(**task.settings["space"]).regression else None
-    schema = codebook or codebook_behind(model) or schema_from(task.settings["schema"])
-    codebook = None if isinstance(model, Model) else codebook_of(schema)
+    table = table_of(checkpoint, table or table_behind(model), path)
     kind = task.settings["dtype"]
     probe = task.probe.numpy().astype(kind) if kind else task.probe
-    wrapped = as_model(model, codebook or probe, returns=returns)
-    value = surrogate_value(task, wrapped, schema)
+    takes = probe if isinstance(model, Model) else table or probe
+    wrapped = as_model(model, takes, returns=returns)
+    value = surrogate_value(task, wrapped, table)
     if gap := disagreement(centred(value.prediction(task.probe), task.center), task.probe_outputs):
         raise ValueError(
             f"Expected the model for which the surrogate in {path} was trained, but this one "
@@ -530,9 +529,7 @@ def load_surrogate(
     return value
 
 
-def surrogate_value(
-    task: SurrogateTask, model: Model, schema: "Schema | Codebook | None"
-) -> SurrogateValue:
+def surrogate_value(task: SurrogateTask, model: Model, table: "Table | None") -> SurrogateValue:
     """The value function of a task that was trained for this model."""
     kind: Any = SurrogateValue if task.guide is None else partial(GuidedValue, guide=task.guide)
     value: SurrogateValue = kind(
@@ -542,7 +539,7 @@ def surrogate_value(
         as_space(**task.settings["space"]),
         task.base,
         checkpoint=task.checkpoint(),
-        schema=schema,
+        table=table,
         training_range=TrainingRange(*task.extent),
         training_law=task.law,
     )

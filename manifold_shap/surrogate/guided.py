@@ -17,7 +17,7 @@ from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.targets import evaluate_teacher
 from manifold_shap.surrogate.value import SurrogateValue
-from manifold_shap.tables.rows import codebook_of, encoded
+from manifold_shap.tables.rows import encoded
 from manifold_shap.training.task import centred
 from manifold_shap.values.base import Estimate, ValueFunction
 
@@ -139,7 +139,7 @@ class GuidedValue(SurrogateValue):
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
         expected, _, hint = self.hints(x, mask)
-        seen = encoded(x, self.schema).flatten(1).repeat_interleave(mask.shape[1], 0)
+        seen = encoded(x, self.table).flatten(1).repeat_interleave(mask.shape[1], 0)
         parts = (part.flatten(0, 1) for part in (mask, expected, hint))
         with self.products():
             found = self.surrogate(seen, *parts).unflatten(0, coalitions.shape)
@@ -157,11 +157,11 @@ class GuidedValue(SurrogateValue):
 
         These predictions are differences from `center`. One call of the model, for all rows.
         """
-        expected, typical = self.guide.expected(encoded(x, self.schema).flatten(1), mask)
-        codebook = codebook_of(self.schema)
-        if codebook is not None:
+        expected, typical = self.guide.expected(encoded(x, self.table).flatten(1), mask)
+        table = self.table
+        if table is not None:
             halves = typical.new_full((*mask.shape[:2], *self.players.event), 0.5)
-            typical = codebook.nearest(typical, halves)
+            typical = table.nearest(typical, halves)
         drawn = typical.unflatten(-1, self.players.event)
         completed = torch.where(self.players.expand(mask), x[:, None], drawn)
         predicted = centred(self.prediction(completed.flatten(0, 1)), self.center)
@@ -240,6 +240,6 @@ def pairs_with_hints(
             hints.append([part.flatten(0, 1).cpu() for part in (mean, hint)])
             bar.update(2 * len(some))
     row = row.repeat_interleave(2)
-    seen = encoded(x, value.schema).flatten(1)[row]
+    seen = encoded(x, value.table).flatten(1)[row]
     of_hints = map(torch.cat, zip(*hints, strict=True))
     return [row, seen, mask.flatten(0, 1), *of_hints, target.flatten(0, 1)]

@@ -54,7 +54,7 @@ class SurrogateValue(ModelValue):
 
     Args:
         surrogate, model, players, space, expectation, checkpoint: see above and `ModelValue`.
-        name, cost, more: entries of its `GameSpec`; with a `Codebook` as `schema`, rows are its
+        name, cost, more: entries of its `GameSpec`; with a `Table` as `table`, rows are its
             codes, and the network sees them encoded.
     """
 
@@ -84,10 +84,12 @@ class SurrogateValue(ModelValue):
         """Write the surrogate, not the model, to one file; `load_surrogate` reads it.
 
         Raises:
-            ValueError: it was put together by hand, neither trained nor loaded.
+            ValueError: it was put together by hand, neither trained nor loaded, or cells of its
+                table cannot be written.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        save_checkpoint(path, self.checkpoint)
+        written = {} if self.table is None else {"table": self.table.state()[0]}
+        save_checkpoint(path, self.checkpoint | written)
 
     kind = "surrogate"
 
@@ -99,9 +101,9 @@ class SurrogateValue(ModelValue):
         """
         task, weights = trained_state(self.checkpoint)
         plain = {
-            "task": {**task, "schema": None},
+            "task": task,
             "model": self.model,
-            "schema": self.schema,
+            "table": self.table,
             "name": self.name,
             "quality": self.spec.quality,
         }
@@ -147,7 +149,7 @@ class SurrogateValue(ModelValue):
         """v(empty coalition): the expectation or, of padded rows, the network's value by length."""
         if self.players.padding is None:
             return super().base(x)
-        parts = encoded(x.to(self.device), self.schema).split(
+        parts = encoded(x.to(self.device), self.table).split(
             self.spec.work.batch_size or _MANY_ROWS
         )
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
@@ -160,7 +162,7 @@ class SurrogateValue(ModelValue):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():
-            return Estimate(self.placed(self.surrogate.values(encoded(x, self.schema), coalitions)))
+            return Estimate(self.placed(self.surrogate.values(encoded(x, self.table), coalitions)))
 
     @contextmanager
     def products(self) -> Iterator[None]:
@@ -179,7 +181,7 @@ class SurrogateValue(ModelValue):
 
         def values(x: Tensor, coalitions: Toggled) -> Estimate:
             with self.products():
-                found = network.linearized(encoded(x, self.schema), coalitions.items, chosen)
+                found = network.linearized(encoded(x, self.table), coalitions.items, chosen)
                 return Estimate(self.placed(found.flatten(1, 2), ... if chosen is None else chosen))
 
         cost = network.linearized_cost(len(self.outputs if chosen is None else chosen))

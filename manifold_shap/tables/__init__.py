@@ -1,9 +1,6 @@
-"""Tables: the columns of a frame, and how they are encoded as rows of numbers."""
+"""Tables: the cells of a frame as codes, and how they are encoded as rows of numbers."""
 
-from manifold_shap.tables.schema import Column, Schema
+import lazy_loader
 
-__all__ = ["Column", "Schema"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+# pandas is slow to import, and only frames need it.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -53,7 +53,7 @@ def unpacked(
         own = pd.Series(next(of_numbers) if column["number"] else next(of_cells), dtype=object)
         try:
             found.append(own.astype(column["dtype"]))
-        except (TypeError, ValueError):  # A dtype of another library.
+        except (ImportError, TypeError, ValueError):  # A dtype of another library.
             found.append(own.infer_objects())
     names = pd.Index([from_plain(column["name"]) for column in columns], tupleize_cols=False)
     return pd.concat(found, axis=1).set_axis(names, axis=1)

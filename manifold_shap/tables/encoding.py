@@ -1,7 +1,12 @@
-"""Encodes the distinct values of a column as floats, and finds the kind of a column by them."""
+"""How a column is encoded for networks and distances: its kind, and the elements of its cells.
+
+A continuous column becomes one standardised element (an ordered one that of its rank), a binary
+column one 0/1 element, and a categorical column a one-hot block. Where cells are missing, a
+continuous column has one element more, which says so, and a categorical one a category more.
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -9,137 +14,126 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from manifold_shap._messages import shown, warn
-from manifold_shap.tables.forms.base import Codes
-from manifold_shap.tables.schema import MISSING, OTHER, Column
-from manifold_shap.tables.vocabulary import NUMBERS, Values, label_of
+from manifold_shap.tables.distinct import NUMBERS, Codes, label_of, numbers_of
 
+# Categories that are no values of their own: missing cells, and all categories that are rare.
+MISSING, OTHER = "(missing)", "(other)"
 # Columns of more categories have the rarest of them share one element.
 MOST_CATEGORIES = 100
-
 # Text that is written as numbers is taken for numbers where it has as many distinct values.
-_LEAST_NUMERALS = 4
+LEAST_NUMERALS = 4
 
 
-def fit_column(values: Values, codes: Codes, forced: bool = False) -> Column:
-    """The column that these values make, with the mean and scale of these cells.
+@dataclass(frozen=True)
+class Encoding:
+    """How the cells of a column are encoded.
 
-    Args:
-        values: of the column.
-        codes: the cells of the training rows.
-        forced: whether numbers, too, are categories.
+    >>> Encoding("colour", "categorical", ("blue", "green", "red")).width
+    3
+
+    Attributes:
+        name: of the column, as text.
+        kind: "continuous", "ordered", "binary" or "categorical".
+        categories: every value it may take, as text, in order; empty for a continuous column. A
+            binary column encodes the first as 0 and the second as 1.
+        mean: training mean, in the column's own units (continuous; of ranks, for an ordered one).
+        scale: training standard deviation, in the same units; 1 where the column is constant.
+        missing: whether a continuous or ordered column has a second element, 1 where the cell is
+            missing, and 0 where it is not; the first is then 0, as at the mean.
+        date: whether the numbers of a continuous column are days since 1970.
     """
-    name, missing, numbers = str(values.name), bool(values.missing.any()), values.numbers
-    kind = types.infer_dtype(values.cells, skipna=True)
-    count = 0 if numbers is None else len(np.unique(numbers[~values.missing]))
-    plain, ranked = kind in NUMBERS and kind != "decimal", _ordered(values.cells)
-    least = {"string": _LEAST_NUMERALS, "empty": 1}.get(kind, 0)
-    two = count == 2 and (plain or ranked)
-    if numbers is not None and count >= least and not (forced or two):
-        ranks = tuple(label_of(rank) for rank in values.cells.cat.categories) if ranked else ()
-        mean, scale = _moments(numbers[codes])
-        dated = kind in ("date", "datetime", "datetime64", "period")
-        kind = "ordered" if ranked else "continuous"
-        return Column(name, kind, ranks, mean, scale, missing=missing, date=dated)
-    labels = list(dict.fromkeys(values.labels[~values.missing]))
-    if kind == "boolean" or types.is_bool_dtype(values.cells.dtype):
-        labels = ["False", "True"]
-    if len(labels) == 2 and not forced and not missing:
-        return Column(name, "binary", tuple(labels), numeric=two and plain)
-    categories = dict.fromkeys([*_most_frequent(labels, values, codes), *[MISSING] * missing])
-    return Column(name, "categorical", tuple(categories))
 
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    mean: float = 0.0
+    scale: float = 1.0
+    missing: bool = False
+    date: bool = False
 
-def encode_values(column: Column, values: Values) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Elements of each value `[values, width]`, and which ones the column does not know.
+    @classmethod
+    def fit(cls, cells: pd.Series, codes: Codes, forced: bool = False) -> "Encoding":
+        """The encoding of a column, with the mean and scale of the training rows.
 
-    A value that is not known is a category that the column lacks, or a missing cell where it had
-    none: it is encoded as "other", or else as if it were average.
+        Numbers with exactly two distinct values are binary, other numbers, dates, times, durations
+        and intervals continuous, and so is text that is written as numbers throughout. Ordered
+        categories are ordered. Text, bool and other categories are binary with two distinct values
+        and otherwise categorical.
 
-    Raises:
-        TypeError: a column of numbers holds something else.
-        ValueError: a number so far from the mean that float32 cannot hold it.
-    """
-    missing = values.missing
-    if column.kind == "continuous":
-        standard = _standardised(column, values)
-        return _with_indicator(standard, missing, column), missing & (not column.missing)
-    place, known = _places(column, values)
-    if column.kind == "ordered":
-        rank = np.where(known & ~missing, place, column.mean)
-        ranked = (rank - column.mean) / column.scale
-        return _with_indicator(ranked, missing, column), ~known & ~(missing & column.missing)
-    if column.kind == "binary":
-        return np.where(known, place, 0.5).astype(np.float32)[:, None], ~known
-    block = np.zeros((len(values), column.width), dtype=np.float32)
-    other = column.categories.index(OTHER) if OTHER in column.categories else -1
-    place = np.where(known, place, other)
-    block[np.flatnonzero(place >= 0), place[place >= 0]] = 1
-    return block, ~known
+        Args:
+            cells: the distinct ones, in order.
+            codes: the place of every cell of training among them.
+            forced: whether numbers, too, are categories.
 
+        Raises:
+            TypeError, ValueError: see `numbers_of`.
+        """
+        name, absent, numbers = str(cells.name), cells.isna().to_numpy(bool), numbers_of(cells)
+        kind, missing = types.infer_dtype(cells, skipna=True), bool(absent.any())
+        ranked = isinstance(cells.dtype, pd.CategoricalDtype) and bool(cells.dtype.ordered)
+        count = 0 if numbers is None else len(np.unique(numbers[~absent]))
+        two = count == 2 and (ranked or (kind in NUMBERS and kind != "decimal"))
+        least = {"string": LEAST_NUMERALS, "empty": 1}.get(kind, 0)
+        if numbers is not None and count >= least and not (forced or two):
+            ranks = tuple(map(label_of, cells.cat.categories)) if ranked else ()
+            date = kind in ("date", "datetime", "datetime64", "period")
+            mean, scale = _moments(numbers[codes])
+            return cls(
+                name, "ordered" if ranked else "continuous", ranks, mean, scale, missing, date
+            )
+        labels = list(dict.fromkeys(np.array([*map(label_of, cells)], object)[~absent]))
+        if kind == "boolean" or types.is_bool_dtype(cells.dtype):
+            labels = ["False", "True"]
+        if len(labels) == 2 and not forced and not missing:
+            return cls(name, "binary", tuple(labels))
+        frequent = _most_frequent(labels, cells, codes)
+        return cls(name, "categorical", (*frequent, *[MISSING] * missing))
 
-def decode_column(block: NDArray[np.float64], column: Column) -> pd.Series:
-    """Values in original units, from elements `[rows, column.width]`."""
-    if column.kind in ("continuous", "ordered"):
-        numbers = block[:, 0] * column.scale + column.mean
-        absent = block[:, 1] >= 0.5 if column.missing else np.zeros(len(block), dtype=bool)
-        if column.kind == "ordered":
-            nearest = numbers.round().clip(0, len(column.categories) - 1).astype(int)
-            return _labelled(column.categories, np.where(absent, -1, nearest))
-        numbers = np.where(absent, np.nan, numbers)
-        return _dates(numbers) if column.date else pd.Series(numbers)
-    codes = block.argmax(axis=1) if column.kind == "categorical" else (block[:, 0] >= 0.5) * 1
-    if not column.numeric:
-        last = [k for k, label in enumerate(column.categories) if label == MISSING]
-        return _labelled(column.categories, np.where(np.isin(codes, last), -1, codes))
-    values = np.array([float(label) for label in column.categories])
-    whole = values.astype(np.int64) if np.abs(values).max() < 2**53 else values
-    return pd.Series((whole if (whole == values).all() else values)[codes])
+    @property
+    def width(self) -> int:
+        """How many elements of the encoded row it takes."""
+        return len(self.categories) if self.kind == "categorical" else 1 + self.missing
 
+    def elements(self, cells: pd.Series) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Elements of cells `[cells, width]`, and which ones training had none like.
 
-def _dates(days: NDArray[np.float64]) -> pd.Series:
-    """Days since 1970 as moments, to the minute: in single precision they are right to seconds."""
-    present = np.isfinite(days)
-    found = np.full(len(days), np.datetime64("NaT"), "M8[us]")
-    found[present] = np.rint(days[present] * 1440).astype(np.int64).astype("M8[m]")
-    return pd.Series(found)
+        That is a category that is not listed, or a missing cell where there was none: it is encoded
+        as "other", or else as if it were average.
 
+        Raises:
+            TypeError: a column of numbers holds something else.
+            ValueError: a number so far from the mean that float32 cannot hold it.
+        """
+        absent = cells.isna().to_numpy(bool)
+        if self.kind in ("continuous", "ordered"):
+            first = np.where(absent, 0, self._standardised(cells))
+            columns = [first, absent] if self.missing else [first]
+            return np.stack(columns, 1).astype(np.float32), absent & (not self.missing)
+        places = {label: place for place, label in enumerate(self.categories)}
+        place = np.array([places.get(label_of(cell), -1) for cell in cells], dtype=np.int64)
+        place[absent] = places.get(MISSING, -1)
+        unknown = place < 0
+        if self.kind == "binary":
+            return np.where(unknown, 0.5, place).astype(np.float32)[:, None], unknown
+        place[unknown] = places.get(OTHER, -1)
+        return np.eye(self.width + 1, self.width, dtype=np.float32)[place], unknown
 
-def _with_indicator(
-    standard: NDArray[Any], missing: NDArray[np.bool_], column: Column
-) -> NDArray[np.float32]:
-    first = np.where(missing, 0, standard)
-    return np.stack([first, missing] if column.missing else [first], 1).astype(np.float32)
-
-
-def _places(column: Column, values: Values) -> tuple[Codes, NDArray[np.bool_]]:
-    """The place of each value among the categories, and which ones are among them."""
-    place_of = {label: place for place, label in enumerate(column.categories)}
-    place = np.array([place_of.get(label, -1) for label in values.labels], dtype=np.int64)
-    place[values.missing] = place_of.get(MISSING, -1)
-    if values.numbers is not None and not _ordered(values.cells):
-        # Numbers are the same however they are written: 1, 1.0 and "1.00".
-        for odd in np.flatnonzero((place < 0) & ~values.missing):
-            place[odd] = place_of.get(label_of(values.numbers[odd]), -1)
-    return place, place >= 0
-
-
-def _standardised(column: Column, values: Values) -> NDArray[np.float32]:
-    numbers = values.numbers
-    if numbers is None:
-        raise TypeError(
-            f"Expected numbers in column {column.name!r}, as in training, but it holds "
-            f"{shown(values.labels.tolist())}; convert or correct its cells."
-        )
-    with np.errstate(over="ignore"):
-        standard = ((numbers - column.mean) / column.scale).astype(np.float32)
-    bad = np.isinf(standard)
-    if bad.any():
-        raise ValueError(
-            f"Column {column.name!r} holds {numbers[bad][0]}, too far from the "
-            f"training mean {column.mean} (scale {column.scale}) for float32; correct or drop "
-            "these rows."
-        )
-    return standard
+    def _standardised(self, cells: pd.Series) -> NDArray[np.float32]:
+        numbers = numbers_of(cells)
+        if numbers is None:
+            raise TypeError(
+                f"Expected numbers in column {self.name!r}, as in training, but it holds "
+                f"{shown(map(label_of, cells))}; convert or correct its cells."
+            )
+        with np.errstate(over="ignore"):
+            standard = ((numbers - self.mean) / self.scale).astype(np.float32)
+        if np.isinf(standard).any():
+            raise ValueError(
+                f"Column {self.name!r} holds {numbers[np.isinf(standard)][0]}, too far from the "
+                f"training mean {self.mean} (scale {self.scale}) for float32; correct or drop "
+                "these rows."
+            )
+        return standard
 
 
 def _moments(numbers: NDArray[np.float64]) -> tuple[float, float]:
@@ -152,24 +146,16 @@ def _moments(numbers: NDArray[np.float64]) -> tuple[float, float]:
     return float(present.mean()), float(present.std())
 
 
-def _most_frequent(labels: list[str], values: Values, codes: Codes) -> Sequence[str]:
+def _most_frequent(labels: list[str], cells: pd.Series, codes: Codes) -> Sequence[str]:
     if len(labels) <= MOST_CATEGORIES:
         return labels
-    count = pd.Series(np.bincount(codes, minlength=len(values)), index=values.labels)
-    count = count[~values.missing].groupby(level=0, sort=False).sum()
-    kept = count.sort_values(ascending=False, kind="stable").index[: MOST_CATEGORIES - 1]
+    counts = pd.Series(np.bincount(codes, minlength=len(cells)), index=[*map(label_of, cells)])
+    counts = counts[cells.notna().to_numpy()].groupby(level=0, sort=False).sum()
+    kept = counts.sort_values(ascending=False, kind="stable").index[: MOST_CATEGORIES - 1]
     warn(
-        f"Column {str(values.name)!r} has {len(labels)} categories: all but the {len(kept)} most "
-        f"frequent ones ({1 - count[kept].sum() / len(codes):.0%} of the rows) count as one to the "
-        f"value function, {OTHER!r}; the model sees them as they are.",
+        f"Column {str(cells.name)!r} has {len(labels)} categories: all but the {len(kept)} most "
+        f"frequent ones ({1 - counts[kept].sum() / len(codes):.0%} of the rows) count as one to "
+        f"the value function, {OTHER!r}; the model sees them as they are.",
     )
     frequent = frozenset(kept)
     return [*(label for label in labels if label in frequent), OTHER]
-
-
-def _ordered(cells: pd.Series) -> bool:
-    return isinstance(cells.dtype, pd.CategoricalDtype) and bool(cells.dtype.ordered)
-
-
-def _labelled(categories: Sequence[str], codes: NDArray[Any]) -> pd.Series:
-    return pd.Series(np.array([*categories, None], dtype=object)[codes])

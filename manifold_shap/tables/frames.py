@@ -1,78 +1,215 @@
-"""Fits a schema to a frame, encodes frames by it, and makes frames of encoded rows."""
+"""Reads rows of any library column by column, and builds rows of the same kind from columns."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known
+from manifold_shap._checks import check_distinct
 from manifold_shap._messages import shown
-from manifold_shap.tables.encoding import decode_column, encode_values, fit_column
-from manifold_shap.tables.forms import form_of
-from manifold_shap.tables.forms.base import check_columns
-from manifold_shap.tables.schema import OTHER, Column
-from manifold_shap.tables.vocabulary import distinct
+from manifold_shap.tables.distinct import Cells
+
+_ARRAYS = (np.ndarray, Tensor, list, tuple)
 
 
-def fit(frame: Any, categorical: frozenset[str], categories_from: Any = None) -> tuple[Column, ...]:
-    """See `Schema.fit`."""
-    rows = form_of(frame)
-    form = rows if categories_from is None else form_of(categories_from)
-    check_columns(rows.columns, form.columns)
-    check_known(
-        categorical, list(map(str, form.columns)), "`categorical` to name columns of the table"
-    )
-    whole = form.read(frame if categories_from is None else categories_from)
-    own = whole if categories_from is None else form.read(frame)
+@dataclass(frozen=True)
+class FrameAdapter:
+    """The kind of a user's rows: frames of a library, or arrays, and the names of their columns.
 
-    def column(name: Any, every: Any, some: Any) -> Column:
-        values, codes = distinct(form, name, every)
-        if some is not every:
-            known, found = distinct(form, name, form.join(values.native, some))
-            values, codes = known, found[len(values) :]
-        return fit_column(values, codes, str(name) in categorical)
+    An array, a tensor or a list of rows has columns x0, x1, ...; a model then sees an array, or a
+    tensor of the same dtype.
 
-    return tuple(map(column, form.columns, whole, own))
+    Attributes:
+        library: "pandas", "polars" and the like, or "array".
+        header: names of the columns, as the user has them.
+        tensor: dtype of rows that are tensors.
+    """
 
+    library: str
+    header: Any
+    tensor: torch.dtype | None = None
 
-def encode(frame: Any, columns: Sequence[Column]) -> Float[Tensor, "rows width"]:
-    """See `Schema.encode`."""
-    form = form_of(frame)
-    cells = dict(zip(map(str, form.columns), form.read(frame), strict=True))
-    check_columns(list(cells), [column.name for column in columns])
+    @classmethod
+    def of(cls, rows: Any) -> "FrameAdapter":
+        """The adapter of these rows.
 
-    def block(column: Column) -> Any:
-        values, codes = distinct(form, column.name, cells[column.name])
-        elements, unknown = encode_values(column, values)
-        # Rare categories of training are not listed, so that others cannot be told from them.
-        odd = unknown & values.missing if OTHER in column.categories else unknown
-        if odd.any():
-            absent = values.missing[odd][0]
+        Raises:
+            TypeError: they are no table.
+            ValueError: no rows, no columns, or a name twice.
+        """
+        library, header, columns = _columns(rows)
+        if not columns or len(columns[0]) == 0:
             raise ValueError(
-                f"Column {column.name!r} holds "
-                f"{'a missing cell' if absent else repr(values.labels[odd][0])}, but "
-                f"training had {shown(column.categories) if column.categories else 'none'}; fit "
-                "the schema with `categories_from` the whole table, or drop or recode these rows."
+                f"Expected a table with rows and columns but got {len(columns)} columns and "
+                f"{len(columns[0]) if columns else 0} rows."
             )
-        return elements[codes]
+        return cls(library, header, rows.dtype if isinstance(rows, Tensor) else None)
 
-    return torch.from_numpy(np.concatenate(list(map(block, columns)), axis=1))
+    def read(self, rows: Any) -> list[Cells]:
+        """The columns of rows that have them all, in order; they are matched by name.
 
-
-def decode(x: Tensor, columns: Sequence[Column]) -> pd.DataFrame:
-    """See `Schema.decode`."""
-    stops = np.cumsum([column.width for column in columns])
-    if x.ndim != 2 or x.shape[1] != stops[-1]:
-        raise ValueError(
-            f"Expected `x` of shape (rows, {stops[-1]}) but got {tuple(x.shape)}; "
-            "rows are encoded by `Schema.encode`."
+        Raises:
+            TypeError: rows of another library.
+            ValueError: columns that are missing or too many.
+        """
+        library, header, columns = _columns(rows)
+        if library != self.library:
+            raise TypeError(
+                f"Expected rows of the kind {self.library}, as in training, but got "
+                f"{type(rows).__name__} ({library}); convert them first."
+            )
+        missing, extra = (
+            [name for name in some if name not in frozenset(others)]
+            for some, others in ((self.header, header), (header, self.header))
         )
-    if torch.isnan(x).any():
-        raise ValueError("Expected `x` without NaN; fill absent elements before decoding.")
-    blocks = np.split(x.detach().cpu().to(torch.float64).numpy(), stops[:-1], axis=1)
-    pairs = zip(columns, blocks, strict=True)
-    return pd.DataFrame({column.name: decode_column(block, column) for column, block in pairs})
+        if missing or extra:
+            raise ValueError(
+                f"Expected the columns {shown(self.header)}, as in training, but these rows lack "
+                f"{shown(missing)} and have also {shown(extra)}; give these columns, as by "
+                "`frame[columns]`."
+            )
+        column_of = dict(zip(header, columns, strict=True))
+        return [column_of[name] for name in self.header]
+
+    def build(self, columns: Sequence[Cells]) -> Any:
+        """Rows of these columns, in the order of the header."""
+        if self.library == "array":
+            array = np.stack([column.to_native().to_numpy() for column in columns], axis=1)
+            if self.tensor is None:
+                return array
+            tensor = torch.from_numpy(array)
+            # Rows that are wider than those of training stay so.
+            return tensor.to(self.tensor) if self.tensor == torch.bfloat16 else tensor
+        if self.library == "pandas":
+            natives = [column.to_native().reset_index(drop=True) for column in columns]
+            frame = pd.DataFrame(dict(enumerate(natives)), copy=False)
+            frame.columns = self.header
+            return frame
+        named = zip(self.header, columns, strict=True)
+        parts = [column.alias(name).to_frame() for name, column in named]
+        return nw.concat(parts, how="horizontal").to_native()
+
+
+def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
+    """The library, the names and the columns of rows."""
+    if isinstance(rows, _ARRAYS):
+        array = _array(rows)
+        kind = object if array.dtype == object else None
+        header = [f"x{k}" for k in range(array.shape[1])]
+        # pandas would make text of objects that are text by chance.
+        natives = [
+            pd.Series(cells, name=n, dtype=kind) for n, cells in zip(header, array.T, strict=True)
+        ]
+        return "array", header, [nw.from_native(each, series_only=True) for each in natives]
+    if isinstance(rows, pd.DataFrame):
+        check_distinct(rows.columns, "column names", "rename or drop the copies")
+        natives = [rows.iloc[:, k] for k in range(rows.shape[1])]
+        return "pandas", rows.columns, [nw.from_native(each, series_only=True) for each in natives]
+    try:
+        frame = nw.from_native(rows, eager_only=True)
+    except TypeError as error:
+        raise TypeError(
+            "Expected a data frame (of pandas or polars), an array, a tensor or a list of rows but "
+            f"got {type(rows).__name__}; `pandas.DataFrame(...)` makes a frame of many things, "
+            "`pandas.read_csv(path)` reads a file, and `.toarray()` makes an array of a sparse "
+            "matrix."
+        ) from error
+    return str(frame.implementation), frame.columns, [frame[name] for name in frame.columns]
+
+
+def _array(rows: Any) -> np.ndarray:
+    if isinstance(rows, np.ma.MaskedArray):
+        raise TypeError("Expected an array but got a masked one; fill it by `.filled(nan)`.")
+    if isinstance(rows, Tensor):
+        plain = rows.detach().cpu()
+        # numpy has no bfloat16; float32 holds all of its numbers.
+        array = (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+    else:
+        array = np.asarray(rows)
+    if array.dtype.kind in "US":
+        # numpy makes text of all cells of a list where one is text.
+        array = np.asarray(rows, dtype=object)
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected rows of two axes, (rows, columns), but got shape {array.shape}; one row is "
+            "`x[:1]`, and `pandas.DataFrame(records)` makes a frame of dicts."
+        )
+    return array
+
+
+def joined(known: Cells, new: Cells) -> Cells:
+    """Cells of two columns, in a dtype that holds those of both: that of the first where it can.
+
+    >>> known, new = (nw.from_native(pd.Series(k), series_only=True) for k in ([1, 2], [2.0, 3.0]))
+    >>> joined(known, new).to_list(), joined(known, new + 0.5).to_list()
+    ([1, 2, 2, 3], [1.0, 2.0, 2.5, 3.5])
+
+    Raises:
+        ValueError: there is none.
+    """
+    inferred = _inferred(new, known)
+    if isinstance(known.dtype, nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
+        candidates = [known]
+    else:
+        candidates = [known, inferred, new] if _are_alike(known, new) else []
+    for like in candidates:
+        pair = narrowed(known, like), narrowed(inferred, like)
+        if pair[0].to_native().dtype == pair[1].to_native().dtype:
+            return nw.concat([part.alias("").to_frame() for part in pair])[""]
+    raise ValueError(
+        f"Expected column {new.name!r} of dtype {known.to_native().dtype}, as in training, but got "
+        f"{new.to_native().dtype} with cells such as {shown(new.head(5).to_list())}; convert it "
+        "first, in the same way as the training data."
+    )
+
+
+def narrowed(cells: Cells, like: Cells) -> Cells:
+    """The cells in the dtype of others, where none changes by that."""
+    if cells.to_native().dtype == like.to_native().dtype:
+        return cells
+    try:
+        with np.errstate(all="ignore"):
+            found = _in_dtype(cells, like)
+            same = (_in_dtype(found, cells) == cells) | cells.is_null()
+        unchanged = bool(same.all()) and bool((found.is_null() == cells.is_null()).all())
+    except Exception:  # Each library raises its own.
+        return cells
+    return found if unchanged else cells
+
+
+def _in_dtype(cells: Cells, like: Cells) -> Cells:
+    native, target = cells.to_native(), like.to_native().dtype
+    if not isinstance(native, pd.Series):
+        return cells.cast(like.dtype)
+    if native.isna().all() and target.kind != "O":
+        return nw.from_native(pd.Series([None] * len(native), dtype=target), series_only=True)
+    return nw.from_native(native.astype(target), series_only=True)
+
+
+def _inferred(cells: Cells, known: Cells) -> Cells:
+    """Cells of a row of several dtypes in that of their own, where others are not objects."""
+    native = cells.to_native()
+    if not isinstance(native, pd.Series) or known.to_native().dtype == object:
+        return cells
+    return nw.from_native(native.infer_objects(), series_only=True)
+
+
+def _are_alike(known: Cells, new: Cells) -> bool:
+    """Whether both hold numbers, or both text, or both times."""
+    native = new.to_native()
+    if isinstance(native, pd.Series) and native.dtype == object:
+        new = nw.from_native(native.convert_dtypes(), series_only=True)
+    one, two = known.dtype, new.dtype
+    numbers = [dtype.is_numeric() or isinstance(dtype, nw.Boolean) for dtype in (one, two)]
+    texts = [isinstance(dtype, nw.String | nw.Categorical | nw.Enum) for dtype in (one, two)]
+    return (
+        bool(new.is_null().all())
+        or all(numbers)
+        or all(texts)
+        or (one.is_temporal() and two.is_temporal())
+    )

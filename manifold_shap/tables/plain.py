@@ -1,6 +1,6 @@
 """Writes single cells of a frame as numbers, text and lists, and reads them back exactly."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,11 @@ _KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "NAType": (str, lambda _: pd.NA),
     "tuple": (
         lambda cells: [to_plain(cell) for cell in cells],
-        lambda entries: tuple(cells_from_plain(entries)),
+        lambda entries: tuple(from_plain(entry) for entry in entries),
+    ),
+    "Interval": (
+        lambda cell: [to_plain(cell.left), to_plain(cell.right), cell.closed],
+        lambda entry: pd.Interval(from_plain(entry[0]), from_plain(entry[1]), entry[2]),
     ),
 }
 
@@ -32,19 +36,22 @@ def to_plain(cell: Any) -> Any:
     (1.5, {'date': '2020-01-02'}, {'Decimal': '1.10'}, {'NAType': '<NA>'})
 
     Raises:
-        ValueError: a cell of a type that is not known, or that would be read as another one.
+        ValueError: a cell of another type, or that would be read as another one.
     """
     if type(cell) in (type(None), bool, int, str) or (type(cell) is float and np.isfinite(cell)):
         return cell
-    kind = type(cell).__name__
-    write, read = _KINDS.get(kind, (lambda _: None, lambda _: None))
-    written = write(cell)
-    if repr(read(written)) != repr(cell):
+    if isinstance(cell, np.generic):
+        kind, written = cell.dtype.str, to_plain(cell.item())
+    else:
+        kind = type(cell).__name__
+        written = _KINDS[kind][0](cell) if kind in _KINDS else None
+    entry = {kind: written}
+    if written is None or repr(from_plain(entry)) != repr(cell):
         raise ValueError(
             "Expected cells that can be written (numbers, text, dates without a time zone of a "
             f"name, decimals) but got {cell!r:.60} ({kind}); convert the column to text or dates."
         )
-    return {kind: written}
+    return entry
 
 
 def from_plain(entry: Any) -> Any:
@@ -52,16 +59,8 @@ def from_plain(entry: Any) -> Any:
 
     >>> from_plain({"Decimal": "1.10"})
     Decimal('1.10')
-
-    Raises:
-        KeyError, TypeError, ValueError: something else wrote it.
     """
     if not isinstance(entry, dict):
         return entry
     ((kind, written),) = entry.items()
-    return _KINDS[kind][1](written)
-
-
-def cells_from_plain(entries: Iterable[Any]) -> list[Any]:
-    """The cells that were written."""
-    return [from_plain(entry) for entry in entries]
+    return _KINDS[kind][1](written) if kind in _KINDS else np.dtype(kind).type(from_plain(written))

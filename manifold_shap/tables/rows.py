@@ -1,10 +1,9 @@
-"""Rows of a table, as value functions take them and as networks see them.
+"""Rows as value functions take them and as networks see them.
 
-A `Schema` describes rows of floats. A `Codebook` describes rows of codes, one for each column,
-which networks and distances see as floats.
+Rows of a `Table` are codes, one for each column, which networks and distances see as floats; rows
+of no table are what they are.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,32 +15,26 @@ from torch import Tensor
 from manifold_shap._arrays import is_frame
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
-from manifold_shap.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 
-def rows_of(x: Any, schema: "Schema | Codebook | None") -> Any:
-    """A frame as rows of its schema; rows as they are.
-
-    Raises:
-        TypeError, ValueError: a frame of another library, or that does not fit the schema.
-    """
-    return x if schema is None or not is_frame(x) else schema.rows(x)
-
-
-def codebook_of(schema: "Schema | Codebook | None") -> "Codebook | None":
-    """The codebook whose codes the rows are, if they are codes."""
-    return None if schema is None or isinstance(schema, Schema) else schema
+def rows_of(x: Any, table: "Table | None") -> Any:
+    """A frame as rows of its table; rows as they are."""
+    return x if table is None or not is_frame(x) else table.rows(x)
 
 
 def encoded(
-    x: Float[Tensor, "*batch event"], schema: "Schema | Codebook | None"
+    x: Float[Tensor, "*batch event"], table: "Table | None"
 ) -> Float[Tensor, "*batch elements"]:
     """Rows as networks see them: codes as floats, rows of floats as they are."""
-    codebook = codebook_of(schema)
-    return x if codebook is None else codebook.encode(x)
+    return x if table is None else table.encode(x)
+
+
+def elements_of(players: Players, table: "Table | None") -> Players:
+    """The players as owners of the elements that networks see."""
+    return players if table is None else table.owners(players)
 
 
 @saved
@@ -50,64 +43,51 @@ class EncodedRows:
     """Makes encoded rows of codes, for a model that was trained on these: see `as_model`.
 
     >>> import pandas as pd
-    >>> from manifold_shap import Codebook
-    >>> codebook = Codebook.fit(pd.DataFrame({"town": ["Oslo", "Rome", "Bern"]}))
-    >>> EncodedRows(codebook).frame(torch.tensor([[1.0]]))
+    >>> import torch
+    >>> from manifold_shap import Table
+    >>> table = Table.fit(pd.DataFrame({"town": ["Oslo", "Rome", "Bern"]}))
+    >>> EncodedRows(table).frame(torch.tensor([[1.0]]))
     tensor([[0., 1., 0.]])
     """
 
-    codebook: "Codebook"
-    kind = "encoded rows"
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return {"codebook": self.codebook}, {}
-
-    @classmethod
-    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "EncodedRows":
-        return cls(settings["codebook"])
+    table: "Table"
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the columns, one for each code of a row."""
-        return self.codebook.names
+        return self.table.names
 
     def frame(self, x: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows elements"]:
         """The rows that the codes stand for."""
-        return self.codebook.encode(x)
+        return self.table.encode(x)
+
+    kind = "encoded rows"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return {"table": self.table}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "EncodedRows":
+        return cls(settings["table"])
 
 
-def elements_of(players: Players, schema: "Schema | Codebook | None") -> Players:
-    """The players as owners of the elements that networks see.
-
-    >>> from manifold_shap.tables.schema import Column
-    >>> schema = Schema((Column("kind", "categorical", ("a", "b", "c")),))
-    >>> elements_of(schema.players, schema).index
-    tensor([0, 0, 0])
-    """
-    codebook = codebook_of(schema)
-    if codebook is None:
-        return players
-    widths = torch.tensor([column.width for column in codebook.schema.columns])
-    return Players(players.names, players.index.repeat_interleave(widths))
-
-
-def constant_players(players: Players, schema: "Schema | Codebook | None") -> tuple[str, ...]:
+def constant_players(players: Players, table: "Table | None") -> tuple[str, ...]:
     """Names of the players that explanations add, for the constant columns of the table.
 
     >>> import pandas as pd
-    >>> from manifold_shap import Codebook
-    >>> codebook = Codebook.fit(pd.DataFrame({"size": [1, 2, 3], "year": 2024}))
-    >>> constant_players(codebook.players, codebook)
+    >>> from manifold_shap import Table
+    >>> table = Table.fit(pd.DataFrame({"size": [1, 2, 3], "year": 2024}))
+    >>> constant_players(table.players, table)
     ('year',)
 
     Raises:
         ValueError: a player of the game has one of their names.
     """
-    codebook = codebook_of(schema)
     # Rows with players of their own are explained by these alone.
-    if codebook is None or not codebook.constants or players.by_row:
+    if table is None or not table.constants or players.by_row:
         return ()
-    names = codebook.with_constants().players.names[len(codebook.players) :]
+    owners = dict.fromkeys(map(table.player_of, table.constants))
+    names = tuple(name for name in owners if name not in table.players.names)
     taken = [name for name in names if name in players.names]
     if taken:
         raise ValueError(
@@ -118,10 +98,10 @@ def constant_players(players: Players, schema: "Schema | Codebook | None") -> tu
 
 
 def in_frame(
-    x: Float[Tensor, "rows *event"],
+    x: Float[Tensor, "rows columns"],
     players: Players,
-    owners: Int64[Tensor, "rows *event"] | None,
-    schema: "Schema | Codebook",
+    owners: Int64[Tensor, "rows columns"] | None,
+    table: "Table",
 ) -> tuple[Any, Players, Tensor | None]:
     """Rows of a table as the model sees them, and who owns the columns of this frame.
 
@@ -129,54 +109,33 @@ def in_frame(
     columns that are left out belong to nobody. An array of numbers comes as a tensor.
 
     >>> import pandas as pd
-    >>> from manifold_shap import Codebook
-    >>> codebook = Codebook.fit(pd.DataFrame({"year": 2024, "size": [1, 2, 3]}))
-    >>> frame, players, _ = in_frame(torch.tensor([[2.0]]), codebook.players, None, codebook)
+    >>> from manifold_shap import Table
+    >>> table = Table.fit(pd.DataFrame({"year": 2024, "size": [1, 2, 3]}))
+    >>> frame, players, _ = in_frame(torch.tensor([[2.0]]), table.players, None, table)
     >>> frame.to_numpy().tolist(), players.names, players.index.tolist()
     ([[2024, 3]], ('size', 'year'), [1, 0])
     """
-    if isinstance(schema, Schema):
-        decoded, names = schema.decode(x), list(schema.names)
-        if x[0].numel() > len(names):  # Elements, several of which may be those of a column.
-            of_column = schema.players.index
-            first = torch.tensor([int((of_column == k).nonzero()[0]) for k in range(len(names))])
-            players = players.owning(players.index[first])
-            owners = None if owners is None else owners[:, first]
-        return decoded, players, owners
-    frame: Any = schema.frame(x)
-    columns = list(map(str, schema.columns))
-    index = players.index
-    if schema.constants and not players.by_row:
-        whole, count = schema.with_constants(), len(schema.players)
-        # A constant in a group with columns that vary belongs to their player.
-        place = schema.players.index.tolist()
-        added = [
-            int(index[place.index(own)]) if own < count else len(players) + own - count
-            for own in whole.players.index.tolist()[len(place) :]
-        ]
-        names = [*players.names, *constant_players(players, schema)]
-        index = torch.cat((index, torch.tensor(added)))
-        players, schema = Players.of_elements((len(names),), names), whole
-    at = torch.tensor([columns.index(name) for name in schema.names])
-    nobody = torch.full((len(columns),), -1)
-    players = players.owning(nobody.index_copy(0, at, index))
+    frame, columns = table.frame(x), list(map(str, table.header))
+    of_column = torch.full((len(columns),), -1)
+    own = torch.tensor([columns.index(name) for name in table.names])
     if owners is not None:
-        owners = nobody.expand(len(x), -1).index_copy(1, at, owners)
+        owners = of_column.expand(len(x), -1).index_copy(1, own, owners)
+    of_column[own] = players.index
+    if not players.by_row:
+        names = [*players.names, *constant_players(players, table)]
+        for name in table.constants:
+            owner = table.player_of(name)
+            # A constant in a group with columns that vary belongs to their player.
+            of_column[columns.index(name)] = (
+                players.index[table.players.index == table.players.names.index(owner)][0]
+                if owner in table.players.names
+                else names.index(owner)
+            )
+        players = Players.of_elements((len(names),), names)
     if isinstance(frame, np.ndarray) and frame.dtype.kind in "biuf":
         frame = torch.from_numpy(frame)
     elif isinstance(frame, np.ndarray):
         import pandas as pd
 
         frame = pd.DataFrame(frame, columns=columns)
-    return frame, players, owners
-
-
-def schema_from(plain: Mapping[str, Any] | None) -> "Schema | Codebook | None":
-    """The schema or codebook whose `to_dict` wrote this; None for None."""
-    if plain is None:
-        return None
-    if "vocabularies" not in plain:
-        return Schema.from_dict(plain)
-    from manifold_shap.tables.codebook import Codebook
-
-    return Codebook.from_dict(plain)
+    return frame, players.owning(of_column), owners

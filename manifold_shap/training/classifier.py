@@ -18,7 +18,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.nn import options_given
 from manifold_shap.surrogate.transformer import tokens_in
-from manifold_shap.tables.rows import EncodedRows, codebook_of
+from manifold_shap.tables.rows import EncodedRows
 from manifold_shap.training.networks import KINDS, ClassifierNetwork
 from manifold_shap.training.rows import seen_rows
 from manifold_shap.training.task import Task, TrainingOptions, learn, load_task
@@ -149,7 +149,7 @@ def fit_classifier(
     import skops.io
 
     start = time.perf_counter()
-    x_train = seen_rows(data.x_train, data.schema)
+    x_train = seen_rows(data.x_train, data.table)
     if isinstance(x_train, StoredRows):
         raise ValueError(
             f"Expected rows in memory for a {type(recipe).__name__}, which is fitted to all at "
@@ -174,9 +174,9 @@ def load_classifier(directory: str | Path, data: "Data") -> Model:
         model, returns = load_estimator(directory), None
     else:
         model, returns = load_task(directory / "model.ckpt", ClassifierTask)[0].network, "logits"
-    codebook = codebook_of(data.schema)
-    seen = None if codebook is None else EncodedRows(codebook)
-    return as_model(model, data.x_test[:64], data.outputs, returns, codebook=seen)
+    table = data.table
+    seen = None if table is None else EncodedRows(table)
+    return as_model(model, data.x_test[:64], data.outputs, returns, table=seen)
 
 
 def quality(model: Model, data: "Data") -> dict[str, float]:
@@ -211,7 +211,7 @@ def _fit_network(
         progress=progress,
     )
     parts = data.x_train, data.x_validation
-    x_train, x_validation = (seen_rows(part, data.schema) for part in parts)
+    x_train, x_validation = (seen_rows(part, data.table) for part in parts)
     some = with_extremes(x_train)
     rows = {
         "event": x_train.shape[1:],

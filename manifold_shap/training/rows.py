@@ -11,12 +11,10 @@ from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._stored import MappedRows, PartRows, StoredRows
 from manifold_shap.players import Players, check_same_players
-from manifold_shap.tables.groups import named_groups, players_of
-from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.rows import elements_of, encoded, rows_of
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 
 class TrainingRows(NamedTuple):
@@ -26,35 +24,29 @@ class TrainingRows(NamedTuple):
         players: see `Players`; they own the elements of a row.
         train, validation: rows as the model sees them: tensors, or `StoredRows` where those of the
             caller were.
-        schema: columns of the table behind the rows, or the codebook whose codes they are.
+        table: whose codes the rows are, if they are codes.
     """
 
     players: Players
     train: Any
     validation: Any
-    schema: "Schema | Codebook | None"
-
-    @property
-    def codebook(self) -> "Codebook | None":
-        """The codebook whose codes the rows are, if they are codes."""
-        return codebook_of(self.schema)
+    table: "Table | None"
 
     @property
     def encoded(self) -> tuple[Any, Any]:
         """Both as networks see them."""
-        return seen_rows(self.train, self.schema), seen_rows(self.validation, self.schema)
+        return seen_rows(self.train, self.table), seen_rows(self.validation, self.table)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a `Task` of a network on these rows has to know of them, as plain data."""
-        seen = elements_of(self.players, self.schema).index
+        seen = elements_of(self.players, self.table).index
         return {
             "event": self.players.event,
             "index": self.players.index.flatten().tolist(),
-            "elements": None if self.codebook is None else seen.tolist(),
+            "elements": None if self.table is None else seen.tolist(),
             "players": self.players.names,
             "padding": self.players.padding,
-            "schema": self.schema.to_dict() if self.schema else None,
         }
 
 
@@ -63,37 +55,37 @@ def training_rows(
     x_validation: Any,
     seed: int,
     players: Players | Mapping[str, Any] | None = None,
-    schema: "Schema | Codebook | None" = None,
+    table: "Table | None" = None,
 ) -> TrainingRows:
     """The players, and the rows to train and to validate on, checked.
 
     Args:
         x_train: rows, a frame, or `StoredRows`.
         x_validation: the same, or None to hold out a tenth of the others by the seed.
-        players: by default the columns of the schema, or else the elements of a row. With a frame
-            or a schema also groups of its columns by name.
-        schema: by default none for rows, and a codebook of its cells for a frame.
+        players: by default those of the table, or else the elements of a row. With a frame or a
+            table also groups of its columns by name.
+        table: by default none for rows, and one of its cells for a frame.
 
     Raises:
-        TypeError, ValueError: rows that are not finite, of another shape than `players` own or the
-            schema encodes, or fewer than two; players that are none, or differ from row to row by
-            more than padding.
+        TypeError, ValueError: rows that are not finite, of another shape than `players` own, no
+            codes of the table, or fewer than two; players that are none, or differ from row to row
+            by more than padding.
     """
-    if schema is None and is_frame(x_train):
-        from manifold_shap.tables.codebook import Codebook
+    if table is None and is_frame(x_train):
+        from manifold_shap.tables.table import Table
 
-        schema = Codebook.fit(x_train, players if isinstance(players, Mapping) else None)
+        table = Table.fit(x_train, players if isinstance(players, Mapping) else None)
         players = None if isinstance(players, Mapping) else players
-    if schema is not None and isinstance(players, Mapping):
-        players = column_groups(players, schema)
-    x_train = rows_of(x_train, schema)
+    if table is not None and isinstance(players, Mapping):
+        players = table.grouped(players)
+    x_train = rows_of(x_train, table)
     is_stored = isinstance(x_train, StoredRows)
     shape = x_train.shape if is_stored else to_tensor(x_train, "x_train").shape
-    players = _players(players, shape, schema)
+    players = _players(players, shape, table)
     x_train = checked_rows(x_train, players, "x_train")
     if x_validation is not None:
-        x_validation = checked_rows(rows_of(x_validation, schema), players, "x_validation")
-        return TrainingRows(players, x_train, x_validation, schema)
+        x_validation = checked_rows(rows_of(x_validation, table), players, "x_validation")
+        return TrainingRows(players, x_train, x_validation, table)
     if len(x_train) < 2:
         raise ValueError(
             f"Expected at least 2 training rows but got {len(x_train)}; one of them is held out "
@@ -103,35 +95,38 @@ def training_rows(
     held_out = max(1, round(0.1 * len(x_train)))
     parts = (order[held_out:], order[:held_out])
     train, validation = (PartRows(x_train, k) if is_stored else x_train[k] for k in parts)
-    return TrainingRows(players, train, validation, schema)
+    return TrainingRows(players, train, validation, table)
 
 
-def column_groups(groups: Mapping[str, Any], schema: "Schema | Codebook") -> Players:
-    """Groups of a table's columns by name, and each of its other columns, as players.
+def seen_rows(rows: Any, table: "Table | None") -> Any:
+    """Rows, in memory or elsewhere, as networks see them."""
+    if isinstance(rows, StoredRows):
+        return rows if table is None else MappedRows(rows, table.encode)
+    return encoded(rows, table)
+
+
+def table_of(checkpoint: Mapping[str, Any], table: "Table | None", path: Any) -> "Table | None":
+    """The table whose codes a checkpoint's rows are: the one that was passed, or that in the file.
 
     Raises:
-        ValueError: an unknown column, one that is in two groups, or a group without columns.
-
-    >>> from manifold_shap.tables.schema import Column
-    >>> columns = Column("kind", "categorical", ("a", "b", "c")), Column("size", "continuous")
-    >>> players = column_groups({"all": ["kind", "size"]}, Schema(columns))
-    >>> players.names, players.index.tolist()
-    (('all',), [0, 0, 0, 0])
+        ValueError: neither is there, or the one that was passed has other columns.
     """
-    codebook = codebook_of(schema)
-    columns = schema.names if codebook is None else codebook.columns
-    players = players_of(schema.names, named_groups(groups, columns, columns))
-    if codebook is not None:
-        return players
-    return Players(players.names, players.index[schema.players.index])
+    settings = checkpoint["hyper_parameters"]
+    if table is not None and settings["event"] != [len(table.names)]:
+        raise ValueError(
+            f"Expected what was trained on rows of {len(table.names)} columns but what is in "
+            f"{path} was on rows of shape {settings['event']}; name another file."
+        )
+    if table is not None or settings["elements"] is None:
+        return table
+    if "table" not in checkpoint:
+        raise ValueError(
+            f"Expected `table`, the `ms.Table` of the rows on which what is in {path} was trained: "
+            "a checkpoint of the training does not hold it."
+        )
+    from manifold_shap.tables.table import Table
 
-
-def seen_rows(rows: Any, schema: "Schema | Codebook | None") -> Any:
-    """Rows, in memory or elsewhere, as networks see them."""
-    codebook = codebook_of(schema)
-    if isinstance(rows, StoredRows) and codebook is not None:
-        return MappedRows(rows, codebook.encode)
-    return rows if isinstance(rows, StoredRows) else encoded(rows, schema)
+    return Table.restored(checkpoint["table"], {}, None)
 
 
 def without_padding(x: Float[Tensor, "rows *event"], players: Players) -> Tensor:
@@ -163,21 +158,19 @@ def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
     return check_rows(x, players, name).cpu()
 
 
-def _players(players: Any, shape: torch.Size, schema: "Schema | Codebook | None") -> Players:
-    """The players given, or those of the schema, or the elements of a row."""
+def _players(players: Any, shape: torch.Size, table: "Table | None") -> Players:
+    """The players, or those of the table, or the elements of a row."""
     if not isinstance(players, Players | None):
         raise TypeError(
-            "Expected `players` to be a Players or, with a frame or a codebook, groups of columns "
-            f"by name, but got {type(players).__name__}; name columns of numbers by "
+            "Expected `players` to be a Players or, with a frame or a table, groups of columns by "
+            f"name, but got {type(players).__name__}; name columns of numbers by "
             "`Players.of_elements((columns,), names)`."
         )
     if players is not None and players.padding is None:
         check_same_players(players, "a training")
-    own, event = None if schema is None else schema.players, shape[1:]
-    if own is not None and event.numel() != own.index.numel():
+    if table is not None and shape[1:] != table.players.event:
         raise ValueError(
-            f"Expected `x_train` with {own.index.numel()} elements in a row, as `schema` encodes a "
-            f"table, but got shape {tuple(shape)}; encode the table by "
-            "`schema.encode`, or by `codebook.rows`."
+            f"Expected `x_train` with {len(table.names)} codes in a row, one for each column of "
+            f"`table`, but got shape {tuple(shape)}; pass the frame, or `table.rows(frame)`."
         )
-    return players or own or Players.of_elements(event)
+    return players or (Players.of_elements(shape[1:]) if table is None else table.players)

@@ -1,4 +1,4 @@
-"""Chooses a distribution for every element of a row, from a schema or from the values."""
+"""Chooses a distribution for every element of a row, from a table or from the values."""
 
 from collections.abc import Sequence
 from typing import Any

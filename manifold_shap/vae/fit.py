@@ -18,9 +18,14 @@ from manifold_shap.laws import SizeUniform
 from manifold_shap.nn import Network, kind_of, passed_again, units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.tables.rows import codebook_of, elements_of, encoded, rows_of, schema_from
-from manifold_shap.tables.schema import Schema
-from manifold_shap.training.rows import checked_rows, seen_rows, training_rows, without_padding
+from manifold_shap.tables.rows import elements_of, encoded, rows_of
+from manifold_shap.training.rows import (
+    checked_rows,
+    seen_rows,
+    table_of,
+    training_rows,
+    without_padding,
+)
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,
@@ -31,10 +36,10 @@ from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.vae.networks import NAMED, network_options
-from manifold_shap.values import ImputedValue, codebook_behind, imputed_value, model_for
+from manifold_shap.values import ImputedValue, imputed_value, model_for, table_behind
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # Powers of the weights to choose from, and pairs of a row and a coalition to choose by; draws for
 # each of them where a model's outputs decide.
@@ -58,7 +63,7 @@ class VAETask(Task):
 
     Settings: `event`, the shape of one input row; `index`, the player that owns each of its
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
-    None; the names of `players`; the `schema` of the rows, as plain data, or None; the `families`
+    None; the names of `players`; the `families`
     of the elements, see `choose_families`; other arguments of `fit_imputer`; and the `posterior`
     that the training is for: with `bank` there is no masked encoder.
 
@@ -118,7 +123,7 @@ def fit_imputer(
     *,
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    schema: "Schema | Codebook | None" = None,
+    table: "Table | None" = None,
     posterior: str = "bank",
     temper: float | None = None,
     importance: bool = False,
@@ -161,10 +166,10 @@ def fit_imputer(
             bank has room for, and of the rows themselves 16 MB that stand for all.
         x_validation: rows for early stopping and the choice of `temper`; by default a tenth of
             `x_train`, held out.
-        players: see `Players`; by default the columns of the schema, or every element of a row. Of
+        players: see `Players`; by default the columns of the table, or every element of a row. Of
             a frame also groups of columns, `{"size": ["length", "width"]}`.
-        schema: columns of the table behind `x_train`, or the codebook whose codes its rows are:
-            they decide the decoder's distributions. By default a codebook for a frame; without any,
+        table: columns of the table behind `x_train`, or the table whose codes its rows are:
+            they decide the decoder's distributions. By default a table for a frame; without any,
             elements that are always 0 or 1 are Bernoulli and the others continuous.
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
             `encoder` draws from the masked encoder, which is faster and less accurate. Its training
@@ -228,13 +233,13 @@ def fit_imputer(
     check_posterior(temper=1.0 if temper is None else temper, **drawn)
     check_number("beta", beta, low=0)
     trained_for = posterior if check_flag("detach", detach) else "encoder"
-    schema = schema or codebook_behind(model)
+    table = table or table_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
-    rows = training_rows(x_train, x_validation, seed, players, schema)
+    rows = training_rows(x_train, x_validation, seed, players, table)
     seen, seen_validation = rows.encoded
     if model is not None:
-        model = model_for(model, rows.train[:64], as_space(space), rows.codebook)
-    inputs = elements_of(rows.players, rows.schema)
+        model = model_for(model, rows.train[:64], as_space(space), rows.table)
+    inputs = elements_of(rows.players, rows.table)
     index = inputs.index.flatten().tolist()
     known = without_padding(with_extremes(seen), inputs)
     kind = kind_of(network, NAMED)
@@ -256,9 +261,7 @@ def fit_imputer(
     task.fit_statistics(seen)
     record = learn(task, ((seen,), (seen_validation,)), options)
     vae = VAEImputer(task.network, seen, inputs, seed=seed, **drawn)
-    imputer = (
-        vae if rows.codebook is None else TableImputer(rows.codebook, vae, sample_of(rows.train))
-    )
+    imputer = vae if rows.table is None else TableImputer(rows.table, vae, sample_of(rows.train))
     if temper is not None:
         vae.temper = float(temper)
     elif vae.is_weighted:
@@ -271,7 +274,7 @@ def fit_imputer(
 def load_imputer(
     path: str | Path,
     reference: Any,
-    codebook: "Codebook | None" = None,
+    table: "Table | None" = None,
     *,
     network: Any = None,
     **settings: Any,
@@ -282,7 +285,7 @@ def load_imputer(
         path: the checkpoint; no code in it is run.
         reference: the training rows, as `fit_imputer` takes them: they are not in the file. Their
             codes are the bank, and v(∅) is the mean over them.
-        codebook: of the frame, where others share it; by default the one in the file.
+        table: of the frame, where others share it; by default the one in the file.
         network: that of the user's which was trained, see `fit_imputer`, where it was one; its
             weights are those in the file.
         settings: `posterior`, `temper`, `importance`, `bank_size` or `seed`, where others than
@@ -306,18 +309,17 @@ def load_imputer(
     task, checkpoint = load_task(
         path, VAETask, more=lambda own: [passed_again(own["network"], network)]
     )
-    schema = codebook or schema_from(task.settings["schema"])
-    codebook = codebook_of(schema)
-    rows = checked_rows(rows_of(stored(reference, "reference"), schema), task.players, "reference")
-    seen = seen_rows(rows, schema)
+    table = table_of(checkpoint, table, path)
+    rows = checked_rows(rows_of(stored(reference, "reference"), table), task.players, "reference")
+    seen = seen_rows(rows, table)
     _check_alike(sample_of(seen), task.moments, path)
     # The checkpoint of an interrupted training has no such settings.
     recorded = dict(checkpoint.get("imputer", {}))
     if {"posterior", "importance"} & set(settings):
         recorded.pop("temper", None)  # It was chosen for other weights.
-    inputs = elements_of(task.players, schema)
+    inputs = elements_of(task.players, table)
     vae = VAEImputer(task.network, seen, inputs, **{**recorded, **settings})
-    imputer = vae if codebook is None else TableImputer(codebook, vae, sample_of(rows))
+    imputer = vae if table is None else TableImputer(table, vae, sample_of(rows))
     vae.checkpoint = imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
     return imputer
 
@@ -331,7 +333,7 @@ def _check_alike(rows: Tensor, moments: Tensor, path: str | Path) -> None:
         raise ValueError(
             f"Expected `reference` rows like those that the imputer in {path} was trained on, but "
             f"the means of {int(unlike.sum())} of {unlike.numel()} elements are more than three "
-            "standard deviations away; pass the training rows, encoded by the same schema."
+            "standard deviations away; pass the training rows, encoded by the same table."
         )
 
 
@@ -358,7 +360,7 @@ def choose_temper(
     mask, keys = mask.to(rows.device), keys.to(rows.device)
     vae = _vae_of(imputer)
     if model is None:
-        return largest_good(_errors_of_means(vae, encoded(rows, imputer.codebook), mask, keys))
+        return largest_good(_errors_of_means(vae, encoded(rows, imputer.table), mask, keys))
     value = imputed_value(model, imputer, space, _DRAWS, seed)
     errors = []
     for temper in TEMPERS:

@@ -112,6 +112,9 @@ class MaskedVAE(nn.Module):
     ) -> MixtureSameFamily:
         """r(z|x_S), a mixture of diagonal normals (Eq. 20), of batch shape `[batch, m]`."""
         features = self._features(x)
+        if self.players.padding is not None:
+            # A player that a row lacks is in every coalition.
+            mask = mask | ~self.players.owned(x.unflatten(1, self.players.event))[:, None]
         if self.fill is None:
             hidden = self.first(features, mask)
         else:
@@ -163,8 +166,6 @@ class MaskedVAE(nn.Module):
         to_prior = beta * kl_divergence(q, _standard(q))
         if not self.components:
             return to_prior - reconstruction
-        if self.players.padding is not None:
-            mask = mask | ~self.players.owned(x.unflatten(1, self.players.event))[:, None]
         r = self.encode_masked(x, mask)
         followed, code = (_detached(q), z.detach()) if detach else (q, z)
         return _kl(followed, code, r).mean(1) + to_prior - reconstruction

@@ -8,10 +8,10 @@ from manifold_shap.values.imputed import ImputedValue as ImputedValue
 from manifold_shap.values.imputed import imputed_value as imputed_value
 from manifold_shap.values.log_ratio import LogRatioOfMean
 from manifold_shap.values.model import ModelValue as ModelValue
-from manifold_shap.values.model import codebook_behind as codebook_behind
 from manifold_shap.values.model import model_for as model_for
 from manifold_shap.values.model import reference_outputs as reference_outputs
 from manifold_shap.values.model import reference_space as reference_space
+from manifold_shap.values.model import table_behind as table_behind
 from manifold_shap.values.retrained import RetrainedValue as RetrainedValue
 from manifold_shap.values.retrained import retrained_value as retrained_value
 from manifold_shap.values.selected import Outputs as Outputs

@@ -18,14 +18,12 @@ from manifold_shap._checks import check_coalitions, check_finite, check_rows
 from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
-from manifold_shap.tables.rows import codebook_of
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
     from manifold_shap.surrogate.value import SurrogateValue
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs
 
@@ -225,8 +223,8 @@ class ValueFunction(Exportable, ABC):
         return self.spec.work.sampled
 
     @property
-    def schema(self) -> "Schema | Codebook | None":
-        return self.spec.schema
+    def table(self) -> "Table | None":
+        return self.spec.table
 
     # -- must be defined --------------------------------------------------------------------
 
@@ -323,21 +321,21 @@ class ValueFunction(Exportable, ABC):
     # -- final ------------------------------------------------------------------------------
 
     def rows(self, x: Any, name: str = "x") -> Float[Tensor, "batch *event"]:
-        """Rows as this value function takes them, checked; a frame is encoded by the schema.
+        """Rows as this value function takes them, checked; a frame is encoded by the table.
 
         Args:
             x: a tensor, an array, a list of rows or a data frame: of numbers, or with the columns
-                of `schema`, where there is one.
+                of `table`, where there is one.
             name: what errors call it.
 
         Raises:
             TypeError, ValueError: rows of another type or shape, or not finite.
         """
-        if self.schema is not None and is_frame(x):
-            x = self.schema.rows(x)
+        if self.table is not None and is_frame(x):
+            x = self.table.rows(x)
         rows = check_rows(x, self.players, name)
-        if codebook := codebook_of(self.schema):
-            codebook.check(rows, name)
+        if table := self.table:
+            table.check(rows, name)
         return rows
 
     @torch.no_grad()
@@ -347,7 +345,7 @@ class ValueFunction(Exportable, ABC):
         """Values of m coalitions per row.
 
         Args:
-            x: rows `[batch, *event]`, or a frame where the value function has a schema.
+            x: rows `[batch, *event]`, or a frame where the value function has a table.
             mask: bool `[batch, m, players]`, `True` = in the coalition. What it says of players
                 that a row does not have is ignored.
             keys: int64 `[batch, m]`; coalitions with equal keys share the random numbers of a

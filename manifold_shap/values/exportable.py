@@ -18,7 +18,7 @@ class Exportable:
         returns for `x`, such as probabilities, of which the graph makes T.
 
         Rows are floats as this value function takes them. Of a frame the input is `encoded`
-        `[batch, elements]` in place of `x`: `value.schema.encode(value.schema.rows(frame))`, by
+        `[batch, elements]` in place of `x`: `value.table.encode(value.table.rows(frame))`, by
         which cells that training had none of are right, too. A graph checks neither rows nor masks.
 
         Args:

@@ -65,7 +65,7 @@ class GroupedValue(MappedValue):
     ) -> None:
         self._labels: Callable[[Tensor], Any] | None = None
         if isinstance(groups, Mapping):
-            constants = constant_players(value.players, value.schema)
+            constants = constant_players(value.players, value.table)
             names, member = members_by_name(groups, value.players, constants)
         elif callable(groups) and not isinstance(groups, Tensor):
             self._labels = groups
@@ -79,7 +79,7 @@ class GroupedValue(MappedValue):
             if self._labels is None
             else Players.of_rows(value.players.event, len(names), names)
         )
-        constant_players(players, value.schema)  # Their names are not for groups.
+        constant_players(players, value.table)  # Their names are not for groups.
         # A law is over players: the training was not on coalitions of groups.
         super().__init__(value, players=players, training_law=None)
         self._member = member

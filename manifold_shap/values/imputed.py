@@ -15,14 +15,13 @@ from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import encoded
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate, put_together
 from manifold_shap.values.model import (
     ModelValue,
-    codebook_behind,
     model_for,
     reference_outputs,
     reference_space,
+    table_behind,
 )
 from manifold_shap.values.spec import Work
 from manifold_shap.values.training_range import TrainingRange
@@ -77,7 +76,6 @@ class ImputedValue(ModelValue):
         draws: completions per coalition, at most.
         seed: of the draws.
         name: as in the configuration; by default the imputer's.
-        schema: of the rows, where the imputer has no codebook.
     """
 
     def __init__(
@@ -89,7 +87,6 @@ class ImputedValue(ModelValue):
         draws: int,
         seed: int = 0,
         name: str | None = None,
-        schema: Schema | None = None,
     ) -> None:
         self.imputer, self.seed = imputer, check_seed(seed)
         self.draws_requested = check_whole("draws", draws)
@@ -105,8 +102,8 @@ class ImputedValue(ModelValue):
                 sampled=imputer.unsampled_fraction(draws) > 0,
                 batch_size=max(1, min(_BATCH_SIZE, _MOST_ELEMENTS // imputer.row_elements)),
             ),
-            schema=imputer.codebook or schema or codebook_behind(model),
-            training_range=TrainingRange.of(encoded(imputer.reference, imputer.codebook)),
+            table=imputer.table or table_behind(model),
+            training_range=TrainingRange.of(encoded(imputer.reference, imputer.table)),
         )
         self._warned = False
         self._effective, self._judged = 0.0, 0
@@ -128,7 +125,6 @@ class ImputedValue(ModelValue):
             "draws": self.draws_requested,
             "seed": self.seed,
             "name": self.name,
-            "schema": self.schema,
             "quality": self.spec.quality,
         }
         outputs = self.prediction(probe)
@@ -138,10 +134,8 @@ class ImputedValue(ModelValue):
     def restored(
         cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any
     ) -> "ImputedValue":
-        schema, quality = settings.pop("schema"), settings.pop("quality")
+        quality = settings.pop("quality")
         settings["space"] = as_space(**settings["space"])
-        if isinstance(schema, Schema):
-            settings["schema"] = schema
         value = cls(**settings, expectation=tensors["expectation"])
         value.check_model(tensors["probe"], tensors["outputs"])
         value.update(quality=quality)
@@ -219,7 +213,6 @@ class ImputedValue(ModelValue):
             "draws": self.draws_requested,
             "seed": self.seed,
             "name": self.name,
-            "schema": self.schema,
         }
         return ImputedValue(**(settings | changes))
 
@@ -304,7 +297,6 @@ def imputed_value(
     draws: int = 64,
     seed: int = 0,
     name: str | None = None,
-    schema: Schema | None = None,
 ) -> ImputedValue:
     """A value function from an imputer and a model.
 
@@ -332,34 +324,25 @@ def imputed_value(
             each of these once.
         seed: of the draws.
         name: for the provenance of explanations; by default the imputer's.
-        schema: columns of the table that the rows were encoded from; frames are then encoded by it,
-            and explanations show values in original units.
 
     Raises:
         TypeError: `imputer` is not an imputer, or `draws` not a whole number.
-        ValueError: the model gives no distribution, an argument is out of range, or the imputer is
-            of another table than `schema`.
+        ValueError: the model gives no distribution, or an argument is out of range.
     """
     if not isinstance(imputer, Imputer):
         raise TypeError(
             f"Expected `imputer` to be an imputer but got {type(imputer).__name__}; the model "
             "comes first, then for example `ms.imputers.MarginalImputer(x)`."
         )
-    if schema and (imputer.codebook or schema.width != imputer.players.index.numel()):
-        raise ValueError(
-            f"Expected a `schema` of the {imputer.players.index.numel()} elements of a row of the "
-            f"imputer but got one of {schema.width}; an imputer of a frame has its own, so leave "
-            "`schema` out."
-        )
     space = as_space(space)
     rows = imputer.reference
     try:
-        wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.codebook)
+        wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.table)
     except RuntimeError:
         # The model gets floats unless it needs the whole numbers that there were.
         if imputer.given is None or imputer.dtype is not None:
             raise
-        wrapped = model_for(model, rows.to(imputer.given), space, imputer.codebook)
+        wrapped = model_for(model, rows.to(imputer.given), space, imputer.table)
     space = reference_space(wrapped, space, rows)
     expectation = reference_outputs(wrapped, space, rows).mean(0)
-    return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name, schema)
+    return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)

@@ -16,7 +16,7 @@ from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # Reference rows that tell whether a model gives exact zeros.
 _ASKED = 1024
@@ -153,38 +153,36 @@ def reference_space(model: Model, space: OutputSpace, x: Tensor | StoredRows) ->
     return space.fitted(model(some, scale=space.takes), model.returns == "probabilities")
 
 
-def model_for(
-    model: Any, x: Tensor, space: OutputSpace, codebook: "Codebook | None" = None
-) -> Model:
+def model_for(model: Any, x: Tensor, space: OutputSpace, table: "Table | None" = None) -> Model:
     """`as_model` for an output space: where T takes plain values, a model of these.
 
     Args:
         model: see `as_model`.
         x: rows.
         space: the output space.
-        codebook: see `as_model`; a `Model` has its own.
+        table: see `as_model`; a `Model` has its own.
 
     Raises:
         ValueError: a classifier where T takes plain values, or the other way round; a `Model` that
-            takes codes of another codebook.
+            takes codes of another table.
     """
-    theirs = codebook_behind(model)
-    if codebook is not None and theirs is not None and theirs is not codebook:
+    theirs = table_behind(model)
+    if table is not None and theirs is not None and theirs is not table:
         raise ValueError(
-            "Expected a model that takes codes of the same codebook as the rows but it was wrapped "
+            "Expected a model that takes codes of the same table as the rows but it was wrapped "
             "with another one, whose codes of new cells differ; pass the model itself, or share "
-            "one codebook: `ms.as_model(model, codebook)`."
+            "one table: `ms.as_model(model, table)`."
         )
     returns = "values" if space.regression and not isinstance(model, Model) else None
-    found = as_model(model, x[:64], returns=returns, codebook=codebook)
+    found = as_model(model, x[:64], returns=returns, table=table)
     _check_task(found, space)
     return found
 
 
-def codebook_behind(model: Any) -> "Codebook | None":
-    """The codebook whose codes a `Model` takes; None where it takes rows, or is no `Model`."""
-    own = model.codebook if isinstance(model, Model) else None
-    return own.codebook if isinstance(own, EncodedRows) else cast("Codebook | None", own)
+def table_behind(model: Any) -> "Table | None":
+    """The table whose codes a `Model` takes; None where it takes rows, or is no `Model`."""
+    own = model.table if isinstance(model, Model) else None
+    return own.table if isinstance(own, EncodedRows) else cast("Table | None", own)
 
 
 def _check_task(model: Model, space: OutputSpace) -> None:

@@ -17,13 +17,12 @@ from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.tables.rows import elements_of, encoded
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.model import ModelValue, model_for, reference_outputs, reference_space
 from manifold_shap.values.spec import Work
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 MAX_MODELS = 2**12
 # A call runs one model per coalition: the more rows each gets, the better.
@@ -57,7 +56,7 @@ class RetrainedValue(ModelValue):
         model, players, space, expectation: see `ModelValue`.
         progress: show a progress bar once fits take more than two seconds; by default
             where a person looks.
-        schema: the codebook whose codes the rows are; models then see these encoded.
+        table: the table whose codes the rows are; models then see these encoded.
     """
 
     def __init__(
@@ -70,12 +69,12 @@ class RetrainedValue(ModelValue):
         space: OutputSpace,
         expectation: Tensor,
         progress: bool | None = None,
-        schema: "Schema | Codebook | None" = None,
+        table: "Table | None" = None,
     ) -> None:
-        named: Any = {"name": "retrained", "schema": schema, "work": Work(batch_size=_BATCH_SIZE)}
+        named: Any = {"name": "retrained", "table": table, "work": Work(batch_size=_BATCH_SIZE)}
         super().__init__(model, players, space, expectation, **named)
         self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
-        self._elements, self._fit = elements_of(players, schema), fit
+        self._elements, self._fit = elements_of(players, table), fit
         self._x, self._y = self._encoded(x), y
         self._progress = progress
 
@@ -104,7 +103,7 @@ class RetrainedValue(ModelValue):
 
     def _encoded(self, x: Tensor) -> Tensor:
         """Rows as the models see them."""
-        return encoded(x, self.schema).flatten(1)
+        return encoded(x, self.table).flatten(1)
 
     def _columns(self, coalition: Tensor) -> Tensor:
         return self._elements.expand(coalition).flatten()
@@ -137,7 +136,7 @@ def retrained_value(
     space: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
     progress: bool | None = None,
-    schema: "Schema | Codebook | None" = None,
+    table: "Table | None" = None,
 ) -> RetrainedValue:
     """A value function that fits a model to the features of each coalition, when it is needed.
 
@@ -160,7 +159,7 @@ def retrained_value(
             in memory if all of them are evaluated, as by `exact_shapley`.
         progress: show a progress bar once fits take more than two seconds; by default
             where a person looks.
-        schema: columns of the table that the rows come from; where it is the codebook whose codes
+        table: columns of the table that the rows come from; where it is the table whose codes
             the rows are, models see these encoded.
 
     Raises:
@@ -192,7 +191,7 @@ def retrained_value(
         )
     # A copy: of a tensor that was made in inference mode no loss has a gradient.
     y_train = y_train.clone() if isinstance(y_train, Tensor) else np.asarray(y_train)
-    space, columns = as_space(space), encoded(x, schema).flatten(1)
+    space, columns = as_space(space), encoded(x, table).flatten(1)
     fit = partial(_fit_copy, fit) if hasattr(fit, "fit") else fit
     model = model_for(fit(columns, y_train), columns, space)
     space = reference_space(model, space, columns)
@@ -200,7 +199,7 @@ def retrained_value(
     outputs = reference_outputs(model, space, columns)
     prior = _mean_target(y_train, model) if space.regression else _prior(y_train, model)
     base = space(prior.log() if space.takes_logarithms else prior).to(outputs.dtype)
-    return RetrainedValue(fit, x, y_train, model, players, space, base, progress, schema)
+    return RetrainedValue(fit, x, y_train, model, players, space, base, progress, table)
 
 
 def _fit_copy(estimator: Any, x: Tensor, y: Any) -> Any:

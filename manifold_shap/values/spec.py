@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
-from manifold_shap.tables.schema import Schema
 from manifold_shap.values.training_range import TrainingRange
 
 if TYPE_CHECKING:
     from manifold_shap.laws import CoalitionLaw
-    from manifold_shap.tables.codebook import Codebook
+    from manifold_shap.tables.table import Table
 
 # Seconds of a value, nominally, by what it costs: arithmetic, a network of ours, calls of a model.
 COSTS = {"closed form": 1e-6, "network": 5e-5, "model": 1e-3}
@@ -64,7 +63,7 @@ class GameSpec:
         classes: names of the model's classes, where it has any.
         name: as in the configuration and in the provenance of an explanation.
         work: what one value takes.
-        schema: columns of the table that rows come from, if they come from one; with a `Codebook`,
+        table: columns of the table that rows come from, if they come from one; with a `Table`,
             rows are its codes.
         training_range: of the rows that it was made from, where that is known.
         training_law: of the coalitions that it was trained on, where it was.
@@ -77,7 +76,7 @@ class GameSpec:
     classes: tuple[str, ...] = ()
     name: str = "callable"
     work: Work = Work()
-    schema: "Schema | Codebook | None" = None
+    table: "Table | None" = None
     training_range: TrainingRange | None = None
     training_law: "CoalitionLaw | None" = None
     quality: Mapping[str, Any] | None = None

@@ -13,7 +13,7 @@ from omegaconf.errors import MissingMandatoryValue
 from manifold_shap import data as data_sets
 from manifold_shap.cli import CONF, targets
 from manifold_shap.data import Data
-from manifold_shap.tables.schema import Schema
+from manifold_shap.tables.table import Table
 from manifold_shap.training.classifier import NetworkRecipe
 from tests.cli.commands import composed, options, train
 
@@ -108,10 +108,10 @@ def test_reference_points_are_members_of_the_table() -> None:
     )
     run: Any = IrisRun()
     run.data = data_sets.load("iris")
-    run.data.schema = Schema.fit(table)
-    run.data.players = run.data.schema.players
-    run.data.x_train = run.data.schema.encode(table)
-    for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 0.0)):
+    run.data.table = Table.fit(table)
+    run.data.players = run.data.table.players
+    run.data.x_train = run.data.table.rows(table)
+    for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 20.0)):
         made = targets.baseline(run, point)
-        (row,) = run.data.schema.decode(made.reference).to_dict("records")
+        (row,) = run.data.table.decode(made.reference).to_dict("records")
         assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}

@@ -225,7 +225,9 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     summary = explain_iris(place, f"compare=[{','.join(names)}]")
     assert list(summary["compared"]) == names
     assert explained(place, data="iris").made_by["value_function"] == "surrogate"
-    imputer = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer = ms.imputers.table_imputer(
+        ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
+    )
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=64)
     mask = ms.metrics.shapley_pairs(20, 4, least=100)
     rows = torch.randperm(30, generator=torch.Generator().manual_seed(0))[:20]
@@ -254,7 +256,9 @@ def test_the_four_kinds_of_orderings(
     place = copied(irises, "classifiers")
     explain_iris(place, "value_function=gaussian", "value_function.draws=4", *words)
     ordering = json.loads(LONG.replace("'", '"'))
-    imputer: Any = ms.imputers.GaussianImputer(iris_data.x_train, iris_data.players)
+    imputer: Any = ms.imputers.table_imputer(
+        ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
+    )
     if confounding is not None:
         imputer = ms.imputers.CausalImputer(imputer, ordering, confounding)
     value = ms.imputed_value(forest(irises, iris_data), imputer, draws=4)

@@ -163,7 +163,7 @@ def test_weights_are_read_into_a_network_that_is_named(tmp_path: Path, suffix: s
     explain(tmp_path, "data=iris", *own, "model.returns=logits", "value_function=marginal", *EXACT)
     found = explained(tmp_path, "marginal", "iris")
     rows = data_sets.load("iris", own_model=True)
-    frame = torch.from_numpy(rows.schema.frame(rows.x_test[:2]).to_numpy()).float()  # type: ignore[union-attr]
+    frame = torch.from_numpy(rows.table.frame(rows.x_test[:2]).to_numpy()).float()  # type: ignore[union-attr]
     assert torch.allclose(found.prediction.float(), network(frame).softmax(1), atol=1e-5)
 
 
@@ -223,9 +223,9 @@ def test_the_command_line_explains_rows_of_the_file_as_the_steps_by_hand_do(
     data = data_sets.load("table", path="gaps.csv", target="bought", drop=["id", "paid"])
     (place,) = (tmp_path / "gaps" / "classifiers").glob("*/model.skops")
     model = load_classifier(place.parent, data)
-    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, data.schema, data.x_train)
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, data.table, data.x_train)
     value = ms.imputed_value(model, imputer, draws=32)
-    frame = pd.read_csv("gaps.csv", usecols=list(data.schema.columns)).iloc[[7, 199, 0]]
+    frame = pd.read_csv("gaps.csv", usecols=list(data.table.header)).iloc[[7, 199, 0]]
     explanation = ms.exact_shapley(value, frame)
     assert torch.equal(explanation.phi, stored.phi)
     assert torch.equal(explanation.prediction, stored.prediction)

@@ -39,7 +39,7 @@ def test_rows_and_labels_stay_together() -> None:
     train, _, test = split_rows(20, {"validation": 0.1, "test": 0.2}, 0)
     assert torch.equal(data.x_train, x[train])
     assert torch.equal(data.y_test, y[test])
-    assert data.schema is None
+    assert data.table is None
     assert data.players.names == ("x0", "x1")
     grouped = Data(DataSet(x, y, ("no", "yes")), groups={"both": ["x0", "x1"]})
     assert grouped.players.names == ("both",)

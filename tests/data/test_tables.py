@@ -47,12 +47,13 @@ def test_tables_have_their_published_figures(
     if counts is not None:
         assert labels(data).bincount().tolist() == counts
     assert labels(data).dtype == (torch.float32 if counts is None else torch.int64)
-    assert data.x_train.shape[1:] == data.players.index.shape == (width,)
-    assert len(data.players.names) == players
-    continuous = [column.kind == "continuous" for column in data.schema.columns]
-    chosen = torch.tensor(continuous)[data.players.index]
+    assert data.x_train.shape[1:] == data.players.index.shape == (players,)
+    assert (len(data.players.names), data.table.width) == (players, width)
+    columns = enumerate(data.table.encodings)
+    own = [k for k, encoding in columns if encoding.kind == "continuous"]
+    chosen = torch.isin(data.table.elements.index, torch.tensor(own)).numpy()
     assert chosen.sum() == continuous_columns
-    x = data.x_train.double().numpy()[:, chosen]
+    x = data.table.encode(data.x_train).double().numpy()[:, chosen]
     np.testing.assert_allclose(x.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(x.std(0), 1, atol=1e-5)
 
@@ -60,7 +61,7 @@ def test_tables_have_their_published_figures(
 def test_irises_have_the_names_of_their_species() -> None:
     data = load("iris")
     species = [data.classes[label] for label in labels(data)]
-    frame = data.schema.decode(torch.cat([getattr(data, f"x_{part}") for part in PARTS]))
+    frame = data.table.decode(torch.cat([getattr(data, f"x_{part}") for part in PARTS]))
     lengths = frame["petal length (cm)"].groupby(species).mean().to_dict()
     # Fisher (1936), Table II.
     assert lengths == pytest.approx({"setosa": 1.462, "versicolor": 4.260, "virginica": 5.552})
@@ -70,10 +71,10 @@ def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> N
     data = load("census", root=local("census"))
     assert [len(getattr(data, f"x_{part}")) for part in PARTS] == [29305, 3256, 16281]
     assert data.y_test.bincount().tolist() == [12435, 3846]
-    kinds = {column.name: column for column in data.schema.columns}
+    kinds = {column.name: column for column in data.table.encodings}
     assert "fnlwgt" not in kinds
     assert "?" in kinds["workclass"].categories
-    first = data.schema.decode(data.x_test[:1]).iloc[0]
+    first = data.table.decode(data.x_test[:1]).iloc[0]
     assert (first["education"], round(first["age"])) == ("11th", 25)
 
 
@@ -88,7 +89,7 @@ def test_tables_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: Bunch(frame=frame))
     data = load("census", test=0.3)
     assert len(data.x_test) == 9
-    assert data.schema.columns[1].categories == ("?", "a", "c")
+    assert data.table.encodings[1].categories == ("?", "a", "c")
     assert labels(data).bincount().tolist() == [15, 15]
 
 
@@ -110,7 +111,8 @@ def test_components_of_digits() -> None:
     data = load("digit_components", digits=[3, "8"], components=2)
     assert (data.classes, data.players.names) == (("3", "8"), ("PC1", "PC2"))
     assert len(labels(data)) == 183 + 174
-    covariance = data.x_train.T.double() @ data.x_train.double() / len(data.x_train)
+    x = data.table.encode(data.x_train).double()
+    covariance = x.T @ x / len(x)
     torch.testing.assert_close(covariance, torch.eye(2).double(), rtol=0, atol=1e-5)
 
 
@@ -159,8 +161,8 @@ def test_files_are_read_by_pandas(name: str, tmp_path: Path) -> None:
         how |= {"sep": ";", "decimal": ","}
     data = read(path, read={} if path.suffix in (".parquet", ".feather") else how)
     assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
-    assert data.schema.constants == {"always": 1}
-    found = data.schema.decode(data.find("instances", list(range(40)), "test"))
+    assert data.table.constants == {"always": 1}
+    found = data.table.decode(data.find("instances", list(range(40)), "test"))
     for column in data.players.names:
         expected = FRAME[column].astype(found[column].dtype)
         pd.testing.assert_series_equal(found[column], expected, check_names=False)
@@ -174,13 +176,13 @@ def test_rows_have_the_numbers_of_the_file(own: Path) -> None:
     assert len(data.test_numbers) == len(data.x_test) == 8
     # Row k is of the class k % 2.
     assert [number % 2 for number in data.test_numbers] == data.y_test.tolist()
-    played = list(data.schema.columns)
+    played = list(data.table.header)
     pd.testing.assert_frame_equal(
-        data.schema.frame(data.x_test)[played[:4]],
+        data.table.frame(data.x_test)[played[:4]],
         FRAME.loc[data.test_numbers, played[:4]].reset_index(drop=True),
     )
     asked = [3, 39, 0, 3, 8]  # Of any part.
-    found = data.schema.decode(data.find("instances", asked, "test"))
+    found = data.table.decode(data.find("instances", asked, "test"))
     assert found["age"].tolist() == FRAME["age"][asked].tolist()
     for odd in ([3, 7], [40], [-1], [1.0], ["3"], []):
         with pytest.raises(
@@ -197,7 +199,7 @@ def test_columns_that_never_repeat_are_warned_of_and_may_be_left_out(own: Path) 
     data = read(own, drop=[], left_out=["id"], own_model=True, target=None)
     assert data.players.names == ("age", "rooms", "colour", "price", "bought", "gap", "since")
     # A model of one's own is given it all the same.
-    assert list(data.schema.frame(data.x_test)) == list(FRAME)
+    assert list(data.table.frame(data.x_test)) == list(FRAME)
 
 
 def test_classes_of_numbers_are_in_numeric_order(own: Path) -> None:

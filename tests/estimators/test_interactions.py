@@ -113,9 +113,9 @@ def test_errors_of_draws() -> None:
 
 def test_constant_columns_do_not_interact() -> None:
     frame = people().assign(year=2024)
-    codebook = ms.Codebook.fit(frame)
-    model = ms.as_model(lambda some: some["age"] * some["member"], codebook, returns="values")
-    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, frame)
+    table = ms.Table.fit(frame)
+    model = ms.as_model(lambda some: some["age"] * some["member"], table, returns="values")
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, table, frame)
     value = ms.imputed_value(model, imputer, "identity", 3)
     found = ms.shapley_interactions(value, frame.head(3))
     assert found.players.names == (*frame.columns,)

@@ -595,6 +595,18 @@ def nobody_is_absent_from_the_base(found: torch.Tensor, call: Call) -> torch.Ten
     return call["self"].value.base(call["x"])
 
 
+@fault("values", "values:Work.__add__")
+def draws_of_the_second_value_function_forgotten(found: Any, call: Call) -> Any:
+    return replace(found, sampled=call["self"].sampled)
+
+
+@fault("coalitions", "coalitions:Coalitions.split")
+def random_numbers_by_piece(found: Any, call: Call) -> Any:
+    """Draws depend on how coalitions are cut into pieces."""
+    numbered = enumerate(found)
+    return (piece._replace(coalitions=piece.coalitions.folded(k)) for k, piece in numbered)
+
+
 @fault("values", ":ValueFunction.select")
 def first_outputs_for_the_largest(call: Call) -> None:
     """The first outputs where those with the largest predictions are asked for."""

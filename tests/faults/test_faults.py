@@ -11,7 +11,8 @@ from tests.faults.runner import ROOT, paths_of
 
 # Modules that have files of tests, not directories.
 FLAT = {
-    *("coalitions", "corrected", "explainer", "explanation", "global_values", "interactions"),
+    *("audit", "coalitions", "corrected", "explainer", "explanation", "global_values"),
+    *("interactions", "saving"),
     *("laws", "learning_error", "metrics", "naive_bayes", "nn", "ordering", "players"),
     *("quality", "segmentation", "spaces"),
 }

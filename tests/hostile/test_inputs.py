@@ -25,7 +25,6 @@ from tests.hostile.things import (
     X,
     asked,
     checkpoint,
-    codebook,
     explained,
     explanation,
     folder,
@@ -35,6 +34,7 @@ from tests.hostile.things import (
     model,
     of_frame,
     recorded,
+    table,
     tampered,
     trained,
     typed,
@@ -195,9 +195,9 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "0 rows": lambda: front(frame()[:0]),
         "varies age": lambda: front(frame()[["age"]] * 0, constant),
         "copula 'cop'": lambda: front(frame(), candidates=["cop"]),
-        "town": lambda: codebook().rows(frame()[["age", "price"]]),
-        "price float64": lambda: codebook().rows(frame(price="dear")),
-        "age row 0": lambda: codebook().check(torch.full((1, 3), 1e6)),
+        "town": lambda: table().rows(frame()[["age", "price"]]),
+        "price float64": lambda: table().rows(frame(price="dear")),
+        "age row 0": lambda: table().check(torch.full((1, 3), 1e6)),
         "missing 'a": lambda: explained(polars.DataFrame({"a": [1, None]})),
         "m.txt cut short": lambda: ms.load_model(
             written("m.txt", "tree\nversion=v4\nnum_class=10000000000\n")
@@ -230,7 +230,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     UserWarning: {
         "other outputs same rows": lambda: asked(random_model()),
-        "town Bonn": lambda: codebook().rows(frame(town="Bonn")),
+        "town Bonn": lambda: table().rows(frame(town="Bonn")),
     },
     FileNotFoundError: {
         "explanation no.zarr": lambda: ms.Explanation.load("no.zarr"),
@@ -306,8 +306,8 @@ ODD: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     ),
     "a read-only mask": (lambda: masked(read_only(SOME.numpy())), lambda: masked(SOME.clone())),
     "columns in another order": (
-        lambda: codebook().rows(frame()[["town", "age", "price"]]),
-        lambda: codebook().rows(frame()),
+        lambda: table().rows(frame()[["town", "age", "price"]]),
+        lambda: table().rows(frame()),
     ),
     "numpy's numbers": (
         lambda: outputs(outputs=[np.int64(1)], seed=np.int64(3)),

@@ -57,8 +57,8 @@ def of_frame(rows: pd.DataFrame) -> np.ndarray:
 
 
 @cache
-def codebook() -> ms.Codebook:
-    return ms.Codebook.fit(frame())
+def table() -> ms.Table:
+    return ms.Table.fit(frame())
 
 
 @cache

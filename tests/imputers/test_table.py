@@ -26,18 +26,18 @@ def complete(
     imputer: ms.imputers.Imputer, frame: pd.DataFrame, mask: Tensor, draws: int = 20
 ) -> Tensor:
     """Codes of completed rows, each coalition with a key of its own."""
-    assert imputer.codebook is not None
+    assert imputer.table is not None
     masks = mask.expand(len(frame), -1, -1)
     keys = torch.arange(masks[..., 0].numel()).reshape(masks.shape[:2])
-    return imputer.impute(imputer.codebook.rows(frame), Listed(masks, keys), range(draws)).rows
+    return imputer.impute(imputer.table.rows(frame), Listed(masks, keys), range(draws)).rows
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_present_cells_are_the_frames_own_and_others_were_observed(kind: str) -> None:
     imputer, frame, mask = KINDS[kind](), people(5, seed=1), all_coalitions(4)
-    codebook = imputer.codebook
+    table = imputer.table
     rows = complete(imputer, frame, mask)
-    found = codebook.frame(rows.flatten(0, 2))
+    found = table.frame(rows.flatten(0, 2))
     assert (found.dtypes == frame.dtypes).all()
     given = frame.loc[frame.index.repeat(rows.shape[1] * rows.shape[2])].reset_index(drop=True)
     present = mask.repeat_interleave(rows.shape[2], 0).repeat(len(frame), 1).numpy()
@@ -56,11 +56,11 @@ def test_categories_of_a_copula_occur_as_often_as_in_the_table() -> None:
     frame = people(400).assign(
         town=np.random.default_rng(1).choice(towns, 400, p=[0.1, 0.2, 0.3, 0.4])
     )
-    imputer = ms.imputers.table_imputer(ms.imputers.CopulaImputer, ms.Codebook.fit(frame), frame)
+    imputer = ms.imputers.table_imputer(ms.imputers.CopulaImputer, ms.Table.fit(frame), frame)
     nobody = torch.zeros(1, 1, 4, dtype=torch.bool)
     rows = complete(imputer, frame[:1], nobody, draws=4000)[0, 0]
-    assert imputer.codebook is not None
-    drawn = imputer.codebook.frame(rows)["town"]
+    assert imputer.table is not None
+    drawn = imputer.table.frame(rows)["town"]
     for town in towns:
         shares = [
             (own.isna() if town is None else own == town).mean() for own in (drawn, frame["town"])
@@ -73,38 +73,38 @@ def test_samples_are_cells_of_the_table_and_serve_a_causal_order(
     kind: type[ms.imputers.Imputer],
 ) -> None:
     imputer = of_people(kind)
-    assert imputer.codebook is not None
+    assert imputer.table is not None
     causal = ms.imputers.CausalImputer(
         imputer, [["age"], ["income", "town", "member"]], [True, False]
     )
-    assert causal.codebook is imputer.codebook
-    x, mask = imputer.codebook.rows(people(2, 1)), torch.tensor([[[False, False, False, True]]])
+    assert causal.table is imputer.table
+    x, mask = imputer.table.rows(people(2, 1)), torch.tensor([[[False, False, False, True]]])
     rows = causal.impute(x, Listed(mask.expand(2, -1, -1), torch.tensor([[1], [2]])), range(8)).rows
     assert torch.equal(rows[..., 3], x[:, None, None, 3].expand(2, 1, 8))
-    frame = imputer.codebook.frame(rows.flatten(0, 2))
+    frame = imputer.table.frame(rows.flatten(0, 2))
     assert all(frame[name].isin(people()[name]).all() for name in frame)
-    value = ms.imputed_value(probabilities_of(imputer.codebook), causal, draws=4)
+    value = ms.imputed_value(probabilities_of(imputer.table), causal, draws=4)
     assert value(x, mask.expand(2, -1, -1)).isfinite().all()
 
 
-def probabilities_of(codebook: ms.Codebook) -> ms.Model:
-    return ms.Model(PeopleModel(codebook), ["yes", "no"], "probabilities")
+def probabilities_of(table: ms.Table) -> ms.Model:
+    return ms.Model(PeopleModel(table), ["yes", "no"], "probabilities")
 
 
 def test_groups_of_columns_are_players() -> None:
-    codebook = ms.Codebook.fit(people(), {"person": ["age", "member"]})
+    table = ms.Table.fit(people(), {"person": ["age", "member"]})
     for kind in (
         ms.imputers.MarginalImputer,
         ms.imputers.GaussianImputer,
         ms.imputers.EmpiricalImputer,
     ):
-        imputer = ms.imputers.table_imputer(kind, codebook, people())
+        imputer = ms.imputers.table_imputer(kind, table, people())
         assert imputer.players.names == ("person", "income", "town")
-        x = codebook.rows(people(2, 1))
+        x = table.rows(people(2, 1))
         mask = torch.tensor([[[True, False, False]]]).expand(2, 1, 3)
         rows = imputer.impute(x, Listed(mask, torch.zeros(2, 1, dtype=torch.int64)), range(6)).rows
         assert torch.equal(rows[..., [0, 3]], x[:, None, None, [0, 3]].expand(2, 1, 6, 2))
-        value = ms.imputed_value(probabilities_of(codebook), imputer, draws=6)
+        value = ms.imputed_value(probabilities_of(table), imputer, draws=6)
         both = value.grouped({"rest": ["income", "town"]})
         assert both.players.names == ("rest", "person")
         assert ms.exact_shapley(both, people(2, 1)).efficiency_gap < 1e-5

@@ -1,11 +1,13 @@
 """A category that no training row has, through every imputer."""
 
 import itertools
+import warnings
 from collections.abc import Callable
 
 import pandas as pd
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import manifold_shap as ms
@@ -32,16 +34,20 @@ def unseen() -> pd.DataFrame:
 
 
 TRAINING = frame(120)
-SCHEMA = ms.tables.Schema.fit(TRAINING, categories_from=pd.concat([TRAINING, unseen()]))
-REFERENCE, X = SCHEMA.encode(TRAINING), SCHEMA.encode(unseen())
-PLAYERS = SCHEMA.players
-PINK = SCHEMA.columns[0].categories.index("pink")
+TABLE = ms.Table.fit(TRAINING)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    NEW = TABLE.rows(unseen())
+# A category that is known to exist, though no row of training has it.
+REFERENCE, X = (F.pad(TABLE.encode(rows), (1, 0)) for rows in (TABLE.rows(TRAINING), NEW))
+PINK, INDEX = 0, [0, 0, 0, 0, 1, 2]
+X[:, PINK] = 1
+PLAYERS = ms.Players(TABLE.names, INDEX)
 
 
 def vae(**settings: object) -> ms.VAEImputer:
     torch.manual_seed(0)
-    index = SCHEMA.players.index.tolist()
-    network = MaskedVAE(choose_families(REFERENCE, index), index, 2, (16, 16), 2)
+    network = MaskedVAE(choose_families(REFERENCE, INDEX), INDEX, 2, (16, 16), 2)
     network.likelihood.describe(REFERENCE)
     return ms.VAEImputer(network, REFERENCE, PLAYERS, **settings)  # type: ignore[arg-type]
 

@@ -185,7 +185,7 @@ def test_inputs_are_one_tensor() -> None:
 @pytest.mark.usefixtures("any_type")
 def test_a_frame_is_given_as_rows_of_the_value_function() -> None:
     frame = people()
-    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Codebook.fit(frame), frame)
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Table.fit(frame), frame)
     value = ms.imputed_value(people_model, imputer, draws=2)
     method = ms.interop.CaptumAttribution(value, ms.exact_shapley)
     with pytest.raises(TypeError, match=r"tensor but got DataFrame; `value\.rows\(inputs\)` makes"):

@@ -44,15 +44,15 @@ def people() -> tuple[ms.ValueFunction, pd.DataFrame]:
             "day": DATES,
         }
     )
-    codebook = ms.Codebook.fit(frame)
+    table = ms.Table.fit(frame)
 
     def model(rows: pd.DataFrame) -> np.ndarray:
         red = (rows["colour"] == "red").to_numpy()
         score = rows["age"].to_numpy() / 50 + rows["height"].to_numpy() + red * 0.5 - 2.5
         return np.stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))], 1)
 
-    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, frame)
-    return ms.imputed_value(ms.as_model(model, codebook), imputer), frame
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, table, frame)
+    return ms.imputed_value(ms.as_model(model, table), imputer), frame
 
 
 @cache

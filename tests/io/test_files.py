@@ -21,7 +21,7 @@ from manifold_shap.io.files import (
 
 CHECKPOINT = {
     "kind": "surrogate",
-    "hyper_parameters": {"hidden": [8, 8], "space": "ilr", "rate": 0.5, "schema": None},
+    "hyper_parameters": {"hidden": [8, 8], "space": "ilr", "rate": 0.5},
     "state_dict": {"weight": torch.randn(20, 30)},
 }
 

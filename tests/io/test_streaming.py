@@ -141,13 +141,13 @@ def test_labels_of_every_kind_come_back(path: Path, labels: list[Any]) -> None:
 @pytest.mark.parametrize("as_codes", [True, False])
 def test_cells_of_a_table_come_back(path: Path, as_codes: bool) -> None:
     train = pd.DataFrame({"size": range(30), "town": list("abc") * 10, "year": 2024})
-    codebook = ms.Codebook.fit(train)
-    model = ms.as_model(lambda rows: rows["size"].to_numpy() * 1.0, codebook, returns="values")
-    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, codebook, train)
+    table = ms.Table.fit(train)
+    model = ms.as_model(lambda rows: rows["size"].to_numpy() * 1.0, table, returns="values")
+    imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, table, train)
     value = ms.imputed_value(model, imputer, "identity", draws=30)
     rows = train.iloc[[7, 25, 3, 4, 28, 1]].assign(town=["a", "c", "a", "a", "c", "c"])
     rows.index = [f"house {k}" for k in range(6)]
-    x = codebook.rows(rows) if as_codes else rows
+    x = table.rows(rows) if as_codes else rows
     run(path, value=value, x=x, estimator=ms.exact_shapley, block=2, executor=Threads(2))
     loaded: Any = ms.Explanation.load(path)
     alone = ms.exact_shapley(value, rows)

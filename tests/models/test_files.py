@@ -100,7 +100,7 @@ def test_a_model_comes_back_as_it_was(
 ) -> None:
     path = tmp_path / f"model.{suffix}"
     expected = write(path)
-    frame = ms.Codebook.fit(FRAME)
+    frame = ms.Table.fit(FRAME)
     model = as_model(str(path), frame)
     is_regression = expected.ndim == 1
     assert (model.returns == "values") == is_regression

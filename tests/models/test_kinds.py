@@ -24,9 +24,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap import Table
 from manifold_shap.models import as_model
 from manifold_shap.models.kinds import predictor_of
-from manifold_shap.tables.codebook import Codebook
 
 ROWS = 120
 BOOSTED = {"n_estimators": 8, "n_jobs": 1, "random_state": 0}
@@ -313,20 +313,20 @@ def test_a_model_and_its_table_need_nothing_else(make: Callable[[], Case]) -> No
 @every_case
 def test_a_method_of_a_model_is_asked_as_the_model_itself(make: Callable[[], Case]) -> None:
     case = case_of(make)
-    codebook = Codebook.fit(case.frame)
+    table = Table.fit(case.frame)
     returns = "values" if "function" in make.__name__ else None
     named = ("predict_proba", "run", "forward", "predict", "__call__")
     name = next(name for name in named if hasattr(case.model, name))
-    whole = as_model(case.model, codebook, returns=returns)
+    whole = as_model(case.model, table, returns=returns)
     for method in (getattr(case.model, name), partial(getattr(case.model, name))):
         if make is pandas_plain_catboost:  # Its `predict` gives margins.
             with pytest.raises(ValueError, match="pass the classifier itself"):
-                as_model(method, codebook)
+                as_model(method, table)
             continue
-        model = as_model(method, codebook, returns=returns)
+        model = as_model(method, table, returns=returns)
         assert (model.returns, model.classes) == (whole.returns, whole.classes)
         scale = "values" if case.returns == "values" else "probabilities"
-        assert_same(model(codebook.rows(case.frame), scale=scale), case)
+        assert_same(model(table.rows(case.frame), scale=scale), case)
 
 
 @pytest.mark.parametrize(
@@ -338,14 +338,14 @@ def test_names_and_margins_of_classes_are_refused_and_the_advice_works(
     make: Callable[[], Case],
 ) -> None:
     case = case_of(make)
-    codebook, advice = Codebook.fit(case.frame), r"`lambda rows: model\.\w+\(rows\)` with returns="
+    table, advice = Table.fit(case.frame), r"`lambda rows: model\.\w+\(rows\)` with returns="
     for name in ("predict", "decision_function"):
         if hasattr(case.model, name):
             method = getattr(case.model, name)
             for given in (method, partial(method)):
                 with pytest.raises(ValueError, match=f"pass the classifier itself.* {advice}"):
-                    as_model(given, codebook)
+                    as_model(given, table)
     with pytest.raises(ValueError, match="pass the classifier itself"):
-        as_model(case.model.predict, codebook, returns="values")
-    numbers = as_model(lambda rows: case.model.predict(rows) == 1, codebook, returns="values")
-    assert numbers(codebook.rows(case.frame)).shape == (ROWS, 1)
+        as_model(case.model.predict, table, returns="values")
+    numbers = as_model(lambda rows: case.model.predict(rows) == 1, table, returns="values")
+    assert numbers(table.rows(case.frame)).shape == (ROWS, 1)

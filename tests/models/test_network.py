@@ -28,15 +28,15 @@ class Words(nn.Module):
         return self.table(tokens).sum(1)
 
 
-@pytest.mark.parametrize("kind", ["tensor", "array", "pandas", "codebook"])
+@pytest.mark.parametrize("kind", ["tensor", "array", "pandas", "table"])
 def test_whole_numbers_stay_whole(kind: str) -> None:
     module, expected = Words(), Words()(TOKENS).log_softmax(-1).detach()
     if kind == "pandas":
         found = predictor_of(module)(pd.DataFrame(TOKENS.numpy())).log_softmax(-1)
-    elif kind == "codebook":
-        codebook = ms.Codebook.fit(TOKENS)
-        assert codebook.frame(codebook.rows(TOKENS)).dtype == torch.int64
-        found = as_model(module, codebook)(codebook.rows(TOKENS))
+    elif kind == "table":
+        table = ms.Table.fit(TOKENS)
+        assert table.frame(table.rows(TOKENS)).dtype == torch.int64
+        found = as_model(module, table)(table.rows(TOKENS))
     else:
         x = TOKENS if kind == "tensor" else TOKENS.numpy()
         found = as_model(module, x, returns="logits")(TOKENS.float())

@@ -39,11 +39,11 @@ def summed() -> Any:
 
 
 def test_one_input_per_column_by_name_and_type() -> None:
-    codebook = ms.Codebook.fit(FRAME)
-    model = as_model(summed(), codebook)
+    table = ms.Table.fit(FRAME)
+    model = as_model(summed(), table)
     assert model.returns == "values"
     expected = FRAME["a b"] + FRAME["c"]
-    np.testing.assert_array_equal(model(codebook.rows(FRAME))[:, 0], expected)
+    np.testing.assert_array_equal(model(table.rows(FRAME))[:, 0], expected)
     turned = predictor_of(summed())(FRAME[["c", "a b"]])
     np.testing.assert_array_equal(turned[:, 0], expected)
     np.testing.assert_array_equal(predictor_of(summed())(FRAME.to_numpy())[:, 0], expected)
@@ -64,10 +64,10 @@ def test_names_of_classes_come_from_a_zipmap() -> None:
     model = LogisticRegression().fit(FRAME.to_numpy(), labels)
     written = to_onnx(model, initial_types=[("x", FloatTensorType([None, 2]))])
     mapped = onnxruntime.InferenceSession(written.SerializeToString())
-    codebook = ms.Codebook.fit(FRAME)
-    wrapped = as_model(mapped, codebook)
+    table = ms.Table.fit(FRAME)
+    wrapped = as_model(mapped, table)
     assert (wrapped.returns, wrapped.classes) == ("probabilities", ("no", "yes"))
-    found = wrapped(codebook.rows(FRAME), scale="probabilities")
+    found = wrapped(table.rows(FRAME), scale="probabilities")
     expected = torch.from_numpy(model.predict_proba(FRAME.to_numpy())).float()
     torch.testing.assert_close(found, expected)
 

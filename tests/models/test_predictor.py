@@ -24,7 +24,7 @@ FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a"
 LABEL = (FRAME["a"] > 0).to_numpy().astype(int)
 TREES: dict[str, Any] = {"n_estimators": 3, "n_jobs": 1}
 CATBOOST = {"iterations": 3, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
-CODEBOOK = ms.Codebook.fit(FRAME)
+CODEBOOK = ms.Table.fit(FRAME)
 CODES = CODEBOOK.rows(FRAME)
 
 
@@ -62,7 +62,7 @@ def test_an_array_has_the_columns_of_the_training_in_their_order(kind: str) -> N
     model = predictor_of(FITTED[kind])
     found = model(FRAME.to_numpy())
     assert torch.equal(found, model(FRAME))
-    # A tensor in single precision, as value functions without a codebook have it.
+    # A tensor in single precision, as value functions without a table have it.
     x = torch.tensor(FRAME.to_numpy())
     assert torch.equal(model(x), found)
     assert torch.equal(model(FRAME.to_numpy().tolist()), found)

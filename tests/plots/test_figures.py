@@ -28,7 +28,10 @@ from tests.plots.helpers import (
 )
 
 QUALITY = {"chosen": "vae", "rows": 500, "mse": {"vae": 0.01234, "marginal": 0.0341}}
-NOTE = "value function: vae; error 0.0123 (0.0341 off the manifold), measured on 500 rows"
+NOTE = (
+    "value function: vae; root mean squared error 0.111 (0.185 off the manifold), measured on 500 "
+    "rows"
+)
 WARNING = "the value function is no better than values off the manifold"
 RAGGED = [ms.plots.compositions, ms.plots.cumulative, ms.plots.parallel_coordinates]
 OF_A_ROW = [*RAGGED, ms.plots.ilr_plane, ms.plots.ilr_space]
@@ -224,9 +227,9 @@ def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -
     both = plots.bar({"a": good, "b": replace(table(), made_by={"half_trained": True})}).figure
     assert "Caution: b: half-trained value function" in both.get_suptitle()
     assert both.get_supxlabel() == NOTE.replace("value function", "a")
-    squares = {"chosen": "vae", "mse": {"vae": 3e9, "marginal": 4e9}}
-    figure = plots.bar(replace(good, made_by={"quality": squares})).figure
-    assert figure.get_supxlabel() == "value function: vae; error 0.75 times that off the manifold"
+    told = {**QUALITY, "error": 0.0004, "variance": 0.01}
+    figure = plots.bar(replace(good, made_by={"quality": told})).figure
+    assert "vae explains 96 % of the model's variance" in figure.get_supxlabel()
     figure, ax = plt.subplots(layout="constrained")
     plots.bar(bad, ax=ax)
     assert WARNING in " ".join(ax.get_title("left").split())

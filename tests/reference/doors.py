@@ -64,7 +64,7 @@ def with_weights(thing: Any, stored: Sequence[Tensor]) -> Any:
 
 def of_frame(kind: type[ms.imputers.Imputer], frame: Any, **settings: Any) -> ms.imputers.Imputer:
     """An imputer of the cells of a frame."""
-    return ms.imputers.table_imputer(kind, ms.Codebook.fit(frame), frame, **settings)
+    return ms.imputers.table_imputer(kind, ms.Table.fit(frame), frame, **settings)
 
 
 def drawn_by(imputer: ms.VAEImputer, **settings: Any) -> ms.VAEImputer:

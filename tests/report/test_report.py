@@ -158,7 +158,7 @@ def test_of_more_classes_rows_have_the_predicted_one_first_and_others_beside_it(
         ({}, "error of the value function was not measured"),
         (
             {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}, "rows": 500},
-            "Value function: vae; error 0.01 (0.04 off the manifold), measured on 500 rows.",
+            "Value function: vae; root mean squared error 0.1 (0.2 off the manifold)",
         ),
     ],
 )

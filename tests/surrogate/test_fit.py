@@ -74,16 +74,13 @@ def test_a_regression_is_learned_alike_in_any_unit() -> None:
 
 def test_round_trip_through_a_file(tmp_path: Path) -> None:
     players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
-    schema = ms.tables.Schema(
-        tuple(ms.tables.Column(name, "binary", ("nein", "ja")) for name in "abc")
-    )
-    value = fit(players=players, schema=schema, space=ms.spaces.ILR(0.01))
+    value = fit(players=players, space=ms.spaces.ILR(0.01))
     value.save(tmp_path / "surrogate.ckpt")
     loaded = load_surrogate(tmp_path / "surrogate.ckpt", classifier)
     mask = all_coalitions(2).expand(8, -1, -1)
     assert torch.equal(loaded(ROWS, mask), value(ROWS, mask))
     assert loaded.players.same_as(players)
-    for name in ("space", "outputs", "schema"):
+    for name in ("space", "outputs"):
         assert getattr(loaded, name) == getattr(value, name)
 
 

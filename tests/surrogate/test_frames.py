@@ -27,47 +27,51 @@ def phi(value: ms.ValueFunction, rows: Any = SOME) -> torch.Tensor:
 def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand(
     surrogate_of_people: ms.SurrogateValue,
 ) -> None:
-    value, schema = surrogate_of_people, ms.tables.Schema.fit(FRAME)
-    rows, decode = schema.encode(FRAME), schema.decode
-    by_hand = ms.fit_surrogate(lambda x: people_model(decode(x)), rows, schema=schema, **FEW)
-    found = ms.exact_shapley(value, SOME)
-    torch.testing.assert_close(found.phi, phi(by_hand, schema.encode(SOME)), rtol=0, atol=1e-6)
-    torch.testing.assert_close(found.prediction, people_model(SOME), rtol=0, atol=1e-6)
+    value, table = surrogate_of_people, ms.Table.fit(FRAME)
+    x = table.encode(table.rows(FRAME))
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return people_model(table.frame(table.nearest(x, torch.zeros(len(x), len(table.names)))))
+
+    by_hand = ms.fit_surrogate(model, x, players=table.elements, **FEW)
+    found = ms.exact_shapley(value, FRAME[:5])
+    torch.testing.assert_close(found.phi, phi(by_hand, x[:5]), rtol=0, atol=1e-6)
+    torch.testing.assert_close(found.prediction, people_model(FRAME[:5]), rtol=0, atol=1e-6)
     assert found.players.names == tuple(FRAME.columns)
     assert list(found.x) == list(FRAME.columns)
 
 
-def test_a_surrogate_of_a_frame_is_saved_with_its_codebook(
+def test_a_surrogate_of_a_frame_is_saved_with_its_table(
     surrogate_of_people: ms.SurrogateValue, tmp_path: Path
 ) -> None:
     value, path = surrogate_of_people, tmp_path / "surrogate.ckpt"
     value.save(path)
     loaded = load_surrogate(path, people_model)
     assert torch.equal(phi(loaded), phi(value))
-    assert loaded.schema is not value.schema
-    codebook: Any = value.schema
+    assert loaded.table is not value.table
+    table: Any = value.table
     for shared in (
-        load_surrogate(path, people_model, codebook),
+        load_surrogate(path, people_model, table),
         load_surrogate(path, value.model),
     ):
-        assert shared.schema is codebook
+        assert shared.table is table
         assert torch.equal(phi(shared), phi(value))
 
 
-def test_the_codebook_of_a_model_or_of_a_teacher_is_shared() -> None:
-    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Codebook.fit(FRAME), FRAME)
+def test_the_table_of_a_model_or_of_a_teacher_is_shared() -> None:
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Table.fit(FRAME), FRAME)
     teacher = ms.imputed_value(people_model, imputer, draws=2)
     taught = ms.fit_surrogate(people_model, FRAME, teacher=teacher, teacher_pairs=200, **FEW)
-    assert taught.schema is imputer.codebook
+    assert taught.table is imputer.table
     alone = ms.fit_surrogate(teacher.model, FRAME, **FEW)
-    assert alone.schema is imputer.codebook
+    assert alone.table is imputer.table
     assert not torch.equal(phi(taught), phi(alone))
-    other = ms.as_model(people_model, ms.Codebook.fit(FRAME))
-    with pytest.raises(ValueError, match="codes of the same codebook as the rows"):
+    other = ms.as_model(people_model, ms.Table.fit(FRAME))
+    with pytest.raises(ValueError, match="codes of the same table as the rows"):
         ms.imputed_value(other, imputer)
-    # Imputers that know no codebook take codes, too.
+    # Imputers that know no table take codes, too.
     codes = ms.imputers.MarginalImputer(imputer.reference, imputer.players)
-    assert ms.imputed_value(other, codes).schema is other.codebook
+    assert ms.imputed_value(other, codes).table is other.table
 
 
 def test_a_missing_cell_is_a_value_that_the_column_reveals() -> None:

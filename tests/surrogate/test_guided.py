@@ -135,6 +135,11 @@ def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c_and_in_a_
         fit(lambda x: (2 * x[:, :2]).softmax(-1), directory=tmp_path)
 
 
+def test_values_of_classes_are_distributions() -> None:
+    found = fit()(examples.normal(4, 4, 2), MASKS.expand(4, -1, -1))
+    torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:2]))
+
+
 @devices
 def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
     x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)

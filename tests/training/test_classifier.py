@@ -56,7 +56,7 @@ def test_scikit_learn_classifiers_come_back_as_they_were(
 ) -> None:
     fit_classifier(estimator, iris, tmp_path)
     model = load_classifier(tmp_path, iris)
-    expected = torch.from_numpy(estimator.predict_proba(iris.x_test.numpy()))
+    expected = torch.from_numpy(estimator.predict_proba(iris.table.encode(iris.x_test).numpy()))
     assert torch.equal(model(iris.x_test, scale="probabilities"), expected)
     assert model.classes == iris.classes
 
@@ -72,10 +72,11 @@ def test_a_regression_has_a_regressor(tmp_path: Path) -> None:
     fit_classifier(LinearRegression(), data, tmp_path)
     model = load_classifier(tmp_path, data)
     assert (model.returns, model.classes) == ("values", ("progression",))
-    own = LinearRegression().fit(data.x_train.numpy(), data.y_train.numpy())
+    x_train, x_test = (data.table.encode(x).numpy() for x in (data.x_train, data.x_test))
+    own = LinearRegression().fit(x_train, data.y_train.numpy())
     ((name, found),) = quality(model, data).items()
     assert name == "r2"
-    assert found == pytest.approx(own.score(data.x_test.numpy(), data.y_test.numpy()), abs=1e-5)
+    assert found == pytest.approx(own.score(x_test, data.y_test.numpy()), abs=1e-5)
     value = ms.imputed_value(
         model, ms.imputers.MarginalImputer(data.x_train, data.players), "identity", 8
     )

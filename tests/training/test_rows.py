@@ -13,18 +13,13 @@ FRAME = pd.DataFrame({"age": [30, 20, 40], "town": ["Oslo", None, "Rome"], "size
 
 
 def test_players_by_default() -> None:
-    column = (
-        ms.tables.Column("kind", "categorical", ("a", "b")),
-        ms.tables.Column("size", "continuous"),
-    )
-    schema, x = ms.tables.Schema(column), torch.zeros(5, 3)
+    table, x = ms.Table.fit(FRAME), torch.zeros(5, 3)
     given = ms.Players(("left", "right"), torch.tensor([0, 0, 1]))
-    assert training_rows(x, None, 0, given, schema)[0] is given
-    assert training_rows(x, None, 0, None, schema)[0].index.tolist() == [0, 0, 1]
-    assert training_rows(x, None, 0, None, schema)[0].names == ("kind", "size")
+    assert training_rows(x, None, 0, given, table)[0] is given
+    assert training_rows(x, None, 0, None, table)[0].names == ("age", "town", "size")
     assert training_rows(x, None, 0)[0].names == ("x0", "x1", "x2")
-    with pytest.raises(ValueError, match=r"with 3 elements in a row, .* got shape \(5, 2\)"):
-        training_rows(x[:, :2], None, 0, None, schema)
+    with pytest.raises(ValueError, match=r"with 3 codes in a row, .* got shape \(5, 2\)"):
+        training_rows(x[:, :2], None, 0, None, table)
     with pytest.raises(TypeError, match="Expected `x_train` to be a tensor"):
         training_rows("rows", None, 0)
 
@@ -74,13 +69,13 @@ class Nothing(Task):
 
 def test_a_frame_is_trained_on_as_codes_and_seen_encoded() -> None:
     rows = training_rows(FRAME, FRAME[1:], 0)
-    codebook = rows.codebook
-    assert codebook is not None
-    assert torch.equal(rows.train, codebook.rows(FRAME))
-    assert torch.equal(rows.validation, codebook.rows(FRAME[1:]))
+    table = rows.table
+    assert table is not None
+    assert torch.equal(rows.train, table.rows(FRAME))
+    assert torch.equal(rows.validation, table.rows(FRAME[1:]))
     assert rows.players.names == ("age", "town", "size")
-    assert torch.equal(rows.encoded[0], codebook.encode(rows.train))
-    again = training_rows(rows.train, FRAME, 0, None, codebook)
+    assert torch.equal(rows.encoded[0], table.encode(rows.train))
+    again = training_rows(rows.train, FRAME, 0, None, table)
     assert torch.equal(again.train, again.validation)
 
 
@@ -88,9 +83,9 @@ def test_columns_of_a_frame_are_grouped_by_name() -> None:
     rows = training_rows(FRAME, FRAME, 0, {"body": ["age", "size"]})
     assert rows.players.names == ("body", "town")
     assert rows.players.index.tolist() == [0, 1, 0]
-    known = training_rows(FRAME, FRAME, 0, {"body": ["age", "size"]}, ms.Codebook.fit(FRAME))
+    known = training_rows(FRAME, FRAME, 0, {"body": ["age", "size"]}, ms.Table.fit(FRAME))
     assert known.players.same_as(rows.players)
     with pytest.raises(ValueError, match="columns of the group 'body'"):
-        training_rows(FRAME, FRAME, 0, {"body": ["nose"]}, ms.Codebook.fit(FRAME))
-    with pytest.raises(TypeError, match="with a frame or a codebook, groups of columns"):
+        training_rows(FRAME, FRAME, 0, {"body": ["nose"]}, ms.Table.fit(FRAME))
+    with pytest.raises(TypeError, match="with a frame or a table, groups of columns"):
         training_rows(X, X, 0, {"body": ["x0"]})

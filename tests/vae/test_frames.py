@@ -26,30 +26,26 @@ FRAME, SOME = people(300), people(5, seed=1)
 def test_the_training_is_that_of_the_table_encoded_by_hand(
     imputer_of_people: ms.imputers.TableImputer,
 ) -> None:
-    table, schema = imputer_of_people, ms.tables.Schema.fit(FRAME)
-    by_hand = ms.fit_imputer(
-        schema.encode(FRAME),
-        schema=schema,
-        model=lambda x: people_model(schema.decode(x)),
-        **FEW,
-    )
+    table = ms.Table.fit(FRAME)
+    x, inner = table.encode(table.rows(FRAME)), imputer_of_people.inner
+    by_hand = ms.fit_imputer(x, players=table.elements, temper=1.0, **FEW)
+    assert isinstance(inner, ms.VAEImputer)
     assert isinstance(by_hand, ms.VAEImputer)
-    assert isinstance(table.inner, ms.VAEImputer)
-    assert torch.equal(table.inner.bank.table, by_hand.bank.table)
-    assert table.training_record["epochs"] == 2
+    assert torch.equal(inner.bank.table, by_hand.bank.table)
+    assert imputer_of_people.training_record["epochs"] == 2
 
 
-def test_an_imputer_of_a_frame_is_saved_with_its_codebook(
+def test_an_imputer_of_a_frame_is_saved_with_its_table(
     imputer_of_people: ms.imputers.TableImputer, tmp_path: Path
 ) -> None:
     imputer, path = imputer_of_people, tmp_path / "vae.ckpt"
     imputer.save(path)
-    loaded = load_imputer(path, imputer.codebook.frame(imputer.reference))
+    loaded = load_imputer(path, imputer.table.frame(imputer.reference))
     expected = ms.imputed_value(people_model, imputer, draws=8)
     found = ms.imputed_value(people_model, loaded, draws=8)
     assert torch.equal(ms.exact_shapley(found, SOME).phi, ms.exact_shapley(expected, SOME).phi)
-    shared = load_imputer(path, FRAME, imputer.codebook, bank_size=100)
-    assert shared.codebook is imputer.codebook
+    shared = load_imputer(path, FRAME, imputer.table, bank_size=100)
+    assert shared.table is imputer.table
     assert shared.provenance["codes"] == 100
     with pytest.raises(ValueError, match="income"):
         load_imputer(path, FRAME.drop(columns="income"))
@@ -63,10 +59,10 @@ def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:
     frame = pd.DataFrame({"group": group, "size": size})
     more = {**FEW, "max_epochs": 3, "trainer": {"accelerator": "cpu"}, "weight_averaging": None}
     imputer = ms.fit_imputer(frame, temper=1.0, learning_rate=0.01, **more)
-    assert imputer.codebook is not None
-    x = imputer.codebook.rows(pd.DataFrame({"group": ["a", "b"], "size": [1.0, 1.0]}))
+    assert imputer.table is not None
+    x = imputer.table.rows(pd.DataFrame({"group": ["a", "b"], "size": [1.0, 1.0]}))
     mask = torch.tensor([[[True, False]]]).expand(2, -1, -1)
     rows = imputer.impute(x, Listed(mask, torch.tensor([[1], [2]])), range(400)).rows
-    share = [imputer.codebook.frame(own[0])["size"].isna().mean() for own in rows]
+    share = [imputer.table.frame(own[0])["size"].isna().mean() for own in rows]
     assert share[0] > 0.6
     assert share[1] < 0.4

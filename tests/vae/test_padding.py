@@ -74,6 +74,15 @@ def test_the_number_that_pads_does_not_matter(kind: str) -> None:
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_mask_says_of_players_that_a_row_lacks_is_ignored(kind: str) -> None:
+    made, x, mask = network(kind, 0.0), series(6, 0.0, 1), masks(6)
+    lacking = ~players(0.0).owned(x)[:, None]
+    assert lacking.any()
+    one, other = (made.encode_masked(x.flatten(1), own) for own in (mask, mask ^ lacking))
+    torch.testing.assert_close(one.mean, other.mean)
+
+
 def test_padded_series_are_imputed_and_explained() -> None:
     imputer = ms.fit_imputer(
         series(400, -9.0),

@@ -69,11 +69,11 @@ def decoded(x: Tensor) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def games(model: Any) -> tuple[Any, Any]:
     """The model, and rows, by codes of the frame and by hand."""
-    codebook = ms.Codebook.fit(TABLE)
+    table = ms.Table.fit(TABLE)
     rows = encoded(TABLE)
-    torch.testing.assert_close(codebook.encode(codebook.rows(TABLE)), rows, atol=1e-6, rtol=0)
+    torch.testing.assert_close(table.encode(table.rows(TABLE)), rows, atol=1e-6, rtol=0)
     by_hand = ms.as_model(lambda x: model.predict_proba(decoded(x)), rows, returns="probabilities")
-    return (ms.as_model(model, codebook), codebook.rows(TABLE)), (by_hand, rows)
+    return (ms.as_model(model, table), table.rows(TABLE)), (by_hand, rows)
 
 
 BRIEF = {"accelerator": "cpu", "limit_train_batches": 5}
@@ -97,12 +97,12 @@ def agree(value: Any, other: Any, games: tuple[Any, Any]) -> None:
 )
 def test_an_imputer_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any], kind: Any) -> None:
     (frames, codes), (by_hand, rows) = games
-    imputer = ms.imputers.table_imputer(kind, frames.codebook, codes)
+    imputer = ms.imputers.table_imputer(kind, frames.table, codes)
     value = ms.imputed_value(frames, imputer, draws=16)
     agree(value, ms.imputed_value(by_hand, kind(rows, PLAYERS), draws=16), games)
 
 
 def test_a_surrogate_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any]) -> None:
     (frames, codes), (by_hand, rows) = games
-    value = ms.fit_surrogate(frames, codes, schema=frames.codebook, **FEW)
+    value = ms.fit_surrogate(frames, codes, table=frames.table, **FEW)
     agree(value, ms.fit_surrogate(by_hand, rows, players=PLAYERS, **FEW), games)

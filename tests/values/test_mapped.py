@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import manifold_shap as ms
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.laws import SizeUniform
-from manifold_shap.tables.schema import Column
 from manifold_shap.values import GameSpec, TrainingRange, Work
 from tests.examples import VALUES
 
@@ -25,7 +25,7 @@ def test_entries_are_those_of_the_value_function_within(name: str) -> None:
     value.update(
         name="mine",
         work=Work(3, sampled=True, batch_size=77, cost="closed form"),
-        schema=ms.tables.Schema((Column("x", "continuous"),)),
+        table=ms.Table.fit(np.arange(8.0).reshape(2, 4)),
         training_range=TrainingRange(torch.zeros(players), torch.ones(players)),
         training_law=SizeUniform(players),
         quality={"mse": 0.5},

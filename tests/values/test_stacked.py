@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.values import Work
 from tests.examples import known, normal
 
 
@@ -69,3 +70,8 @@ def test_the_variance_of_a_part_that_says_none_is_unknown() -> None:
         .variance.isnan()
         .all()
     )
+
+
+def test_work_of_two_adds_up_in_either_order() -> None:
+    one, other = Work(8, sampled=True, batch_size=50), Work(batch_size=100, cost="network")
+    assert one + other == other + one == Work(9, sampled=True, batch_size=50, cost="model")

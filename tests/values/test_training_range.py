@@ -71,8 +71,8 @@ def test_a_loaded_surrogate_knows_its_range(tmp_path: Path) -> None:
 def test_rows_of_a_frame_are_far_by_their_cells(kind: str) -> None:
     """Not by their codes: that of a town which training had none of is as good as any."""
     frame = pd.DataFrame({"size": range(120), "town": ["Oslo", "Rome"] * 60})
-    codebook = ms.Codebook.fit(frame)
-    asked = ms.as_model(lambda f: f[["size"]].to_numpy() * [[1, 2]], codebook, returns="values")
+    table = ms.Table.fit(frame)
+    asked = ms.as_model(lambda f: f[["size"]].to_numpy() * [[1, 2]], table, returns="values")
     if kind == "surrogate":
         value = ms.fit_surrogate(asked, frame, space="identity", hidden=[4], **FEW)
     else:
@@ -80,7 +80,7 @@ def test_rows_of_a_frame_are_far_by_their_cells(kind: str) -> None:
             "gaussian": ms.imputers.GaussianImputer,
             "marginal": ms.imputers.MarginalImputer,
         }[kind]
-        reference = ms.imputers.table_imputer(imputer, codebook, frame)
+        reference = ms.imputers.table_imputer(imputer, table, frame)
         value = ms.imputed_value(asked, reference, "identity", draws=4)
     towns = pd.DataFrame({"size": range(4), "town": ["Bern", "Kiel", "Lyon", "Turin"]})
     with pytest.warns(UserWarning, match="had none of"):

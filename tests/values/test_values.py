@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression
@@ -261,20 +260,6 @@ def test_products_in_half_precision_are_close_and_said(make_value: MakeValue) ->
     assert found.made_by["precision"] == "bf16-mixed"
     assert value.precision == "32-true"
     assert "precision" not in exact.made_by
-
-
-def test_an_imputed_value_may_know_the_table_of_its_rows() -> None:
-    frame = pd.DataFrame({"age": [30.0, 40, 50, 20], "colour": ["red", "blue", "green", "red"]})
-    schema = ms.tables.Schema.fit(frame)
-    imputer = ms.imputers.MarginalImputer(schema.encode(frame), schema.players)
-    value = ms.imputed_value(lambda x: x[:, :2].softmax(-1), imputer, schema=schema)
-    found = ms.exact_shapley(value, frame[:2])
-    assert found.players.names == ("age", "colour")
-    assert found.data["colour"].tolist() == ["red", "blue"]
-    with pytest.raises(ValueError, match=r"a `schema` of the 3 elements .* but got one of 4"):
-        ms.imputed_value(
-            lambda x: x.softmax(-1), ms.imputers.MarginalImputer(torch.ones(2, 3)), schema=schema
-        )
 
 
 def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() -> None:

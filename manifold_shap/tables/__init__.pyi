@@ -1,0 +1,1 @@
+from .encoding import Encoding as Encoding

@@ -456,8 +456,8 @@ def _check_same(
     if (changes := _differences(there, here)) and not overwrite:
         raise ValueError(
             f"Expected the settings of the run in {place} but these differ: "
-            f"{'; '.join(changes[:8])}. Give overwrite=true to replace it, or runs_dir=... to keep "
-            "both."
+            f"{'; '.join(changes[:8])}. Leave them out, or train with them: train.py "
+            "overwrite=true replaces the run, and runs_dir=... keeps both."
         )
 
 

@@ -20,7 +20,7 @@ from filelock import FileLock
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import OmegaConf, open_dict
 
 from manifold_shap._checks import check_seed
 from manifold_shap._messages import check_choice
@@ -434,7 +434,7 @@ def options(group: str) -> list[str]:
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
-def composed(command: str, *words: str) -> DictConfig:
+def composed(command: str, *words: str) -> Any:
     """The settings of a command, as typed so."""
     if GlobalHydra.instance().is_initialized():
         return compose(command, list(words))
@@ -456,8 +456,8 @@ def _check_same(
     if (changes := _differences(there, here)) and not overwrite:
         raise ValueError(
             f"Expected the settings of the run in {place} but these differ: "
-            f"{'; '.join(changes[:8])}. Give overwrite=true to replace it, or runs_dir=... to keep "
-            "both."
+            f"{'; '.join(changes[:8])}. Leave them out, or train with them: train.py "
+            "overwrite=true replaces the run, and runs_dir=... keeps both."
         )
 
 

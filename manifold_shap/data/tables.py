@@ -39,7 +39,7 @@ def iris() -> DataSet:
     from sklearn.datasets import load_iris
 
     found = load_iris(as_frame=True)
-    return DataSet(found.data, found.target, found.target_names)
+    return DataSet(found.data, found.target, tuple(map(str, found.target_names)))
 
 
 def drug(root: str | None = None) -> DataSet:

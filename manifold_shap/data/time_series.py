@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float32
+from numpy.typing import NDArray
 
 from manifold_shap._checks import check_known
 from manifold_shap._messages import shown, warn
@@ -81,7 +82,7 @@ def series(
     return DataSet(padded, numbers, train.classes, test_rows=test_rows, rows=len(found))
 
 
-def _padding(found: Sequence[Series], chosen: float | None) -> float:
+def _padding(found: Sequence[NDArray[np.float32]], chosen: float | None) -> float:
     """A number that occurs in no series: far from all others it would stretch their scale."""
     smallest = min(own.min() for own in found)
     number = np.float32(np.floor(smallest) - max(1.0, 1e-6 * abs(smallest)))

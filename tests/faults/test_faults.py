@@ -11,6 +11,7 @@ from tests.faults.runner import ROOT, paths_of
 
 # Modules that have files of tests, not directories.
 FLAT = {
+    *("audit", "saving"),
     *("coalitions", "corrected", "explainer", "explanation", "global_values", "interactions"),
     *("laws", "learning_error", "metrics", "naive_bayes", "nn", "ordering", "players"),
     *("quality", "segmentation", "spaces"),

@@ -367,15 +367,15 @@ class Explanation:
     ) -> "shap.Explanation":
         """A `shap.Explanation`, for the plots of shap (install `manifold_shap[shap]`).
 
-        Its `values` are `phi`: `(instances, players)` of one output, else `(instances, players,
-        outputs)`, of which most of these plots draw one: `to_shap(output="yes")`.
+        Its axes are `(instances, players)` for one output, which is what most of these plots draw,
+        and `(instances, players, outputs)` for several.
 
         Args:
             data: what each player was, `[instances, players]`, such as words; by default
                 `data`, with text for what is no number, or nothing where that is None.
             elements: whether every element of `x` has its share of its player's value, as
                 `shap.plots.image` wants pictures, of which channels then come last.
-            output: name or position of the output; by default the second of two classes, else all.
+            output: its name or position; by default the second of two classes, and all of more.
 
         Raises:
             ImportError: shap is not installed.

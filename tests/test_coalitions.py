@@ -16,6 +16,7 @@ from manifold_shap.coalitions import (
     Toggled,
     all_coalitions,
     distinct_coalitions,
+    is_proper,
     sample_orders,
     sample_subsets,
 )
@@ -154,3 +155,27 @@ def test_pieces_are_all_coalitions_at_most_so_many_at_a_time(kind: type, most: i
         assert math.prod(part.shape) <= most
     assert torch.equal(masks, asked.masks())
     assert torch.equal(each_key, asked.each_key())
+
+
+@given(st.integers(2, 6), st.integers(0, 2), st.integers(0, 2**31))
+@settings(deadline=None, max_examples=30)
+def test_related_coalitions_are_those_one_by_one(players: int, lacking: int, seed: int) -> None:
+    drawn = generator(seed)
+    orders = torch.rand(2, 3, players, generator=drawn).argsort(-1)
+    nested = Nested(orders, torch.zeros(2, 3, dtype=torch.int64), lacking=lacking).masks()
+    for size, mask in enumerate(nested[0, : players - 1], start=1):
+        there = mask[:players].nonzero()[:, 0].tolist()
+        assert sorted(orders[0, 0, :size].tolist()) == there
+    mask = torch.rand(2, 3, players, generator=drawn) < 0.5
+    around = Toggled(mask, torch.zeros(2, 3, dtype=torch.int64), lacking=lacking).masks()
+    runs = around[..., :players].unflatten(1, (3, -1))
+    proper = is_proper(runs.flatten(1, 2)).unflatten(1, (3, -1))
+    assert proper.all()
+    for player in range(players):
+        other = mask.clone()
+        other[..., player] ^= True
+        known = is_proper(other)
+        assert torch.equal(runs[:, :, player + 1][known], other[known])
+    # Players that rows lack are in all of them.
+    assert nested[..., players:].all()
+    assert around[..., players:].all()

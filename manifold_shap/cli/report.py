@@ -125,33 +125,34 @@ def _figures(
 ) -> dict[str, Any]:
     """Figures that suit the rows, by file name; pages of HTML as text."""
     explanation = explanations[main]
-    labels = list(enumerate(explanation.instances[:_DRAWN_ROWS]))
+    labels = explanation.instances[:_DRAWN_ROWS]
     if data.vocabulary is not None:
         tokens = data.vocabulary.decode(explanation.x)
         drawn: dict[str, Any] = {"text.html": plots.text(explanations, tokens).page}
     elif data.kind == "pictures":
         drawn = {"pixel_maps.png": plots.pixel_maps(explanations)}
     elif data.kind == "series":
-        drawn = {f"series_{label}.png": plots.series(explanations, row=k) for k, label in labels}
+        drawn = {f"series_{each}.png": plots.series(explanations, label=each) for each in labels}
     else:
         drawn = {"bar.png": plots.bar(explanations), "beeswarm.png": plots.beeswarm(explanation)}
-        for k, label in labels:
+        for label in labels:
             if len(explanations) == 1:
-                drawn[f"waterfall_{label}.png"] = plots.waterfall(explanation, k)
+                drawn[f"waterfall_{label}.png"] = plots.waterfall(explanation, label=label)
             else:
-                drawn[f"bar_{label}.png"] = plots.bar(explanations, row=k)
+                drawn[f"bar_{label}.png"] = plots.bar(explanations, label=label)
     if explanation.partition is None:
         return drawn
     drawn["bifurcation_tree.png"] = plots.bifurcation_tree(explanation.partition)
     chosen = list(balances or range(1, 1 + min(3, len(explanation.outputs))))
-    for k, label in labels[:_COMPOSITIONS]:
-        drawn[f"compositions_{label}.png"] = plots.compositions(explanation, k)
-        drawn[f"cumulative_{label}.png"] = plots.cumulative(explanation, k)
-        drawn[f"parallel_coordinates_{label}.png"] = plots.parallel_coordinates(explanation, k)
+    for label in labels[:_COMPOSITIONS]:
+        row: dict[str, Any] = {"label": label}
+        drawn[f"compositions_{label}.png"] = plots.compositions(explanation, **row)
+        drawn[f"cumulative_{label}.png"] = plots.cumulative(explanation, **row)
+        drawn[f"parallel_coordinates_{label}.png"] = plots.parallel_coordinates(explanation, **row)
         if len(chosen) == 2:
-            drawn[f"ilr_plane_{label}.png"] = plots.ilr_plane(explanation, k, chosen)
+            drawn[f"ilr_plane_{label}.png"] = plots.ilr_plane(explanation, balances=chosen, **row)
         elif len(chosen) == 3:
-            drawn[f"ilr_space_{label}.png"] = plots.ilr_space(explanation, k, chosen)
+            drawn[f"ilr_space_{label}.png"] = plots.ilr_space(explanation, balances=chosen, **row)
     return drawn
 
 

@@ -97,8 +97,10 @@ def panel(ax: Axes | None, lines: float | int, grid: str = "y", width: float | i
     """The given axes, or those of a new figure, with lines across one axis ("x" or "y") or none."""
     if ax is not None:
         return ax
+    # Outside of the look: with its first figure, pyplot chooses a backend and what is interactive.
+    made = figure(lines, width)
     with _look(grid):
-        return figure(lines, width).add_subplot(axes_class=Panel)
+        return made.add_subplot(axes_class=Panel)
 
 
 def place(ax: Axes | None, lines: float | int, width: float | int = 1.0) -> FigureBase:
@@ -161,7 +163,7 @@ def headline(
 def _wrapped(drawn: Any, lines: Sequence[str], size: str) -> str:
     """Lines as long as it is wide."""
     inches = drawn.bbox.width / drawn.get_figure(root=True).dpi
-    letter = 0.5 * rcParams["font.size"] * (0.83 if size == "small" else 1) / 72
+    letter = 0.55 * rcParams["font.size"] * (0.83 if size == "small" else 1) / 72
     return "\n".join(
         part for line in lines for part in wrap(plain(line), max(20, int(inches / letter)))
     )

@@ -271,7 +271,7 @@ def _place(axes: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
             "missing", (low - 0.12 * span, 0), (-4, 4), ("data", "axes fraction"),
             "offset points", ha="right", va="bottom", rotation=90, color=canvas.NEUTRAL,
         )  # fmt: skip
-        axes.set_xlim(low - 0.22 * span, low + 1.04 * span)
+        axes.set_xlim(low - 0.22 * span, places.max() + 0.04 * span)
     return places
 
 

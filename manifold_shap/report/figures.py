@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib import get_backend
 from matplotlib import pyplot as plt
 from matplotlib.collections import PathCollection
 
@@ -32,6 +33,8 @@ _SETTINGS: dict[str, Any] = {
 def svg(draw: Callable[[], Any]) -> str:
     """What a plot draws, as a part of the page, in its colours."""
     file = io.StringIO()
+    # With the first figure, pyplot chooses its backend and what is interactive: for good.
+    get_backend()
     # Neither in the caller's look nor in a window.
     with plt.style.context(["default", _SETTINGS]), plt.ioff(), warnings.catch_warnings():
         # Of characters that matplotlib has no letters for: browsers have fonts.

@@ -191,12 +191,12 @@ class Rows:
         if place < _DRAWN and self.kind == "series":
             return {"figure": figures.svg(lambda: self._curves(row))}
         if place < _DRAWN and explanation.partition is not None:
-            return {"figure": figures.svg(lambda: plots.parallel_coordinates(explanation, row))}
+            return {"figure": figures.svg(lambda: plots.parallel_coordinates(explanation[[row]]))}
         return {}
 
     def _curves(self, row: int) -> Any:
         explanation, names = drawn_curves(self.explanation, self.series)
-        return plots.series(explanation, row, channels=names)
+        return plots.series(explanation[[row]], channels=names)
 
     def _pairs(self, row: int, k: int) -> list[str]:
         """The largest interactions of a row."""

@@ -24,12 +24,11 @@ from manifold_shap.nn import Network, evaluated, kind_of
 from manifold_shap.players import Players
 from manifold_shap.spaces import LogRatios, OutputSpace, Probability, as_space
 from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.guided import GuidedValue, mixture_of, pairs_with_hints
+from manifold_shap.surrogate.guided import GuidedNetwork, GuidedValue, mixture_of, pairs_with_hints
 from manifold_shap.surrogate.kinds import (
     KINDS,
     NAMED,
     check_network,
-    make_network,
     network_settings,
     warn_if_mask_is_ignored,
 )
@@ -87,7 +86,7 @@ class SurrogateTask(Task):
     flattened elements; `elements`, that of each element of a row of codes once it is encoded, or
     None; the names of `players` and `outputs`; `space`, the settings of the output space, see
     `as_space`; `dtype`, that of the model's rows where these are whole numbers, or None; the
-    `schema` of the rows, as plain data, or None; `network`, see `make_network`; the share of
+    `schema` of the rows, as plain data, or None; `network`, see `network_settings`; the share of
     `blocks` among the coalitions, None for the network's usual one; `padding`, that of the players;
     `center`, what was subtracted from the targets, see `center_of`; `teacher`, None or the `share`
     of a batch that it teaches and what else tells it from others; those of the `guide`, see
@@ -116,7 +115,11 @@ class SurrogateTask(Task):
         on_simplex = as_space(**own["space"]).on_simplex
         game = GameShape(*self.inputs, outputs, on_simplex, own["padding"], own.get("center"))
         self.guide: Any = None if own["guide"] is None else Mixture.of(own["guide"])
-        self.surrogate: Any = make_network(own["network"], game, module, bool(own["guide"]))
+        options = dict(own["network"])
+        kind: Any = KINDS[options.pop("kind")]
+        if module is not None:
+            options["module"] = module
+        self.surrogate: Any = (GuidedNetwork if own["guide"] else kind)(game, **options)
         self.register_buffer("base", torch.zeros(outputs))
         self.register_buffer("probe", torch.zeros(_PROBE_ROWS, *own["event"]))
         self.register_buffer("probe_outputs", torch.zeros(_PROBE_ROWS, outputs))

@@ -1,4 +1,4 @@
-"""Says which networks a surrogate may have, and makes them from the settings of a training."""
+"""Says which networks a surrogate may have, and checks what they give."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +13,6 @@ from manifold_shap.nn import options_given
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
-from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.guided import GuidedNetwork
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
@@ -40,7 +38,7 @@ def network_settings(
     space: OutputSpace,
     drawn: bool = False,
 ) -> dict[str, Any]:
-    """Settings from which `make_network` makes a network, as plain data.
+    """The kind of a network, and its arguments, as plain data.
 
     Args:
         kind: one of `KINDS`.
@@ -53,25 +51,6 @@ def network_settings(
     """
     given = options_given(KINDS[kind], kind, options)
     return {"kind": kind, **KINDS[kind].settings_for(rows, model, space, drawn), **given}
-
-
-def make_network(
-    settings: Mapping[str, Any],
-    game: GameShape,
-    module: Any = None,
-    guided: bool = False,
-) -> SurrogateNetwork | GuidedNetwork:
-    """The network of these settings.
-
-    Args:
-        settings: from `network_settings`.
-        game: see `SurrogateNetwork`.
-        module: what the network is made of, see `SurrogateNetwork.module_behind`.
-        guided: whether it gets hints.
-    """
-    own = {name: option for name, option in settings.items() if name != "kind"}
-    kind: Any = GuidedNetwork if guided else KINDS[settings["kind"]]
-    return kind(game, **own, **({} if module is None else {"module": module}))
 
 
 @torch.no_grad()

@@ -67,8 +67,9 @@ def test_columns_are_numbers_or_text(shap: Any) -> None:
     theirs, (_, frame) = explained().to_shap(), people()
     np.testing.assert_array_equal(theirs.base_values, explained().base[:, 1])
     np.testing.assert_array_equal(theirs.values, explained().phi[..., 1])
-    first = explained().to_shap(output="0")
+    first = explained().to_shap(output=0)
     np.testing.assert_array_equal(first.values, explained().phi[..., 0])
+    assert (first.output_names, theirs.output_names) == ("0", "1")
     data = theirs.data
     assert data.shape == (ROWS, 4)
     np.testing.assert_allclose(data[:, 0].astype(float), frame["age"])

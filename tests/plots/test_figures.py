@@ -93,6 +93,23 @@ def test_figures_are_shown_when_asked_and_drawn_in_given_axes(
     assert min(panel.get_window_extent().x0 for panel in panels) > left.bbox.x1
 
 
+def test_pyplot_chooses_its_backend_outside_of_our_look(
+    people: ms.Explanation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or what is interactive, as in a notebook, would be forgotten after the first figure."""
+    seen: list[bool] = []
+    original = plt.figure
+
+    def figure(*args: Any, **settings: Any) -> Figure:
+        seen.append(plt.rcParams["axes.spines.top"])
+        return original(*args, **settings)
+
+    monkeypatch.setattr(plt, "figure", figure)
+    plots.waterfall(people)
+    plots.beeswarm({"a": people, "b": people})
+    assert seen == [True, True]
+
+
 def test_axes_whose_place_panels_cannot_take_are_refused() -> None:
     with pytest.raises(ValueError, match=r"Expected `ax` made by `plt\.subplots`"):
         plots.compositions(composed(), ax=Figure().add_axes((0, 0, 1, 1)))

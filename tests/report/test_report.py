@@ -273,7 +273,7 @@ def test_texts_have_coloured_words_and_words_with_punctuation_count(written) -> 
 
 
 def test_series_are_figures_on_their_values(written) -> None:
-    explanation = series()
+    explanation = series().with_labels([2, 0, 1])
     curves = {"pressure": explanation.x[:, 0], "<b>": explanation.x[:, 1]}
     page = written(explanation, series=curves)
     drawn = [each for each in page.svgs if "Shapley value of a segment" in each]

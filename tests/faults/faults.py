@@ -434,7 +434,8 @@ def loaded_temper_forgotten(found: Any, call: Call) -> Any:
 
 @fault("interop", ":Explanation.to_shap")
 def bases_of_other_outputs_for_shap(found: Any, call: Call) -> Any:
-    found.base_values = found.base_values[..., ::-1]
+    """Of two classes, those of the other one."""
+    found.base_values = 1 - found.base_values
     return found
 
 

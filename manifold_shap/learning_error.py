@@ -208,7 +208,7 @@ def in_order(explanation: "Explanation", names: tuple[str, ...]) -> "Explanation
     Constant columns come behind the others: learned from other rows, which has no such column, a
     value function has the same players in another order.
 
-        >>> from manifold_shap import as_value_function, exact_shapley
+        >>> from manifold_shap import Players, as_value_function, exact_shapley
         >>> x, players = torch.tensor([[1.0, 2.0]]), Players.of_elements((2,), ["a", "b"])
         >>> def value(x, mask):
         ...     return (x[:, None] * mask).sum(-1, keepdim=True)

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from manifold_shap import explainer  # noqa: F401  These say what can be loaded.
 from manifold_shap._messages import check_text
-from manifold_shap._saved import Passed, pack, unpack
+from manifold_shap._saved import KINDS, Passed, pack, unpack
 from manifold_shap._version import __version__
 from manifold_shap.amortized import fit  # noqa: F401
 from manifold_shap.io.files import local_path
@@ -150,6 +150,11 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
                 'pass the model, or save it with `model_file="model.skops"`.'
             )
         model = load_model(folder / file)
+    if missing := {thing["kind"] for thing in things} - {*KINDS}:
+        raise ValueError(
+            f"{expected} it holds {', '.join(sorted(missing))}, which is not there; import the "
+            "module that defines it first."
+        )
     try:
         return unpack(things, from_bytes(content[_TENSORS]), Passed(model, network))
     except (LookupError, SafetensorError) as error:  # Of a file whose checksums were made to fit.

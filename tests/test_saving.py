@@ -235,6 +235,32 @@ def test_what_cannot_be_saved(
         ms.save(surrogate(), "s3://bucket/folder")
 
 
+class Shifted(ms.imputers.GaussianImputer):
+    """An imputer of a user's, with what it inherits."""
+
+
+class Namesake(ms.imputers.MarginalImputer):
+    name = "gaussian"
+
+
+def test_imputers_of_the_users_come_back_as_what_they_are(tmp_path: Path) -> None:
+    ms.save(Shifted(X), tmp_path)
+    assert type(ms.load(tmp_path)) is Shifted
+    with pytest.raises(TypeError, match="Namesake and GaussianImputer are called 'gaussian'"):
+        ms.save(Namesake(X), tmp_path)
+    text = (tmp_path / "manifold_shap.json").read_text()
+    (tmp_path / "manifold_shap.json").write_text(text.replace("Shifted", "Unknown"))
+    with pytest.raises(ValueError, match="Unknown, which is not there; import"):
+        ms.load(tmp_path)
+
+
+def test_every_row_kept_tells_another_model(tmp_path: Path) -> None:
+    few = torch.randn(5, 4)
+    ms.save(ms.imputed_value(model, ms.imputers.MarginalImputer(few)), tmp_path)
+    with pytest.raises(ValueError, match=r"another|otherwise"):
+        ms.load(tmp_path, lambda x: model(torch.where((x == few[0]).all(1, True), x, -x)))
+
+
 # With the model's file.
 
 NUMBERS = FRAME[["age", "rooms"]]

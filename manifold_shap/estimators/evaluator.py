@@ -64,6 +64,8 @@ class Evaluator:
         batch_size: model rows per call; by default what suits the value function and the device.
             Changes memory, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.
+        numbers: of the rows among all that are explained, by which their draws differ; by default
+            0, 1, ...
 
     Raises:
         ValueError: `batch_size` below 1; values of another shape, or not finite.
@@ -76,10 +78,12 @@ class Evaluator:
         order: Ordering | None = None,
         batch_size: int | None = None,
         progress: bool | None = None,
+        numbers: Int64[Tensor, " instances"] | None = None,
     ) -> None:
         if batch_size is not None:
             batch_size = check_whole("batch_size", batch_size)
         self.value, self.x, self.players = value, x, value.players
+        self._numbers = torch.arange(len(x)) if numbers is None else numbers
         self.order = Ordering.of(None, self.players) if order is None else order
         if self.players.by_row:
             self.players = self.players.first(int(value.counts(x[:1].to(value.device))))
@@ -155,7 +159,8 @@ class Evaluator:
                     found = self._asked(ask, x[rows], piece)
                 else:
                     outputs = len(self.value.outputs)
-                    found = check_estimate(estimate, piece.shape, outputs, x.device).values
+                    sampled = self.value.sampled
+                    found = check_estimate(estimate, piece.shape, outputs, x.device, sampled).values
                     done = math.prod(piece.shape) / asked.run
                     self.bar.update(int(done) if done.is_integer() else done)
             if piece.shape == asked.shape:
@@ -193,7 +198,7 @@ class Evaluator:
 
     def keys(self, seed: int = 0) -> Int64[Tensor, " instances"]:
         """A key for each row, so that its draws are independent of those of other rows."""
-        return _random.fold(torch.arange(len(self.x)), seed)
+        return _random.fold(self._numbers, seed)
 
     def _with_anchors(self, values: Tensor, rows: Tensor, asked: Coalitions) -> Tensor:
         """Values of nested coalitions between the anchors, and of toggled ones with these."""

@@ -133,7 +133,7 @@ def permutation(
                 "draws orders."
             )
         listed = _checked_orders(orders, game)
-        found = yield from _enumerated(game, *listed)
+        found = yield from _enumerated(game, *listed, seed)
         return found._replace(made_by={**found.made_by, "orders": len(listed[0])})
     order, each = game.order, 2 if orders is None else 1
     if evaluations is not None:
@@ -153,13 +153,13 @@ def permutation(
     if orders is not None or (game.sampled and target_error is not None):
         every = math.inf  # Only fresh draws estimate and reduce their own error.
     if every <= worthwhile:
-        return (yield from _enumerated(game, *order.all_orders()))
+        return (yield from _enumerated(game, *order.all_orders(), seed))
     sampler = _Orders(game, target_error, seed, orders)
     limit = int(min(most, every)) // each
     yield from sampler.run(_rounds(limit, target_error), limit, warns=every > most)
     if len(sampler.above) and every <= most:
         # At the cost of this sample, all orders give exact values.
-        return (yield from _enumerated(game, *order.all_orders()))
+        return (yield from _enumerated(game, *order.all_orders(), seed))
     made_by: dict[str, Any] = {"estimator": "permutation", "seed": seed}
     if orders is not None:
         made_by["orders"] = getattr(orders, "__name__", type(orders).__name__)
@@ -259,7 +259,10 @@ class _Orders(Sampler):
 
 
 def _enumerated(
-    game: Evaluator, orders: Int64[Tensor, "orders players"], probability: Float[Tensor, " orders"]
+    game: Evaluator,
+    orders: Int64[Tensor, "orders players"],
+    probability: Float[Tensor, " orders"],
+    seed: int,
 ) -> Asking[Result]:
     """The mean of these orders, each taken once, with the same draws: exact for these."""
     count, orders, probability = len(orders), orders.to(game.device), probability.to(game.device)
@@ -267,7 +270,7 @@ def _enumerated(
     found = []
     for rows in game.batches(count * max(1, len(game.players) - 1)):
         every = orders.expand(len(rows), -1, -1)
-        values = yield rows, Nested(every, game.keys()[rows, None])
+        values = yield rows, Nested(every, game.keys(seed)[rows, None])
         samples = _contributions(values, every).double()
         found.append(torch.einsum("s,bspo->bpo", probability, samples))
     return Result(torch.cat(found), {"estimator": "permutation", "permutations": count})

@@ -94,7 +94,7 @@ def explain(
     rows, parts = value.rows(x), []
     values: Any
     for group in _by_player_count(value, rows):
-        game = Evaluator(value, rows[group], order, batch_size, progress)
+        game = Evaluator(value, rows[group], order, batch_size, progress, group)
         asking, values = estimator(game, **settings), None
         with game.bar:
             while True:

@@ -158,10 +158,20 @@ class Imputer(nn.Module, ABC):
 
     @property
     def kind(self) -> str:
-        return self.name
+        return type(self).__dict__.get("name", type(self).__name__)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """The arguments that it was made of; rows of a table as codes."""
+        """The arguments that it was made of; rows of a table as codes.
+
+        Raises:
+            TypeError: another class of imputers has the same name.
+        """
+        if KINDS[self.kind] is not type(self):
+            raise TypeError(
+                f"Expected a name that no other class of imputers has, to save one, but "
+                f"{type(self).__name__} and {KINDS[self.kind].__name__} are called {self.kind!r}; "
+                "rename the class, or its `name`."
+            )
         given: dict[str, Any] = self.__dict__["_made_of"]
         rows = self.reference
         rows = rows.to(self.given or rows.dtype) if self.table is None else codes(rows)

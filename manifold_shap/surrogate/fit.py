@@ -540,7 +540,7 @@ def surrogate_value(task: SurrogateTask, model: Model, table: "Table | None") ->
         task.base,
         checkpoint=task.checkpoint(),
         table=table,
-        training_range=TrainingRange(*task.extent),
+        training_range=TrainingRange(*task.extent) if bool(task.extent.any()) else None,
         training_law=task.law,
     )
     value.center_at(task.center)

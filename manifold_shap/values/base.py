@@ -110,13 +110,14 @@ def put_together(
 
 
 def check_estimate(
-    found: Any, shape: tuple[int, ...], outputs: int, device: torch.device
+    found: Any, shape: tuple[int, ...], outputs: int, device: torch.device, sampled: bool = False
 ) -> Estimate:
     """What a value function has returned for so many rows, coalitions of each, and outputs.
 
     Raises:
         TypeError: it is no `Estimate`.
-        ValueError: values of another shape, on another device than the rows, or that are no floats.
+        ValueError: values of another shape, on another device than the rows, or that are no floats;
+            a variance where nothing is said to be drawn.
     """
     if not isinstance(found, Estimate):
         raise TypeError(
@@ -130,6 +131,11 @@ def check_estimate(
             f"Expected the value function to return floats of shape {expected}, rows by coalitions "
             f"by outputs, on {device}, where the rows are, but got {values.dtype} of shape "
             f"{tuple(values.shape)} on {values.device}."
+        )
+    if found.is_drawn and not sampled:
+        raise ValueError(
+            "Expected values without a variance, since nothing is drawn by what the value function "
+            "says of its work, but got one; say `GameSpec(..., work=Work(sampled=True))`."
         )
     return found
 
@@ -187,7 +193,7 @@ class ValueFunction(Exportable, ABC):
 
     @property
     def spec(self) -> GameSpec:
-        """What is known of it. Copies share it, and value functions made of this one see it."""
+        """What is known of it; value functions made of this one see what changes later."""
         return self._spec
 
     def update(self, **changes: Any) -> None:
@@ -400,6 +406,10 @@ class ValueFunction(Exportable, ABC):
 
         return selected(self, outputs, x)
 
+    def _end(self, of: Callable[[Tensor], Tensor], x: Tensor) -> Float[Tensor, "batch 1 outputs"]:
+        found = Estimate(of(x)[:, None])
+        return check_estimate(found, (len(x), 1), len(self.outputs), x.device).values
+
     def _anchored(self, x: Tensor, mask: Tensor, lacking: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
         # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
@@ -410,14 +420,14 @@ class ValueFunction(Exportable, ABC):
             # Any proper one stands in for empty and full ones, whose values are known.
             some = torch.where(proper[..., None], mask, mask[proper][0] | lacking)
             found = self.values(x, Listed(some, keys))
-            check_estimate(found, mask.shape[:2], len(self.outputs), x.device)
+            check_estimate(found, mask.shape[:2], len(self.outputs), x.device, self.sampled)
         else:
             found = Estimate(torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device))
         values, variance = found.values, found.variance
         if bool(empty.any()):
-            values = torch.where(empty, self.base(x)[:, None], values)
+            values = torch.where(empty, self._end(self.base, x), values)
         if bool(full.any()):
-            values = torch.where(full, self.prediction(x)[:, None], values)
+            values = torch.where(full, self._end(self.prediction, x), values)
         if variance is None and self.sampled:
             variance = torch.full_like(values, torch.nan)
         if variance is not None:

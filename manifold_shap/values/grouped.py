@@ -126,6 +126,9 @@ class GroupedValue(MappedValue):
     def fitted(self, space: OutputSpace) -> OutputSpace:
         return self.value.fitted(space)
 
+    def mapped_variance(self, variance: Tensor) -> Tensor:
+        return variance
+
     def within(self, x: Tensor, coalitions: Coalitions) -> Coalitions:
         # Coalitions that differ by a group are not related player by player.
         return Listed(self._ungrouped(x, coalitions.masks()), coalitions.each_key())

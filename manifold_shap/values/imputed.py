@@ -117,7 +117,9 @@ class ImputedValue(ModelValue):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         rows = self.imputer.reference
-        probe = rows[torch.arange(min(_PROBE_ROWS, len(rows))) * len(rows) // _PROBE_ROWS]
+        probe = rows[
+            torch.arange(min(_PROBE_ROWS, len(rows))) * len(rows) // min(_PROBE_ROWS, len(rows))
+        ]
         plain = {
             "imputer": self.imputer,
             "model": self.model,
@@ -176,7 +178,7 @@ class ImputedValue(ModelValue):
         """The weighted mean over draws, which are completed in parts."""
         parts, log_weights = [], []
         for some in draws:
-            completed = self.imputer.impute(x, coalitions, some)
+            completed = self._completed(x, coalitions, some)
             parts.append(self._outputs(completed.rows))
             if completed.log_weights is not None:
                 log_weights.append(completed.log_weights)
@@ -224,6 +226,16 @@ class ImputedValue(ModelValue):
         numbers = range(0, count, _ROWS_DRAWN)
         draws = [range(first, min(first + _ROWS_DRAWN, count)) for first in numbers]
         return torch.cat([self.imputer.sample(x, some, numbers)[0, 0] for numbers in draws])
+
+    def _completed(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
+        completed = self.imputer.impute(x, coalitions, draws)
+        expected = (*coalitions.shape, len(draws), *x.shape[1:])
+        if tuple(completed.rows.shape) != expected:
+            raise ValueError(
+                f"Expected {type(self.imputer).__name__} to complete rows of shape {expected}, "
+                f"rows by coalitions by draws, but got {tuple(completed.rows.shape)}."
+            )
+        return completed
 
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]

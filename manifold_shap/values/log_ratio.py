@@ -1,6 +1,5 @@
 """Takes log-ratios of another value function's probabilities: a game of its own on the simplex."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -50,7 +49,3 @@ class LogRatioOfMean(MappedValue):
 
     def mapped(self, values: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch outputs"]:
         return self.space(values.log())
-
-    def mapped_variance(self, variance: Tensor) -> Tensor:
-        """What draws leave in a logarithm is not known (NaN)."""
-        return torch.full_like(variance[..., : len(self.outputs)], torch.nan)

@@ -54,8 +54,8 @@ class MappedValue(ValueFunction):
         return values
 
     def mapped_variance(self, variance: Float[Tensor, "*batch inner"]) -> Tensor:
-        """Variances of the mapped outputs; NaN where those of the others do not tell them."""
-        return self.mapped(variance)
+        """Variances of the mapped outputs; by default NaN, since those of the others say little."""
+        return torch.full_like(self.mapped(variance), torch.nan)
 
     def within(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Coalitions:
         """Coalitions of the players of the other value function."""

@@ -72,6 +72,9 @@ class SelectedValue(MappedValue):
     def mapped(self, values: Float[Tensor, "*batch all"]) -> Float[Tensor, "*batch outputs"]:
         return values[..., self.chosen]
 
+    def mapped_variance(self, variance: Float[Tensor, "*batch all"]) -> Tensor:
+        return self.mapped(variance)
+
     def to(self, device: torch.device | str) -> "SelectedValue":
         super().to(device)
         self.chosen = self.chosen.to(self.device)

@@ -43,8 +43,9 @@ class StackedValue(ValueFunction):
     """
 
     def __init__(self, values: Sequence[ValueFunction], weights: Sequence[float]) -> None:
-        games = {(each.players.names, each.outputs, str(each.space.settings)) for each in values}
-        if len(games) != 1 or len(values) != len(weights):
+        games = {(each.outputs, str(each.space.settings)) for each in values}
+        alike = all(each.players.same_as(values[0].players) for each in values)
+        if not alike or len(games) != 1 or len(values) != len(weights):
             raise ValueError(
                 "Expected value functions of the same players, outputs and output space, with a "
                 f"weight for each, but got {shown(values, 3)} and the weights {list(weights)}."
@@ -87,6 +88,12 @@ class StackedValue(ValueFunction):
     def in_precision(self, precision: str) -> "StackedValue":
         other = copy.copy(self)
         other.parts = tuple(part.in_precision(precision) for part in self.parts)
+        return other
+
+    def with_draws(self, draws: int) -> "StackedValue":
+        other = copy.copy(self)
+        other.parts = tuple(part.with_draws(draws) for part in self.parts)
+        other._add_work()
         return other
 
     @property

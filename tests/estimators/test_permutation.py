@@ -157,3 +157,11 @@ def test_target_error_that_cannot_be_met_is_warned_of() -> None:
     with pytest.warns(UserWarning, match=r"3 of 3 rows are above target_error=1e-06 after 16"):
         explanation = SAMPLED(game, x, target_error=1e-6, permutations=16)
     assert explanation.made_by["permutations"] == 16
+
+
+def test_all_orders_of_draws_have_another_mean_by_another_seed() -> None:
+    imputer = ms.imputers.MarginalImputer(torch.randn(50, 3, generator=torch.Generator()))
+    value = ms.imputed_value(lambda x: x.prod(1, keepdim=True), imputer, "identity", draws=2)
+    found = [ms.permutation_shapley(value, torch.ones(1, 3), seed=seed).phi for seed in (0, 0, 1)]
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])

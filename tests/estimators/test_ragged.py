@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Coalitions
+from manifold_shap.values import Estimate
 from tests.examples import Padded, Ragged
 
 ORDERING = [["player 3"], ["player 0", "player 1"], ["player 2"]]
@@ -64,3 +66,25 @@ def test_what_was_chosen_is_told_for_each_number_of_players() -> None:
     assert made_by["auto"].keys() == made_by["estimator"].keys() == {"1", "2", "3", "4"}
     assert [made_by["estimator"][n] for n in "1234"] == ["exact"] * 3 + ["permutation"]
     assert made_by["auto"]["4"].startswith("permutation: ")
+
+
+class Keyed(Ragged):
+    """Notes the random numbers of each row, by its first element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = dict[float, set[int]]()
+
+    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
+        keys = coalitions.each_key().expand(len(x), -1)
+        for first, own in zip(x[:, 0].tolist(), keys.tolist(), strict=True):
+            self.asked.setdefault(first, set()).update(own)
+        return super().values(x, coalitions)
+
+
+def test_draws_of_a_row_are_independent_of_those_of_rows_with_other_counts() -> None:
+    value, x = Keyed(), Ragged.some_rows()
+    ms.exact_shapley(value, x)
+    keys = list(value.asked.values())
+    assert len(keys) == 4
+    assert len(set.union(*keys)) == sum(map(len, keys))

@@ -171,7 +171,7 @@ class Composed(ms.ValueFunction):
     """A game of compositions, given by a table `[2^n, classes]` of log-probabilities."""
 
     def __init__(self, log_p: Tensor) -> None:
-        self.table = simplex.ilr(log_p)
+        self.log_ratios = simplex.ilr(log_p)
         classes = ABCD[: log_p.shape[1]]
         players = ms.Players.of_elements((len(log_p).bit_length() - 1,))
         space, names = ms.spaces.ILR(), tuple(classes)
@@ -179,13 +179,13 @@ class Composed(ms.ValueFunction):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
-        return Estimate(self.table[(mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)])
+        return Estimate(self.log_ratios[(mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)])
 
     def base(self, x: Tensor) -> Tensor:
-        return self.table[0].expand(len(x), -1)
+        return self.log_ratios[0].expand(len(x), -1)
 
     def prediction(self, x: Tensor) -> Tensor:
-        return self.table[-1].expand(len(x), -1)
+        return self.log_ratios[-1].expand(len(x), -1)
 
 
 def random_game(count: int, seed: int) -> Tensor:

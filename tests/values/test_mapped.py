@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.laws import SizeUniform
 from manifold_shap.values import GameSpec, TrainingRange, Work
+from manifold_shap.values.mapped import MappedValue
 from tests.examples import VALUES
 
 
@@ -35,6 +37,26 @@ def test_entries_are_those_of_the_value_function_within(name: str) -> None:
         differs = {"players", "training_law"} if outer is grouped else {"outputs", "classes"}
         assert (getattr(outer.spec, name) is entry) == (name not in differs)
     assert grouped.spec.training_law is None  # It was of other players.
+
+
+class Negative(MappedValue):
+    """A map of a user's that says nothing of variances."""
+
+    def mapped(self, values: Tensor) -> Tensor:
+        return -values
+
+
+def test_what_draws_leave_in_a_map_is_unknown_unless_it_tells() -> None:
+    value, x = VALUES["imputed"]()[:2]
+    mask = torch.eye(len(value.players)).bool().expand(len(x), -1, -1)
+    drawn = value.with_draws(4).estimate(x, mask).variance
+    for outer in (value.grouped(list(range(len(value.players)))), value.select([0])):
+        found = outer.with_draws(4).estimate(x, mask).variance
+        assert torch.equal(found, drawn[..., : found.shape[-1]])
+    found = Negative(value).with_draws(4).estimate(x, mask)
+    assert found.variance.isnan().all()
+    stacked = ms.values.StackedValue([value, value], [0.5, 0.5])
+    assert stacked.with_draws(4).draws == 8
 
 
 @pytest.mark.parametrize(

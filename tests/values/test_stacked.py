@@ -45,6 +45,7 @@ def test_the_variance_of_draws_is_that_of_a_mean_of_independent_ones() -> None:
     ("values", "weights", "words"),
     [
         ([game(2), game(2, 2)], [0.5, 0.5], "same players, outputs"),
+        ([game(2), game(2).grouped([1, 0, 2, 3])], [0.5, 0.5], "same players"),
         ([game(2), game(3)], [1.0], "a weight for each"),
         ([game(2), game(3)], [0.5, 0.6], "sum to one"),
         ([game(2), game(3)], [1.5, -0.5], "positive"),

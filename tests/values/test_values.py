@@ -364,6 +364,7 @@ class Returning(ms.ValueFunction):
         (lambda v: Estimate(v.to("meta")), ValueError, "on cpu, where the rows are, .* on meta"),
         (lambda v: Estimate(v / 0), ValueError, "Expected finite"),
         (lambda v: v, TypeError, r"return an `Estimate` but got Tensor; return `Estimate\("),
+        (lambda v: Estimate(v, v * 0), ValueError, r"nothing is drawn .*Work\(sampled=True"),
     ],
 )
 def test_what_a_value_function_returns_is_checked(change: Any, error: Any, said: str) -> None:
@@ -374,3 +375,27 @@ def test_what_a_value_function_returns_is_checked(change: Any, error: Any, said:
     ):
         with pytest.raises(error, match=said):
             call()
+
+
+@pytest.mark.usefixtures("any_type")
+@pytest.mark.parametrize("end", ["prediction", "base"])
+def test_what_a_value_function_knows_is_checked(end: str) -> None:
+    value, x = Returning(Estimate), torch.randn(2, 3)
+    setattr(value, end, lambda x: x.sum(1))
+    anchors = torch.tensor([[[False] * 3, [True] * 3]]).expand(2, -1, -1)
+    for call in (lambda: ms.exact_shapley(value, x), lambda: value(x, anchors)):
+        with pytest.raises(ValueError, match="floats of shape"):
+            call()
+
+
+class Sparing(ms.imputers.MarginalImputer):
+    """An imputer of a user's that makes fewer draws than it is asked for."""
+
+    def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> ms.imputers.Completions:
+        return super().impute(x, coalitions, draws[:-1])
+
+
+def test_an_imputer_that_makes_fewer_draws_is_named() -> None:
+    value = ms.imputed_value(lambda x: x[:, :1], Sparing(normal(9, 3)), "identity", draws=4)
+    with pytest.raises(ValueError, match="Sparing to complete rows"):
+        ms.exact_shapley(value, normal(2, 3))

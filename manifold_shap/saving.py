@@ -32,7 +32,8 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
 
     It holds settings, weights, the rows that an imputer draws from, the distinct cells of a table's
     columns, and a few rows to recognise the model by: it is as confidential as the data. Other
-    files in the folder are left alone.
+    files in the folder are left alone. An imputer of your own is saved, too; import its class
+    before `ms.load`.
 
         >>> import tempfile, torch
         >>> import manifold_shap as ms
@@ -110,7 +111,9 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
         folder: where.
         model: the model that is explained, where the folder has no file of it.
         network: the torch module of the user's that was trained, or the function that made it,
-            where there is one; its weights are those in the folder.
+            where there is one; its weights are those in the folder. Of an amortised explainer whose
+            surrogate is of the user's as well, a function that makes either by its shapes:
+            `outputs` is `(outputs,)` or `(players, outputs)`.
 
     Raises:
         FileNotFoundError: nothing was saved there.

@@ -93,7 +93,7 @@ class AmortizedTask(Task):
         super().__init__(settings)
         own = dict(self.settings["network"])
         kind, game = KINDS[own.pop("kind")], GameShape(**own.pop("game"))
-        more = {"network": network} if kind is OwnExplainer else {}
+        more = {"network": passed_again("own", network)} if kind is OwnExplainer else {}
         self.explainer = kind(game, **own, **more)
         # In a tuple the surrogate is not a submodule, which would be trained and saved.
         self._unregistered: tuple[SurrogateNetwork, ...] = ()

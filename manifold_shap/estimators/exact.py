@@ -41,8 +41,9 @@ def exact_shapley(
     coalitions that hold all causes of their players, each weighted by the orders through it.
 
     A sampled value function has draws of its own for each coalition. As φ is a weighted sum of
-    independent values of v, its error follows from theirs: Var φ = Σ w(S)² Var v(S), where each
-    coalition is drawn for at least twice.
+    independent values of v, its error follows from theirs: Var φ = Σ w(S)² Var v(S). By default
+    each coalition is drawn for once and errors are unknown (NaN); `evaluations` of twice as many
+    coalitions or more estimate them.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.

@@ -139,8 +139,8 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
         raise ValueError(fault)
     warn(
         f"The outputs of {name} are no probabilities, and are taken for logits: their softmax is "
-        "explained. Say returns='logits' if they are, and returns='values' for the plain values "
-        "of a regression."
+        "explained. Pass `ms.as_model(model, x, returns='logits')` if they are, and "
+        "returns='values' for the plain values of a regression."
     )
     return "logits"
 

@@ -22,7 +22,7 @@ from manifold_shap.training.rows import without_padding
 _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding)
 _INSTEAD = (
     "Name another layer, `layer=`, or give a module of your own instead, `network=module`, that "
-    "makes outputs of `(x * mask, mask)`; the model may be a part of it."
+    "is called as `network(x * mask, mask)`; the model may be a part of it."
 )
 
 

@@ -258,11 +258,12 @@ def fit_surrogate(
             it is more accurate than a surrogate alone; 8 draws are enough.
         guide: a `MixtureImputer`, or of a table a `table_imputer` of one, which makes a
             `GuidedValue` beside an imputed teacher: one model row a value, which comes close to the
-            imputer's. Rows are drawn from that imputer, so that none of them is known to it. For a
-            half of them the teacher gives the values of two coalitions; those of the other half
-            have the model's prediction as the target of both. An eighth of the pairs are of
-            training rows. Of all pairs some rows are held out. By default the layers are two of
-            128.
+            imputer's. Its network is an "mlp", by default of two layers of 128, and rows to
+            validate on are drawn: leave `network` and `x_validation` out. Rows are drawn from the
+            teacher's imputer, which has not seen them. For a half of them the teacher gives the
+            values of two coalitions; those of the other half have the model's prediction as the
+            target of both. An eighth of the pairs are of training rows. Of all pairs some rows are
+            held out.
         teacher_pairs: number of (row, coalition) pairs that the teacher evaluates before training,
             by default 240,000, or 60,000 with a guide.
             Where that is more than four for each row, an imputer draws new rows to evaluate, twice
@@ -313,8 +314,9 @@ def fit_surrogate(
         table = table or teacher.table
     if guided and (kind != "mlp" or x_validation is not None):
         raise ValueError(
-            "Expected network='mlp' and no `x_validation` with a `guide`, as drawn rows are held "
-            f"out, but got network={kind!r}; leave both out."
+            "Expected no `network` and no `x_validation` with a `guide`, whose network is an 'mlp' "
+            f"and for which drawn rows are held out, but got network={kind!r} and "
+            f"{'no' if x_validation is None else 'an'} `x_validation`; leave both out."
         )
     table = table or table_behind(model)
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")

@@ -201,12 +201,14 @@ class Task(nn.Module, ABC):
         checkpoint = load_checkpoint(path, self.kind)
         changed = _changed(self.settings, checkpoint["hyper_parameters"])
         if changed:
-            of_data = ["the training rows, or the model's outputs on them"]
+            of_data = [
+                "the training rows, what is learned of them, or the weights that it begins with"
+            ]
             differs = ", ".join([name for name in changed if name != "data"] or of_data)
             raise ValueError(
                 f"Expected {path.parent} to be empty or to hold an interrupted training of this "
                 f"{self.kind}, but it is one that differs in: {differs}. Name another `directory`, "
-                "or remove that one."
+                "or remove that one; a network of yours begins alike if a function makes it."
             )
         return checkpoint
 

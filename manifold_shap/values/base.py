@@ -115,14 +115,15 @@ def check_estimate(
     """What a value function has returned for so many rows, coalitions of each, and outputs.
 
     Raises:
-        TypeError: it is no `Estimate`.
+        TypeError: it is no `Estimate` of a tensor.
         ValueError: values of another shape, on another device than the rows, or that are no floats;
             a variance where nothing is said to be drawn.
     """
-    if not isinstance(found, Estimate):
+    if not (isinstance(found, Estimate) and isinstance(found.values, Tensor)):
+        got = getattr(found, "values", None) if isinstance(found, Estimate) else found
         raise TypeError(
-            "Expected `values` of the value function to return an `Estimate` but got "
-            f"{type(found).__name__}; return `Estimate(values)`."
+            "Expected `values` of the value function to return an `Estimate` of a tensor but got "
+            f"{type(got).__name__}; return `Estimate(values)`."
         )
     values, expected = found.values, (*shape, outputs)
     alike = tuple(values.shape) == expected and values.device == device

@@ -68,6 +68,9 @@ class GameSpec:
         training_range: of the rows that it was made from, where that is known.
         training_law: of the coalitions that it was trained on, where it was.
         quality: what a `Quality` says of it, as plain data, where that was measured.
+
+    Raises:
+        TypeError: `outputs` is text.
     """
 
     players: Players
@@ -82,6 +85,11 @@ class GameSpec:
     quality: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.outputs, str):
+            raise TypeError(
+                f"Expected names of the outputs but got the text {self.outputs!r}; a single one is "
+                f"({self.outputs!r},)."
+            )
         object.__setattr__(self, "outputs", tuple(self.outputs))
         object.__setattr__(self, "classes", tuple(self.classes))
 

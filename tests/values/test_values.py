@@ -363,7 +363,8 @@ class Returning(ms.ValueFunction):
         (lambda v: Estimate(v.long()), ValueError, "return floats .* but got torch.int64"),
         (lambda v: Estimate(v.to("meta")), ValueError, "on cpu, where the rows are, .* on meta"),
         (lambda v: Estimate(v / 0), ValueError, "Expected finite"),
-        (lambda v: v, TypeError, r"return an `Estimate` but got Tensor; return `Estimate\("),
+        (lambda v: v, TypeError, r"an `Estimate` of a tensor but got Tensor; return `Estimate\("),
+        (lambda v: Estimate(v.numpy()), TypeError, "an `Estimate` of a tensor but got ndarray"),
         (lambda v: Estimate(v, v * 0), ValueError, r"nothing is drawn .*Work\(sampled=True"),
     ],
 )

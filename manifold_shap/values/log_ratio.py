@@ -16,6 +16,7 @@ class LogRatioOfMean(MappedValue):
     the prediction, and a surrogate trained on probabilities serves for it. A sampled value function
     gives it, besides noise, a bias that falls with the number of draws.
 
+        >>> import torch
         >>> from manifold_shap import imputed_value
         >>> from manifold_shap.imputers import MarginalImputer
         >>> imputer = MarginalImputer(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))

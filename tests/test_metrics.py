@@ -37,7 +37,7 @@ class Noisy(ms.ValueFunction):
         drawn = drawn + (x[:, None] * mask).sum(-1, keepdim=True)
         spread = drawn.square().mean(2, keepdim=True) - drawn.mean(2, keepdim=True).square()
         values, variance = drawn.mean(2, keepdim=True), spread / max(1, self.draws - 1)
-        return Estimate(values, variance)
+        return Estimate(values, variance if self.sampled else None)
 
     def prediction(self, x: Tensor) -> Tensor:
         return x.sum(1, keepdim=True)

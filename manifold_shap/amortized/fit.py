@@ -181,8 +181,9 @@ def fit_amortized(
         shares: of an "mlp", the number of probabilities of presence at which the surrogate's
             moments are computed, by default 4.
         patch: of a transformer, the side of a patch or the length of a segment.
-        learning_rate, weight_decay, schedule, batch_size, max_epochs, least_batches, patience,
-            weight_averaging, seed, directory, trainer, progress: see `TrainingOptions`.
+        learning_rate, weight_decay, schedule, batch_size, max_epochs: see `TrainingOptions`.
+        least_batches, patience, weight_averaging: see `TrainingOptions`.
+        seed, directory, trainer, progress: see `TrainingOptions`.
 
     Returns:
         An explainer on the CPU, whose `measure` finds its error.

@@ -275,9 +275,9 @@ def fit_surrogate(
         max_epochs: see `TrainingOptions`; by default 30 or, with a guide, 6.
         patience: see `TrainingOptions`; of no effect with a guide, which trains all epochs: with
             more of them, the network overfits to targets of few draws.
-        learning_rate, weight_decay, schedule, least_batches, weight_averaging, seed, directory,
-            trainer, progress: see `TrainingOptions`. A training that is continued asks the teacher
-            again.
+        learning_rate, weight_decay, schedule, least_batches: see `TrainingOptions`.
+        weight_averaging, seed, trainer, progress: see `TrainingOptions`.
+        directory: see `TrainingOptions`. A training that is continued asks the teacher again.
 
     Returns:
         A value function on the CPU; `.to(device)` moves it.

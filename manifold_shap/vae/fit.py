@@ -204,8 +204,9 @@ def fit_imputer(
             training it is, or with False.
         max_epochs, patience: see `TrainingOptions`. On small tables the bound begins to rise while
             imputation still improves, so that the training does not stop early.
-        learning_rate, weight_decay, schedule, batch_size, least_batches, weight_averaging, seed,
-            directory, trainer, progress: see `TrainingOptions`.
+        learning_rate, weight_decay, schedule, batch_size: see `TrainingOptions`.
+        least_batches, weight_averaging: see `TrainingOptions`.
+        seed, directory, trainer, progress: see `TrainingOptions`.
 
     Returns:
         An imputer on the CPU; `imputed_value(model, imputer)` makes it a value function. For a

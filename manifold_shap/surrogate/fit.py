@@ -37,7 +37,6 @@ from manifold_shap.surrogate.targets import (
     OutputTargets,
     TargetSource,
     check_same_game,
-    disagreement,
     evaluate_teacher,
     rows_to_teach,
 )
@@ -61,6 +60,7 @@ from manifold_shap.values import (
     reference_space,
     table_behind,
 )
+from manifold_shap.values.model import disagreement
 from manifold_shap.values.training_range import TrainingRange
 
 if TYPE_CHECKING:

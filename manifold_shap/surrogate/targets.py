@@ -10,7 +10,7 @@ teacher, too: as many as are wanted, and none of them known to it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -23,6 +23,7 @@ from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.task import centred
 from manifold_shap.values import ValueFunction
+from manifold_shap.values.model import disagreement
 
 # Model rows in one call of the teacher: changes memory, not the values.
 _ROWS_PER_CALL = 8192
@@ -36,9 +37,13 @@ _EMPTY_SHARE = 1 / 16
 _MOST_PER_ROW = 4
 
 
-@runtime_checkable
 class TargetSource(Protocol):
-    """Where targets come from, and the inputs that they are of."""
+    """Makes pairs of inputs and targets of a part of the training data, in every step anew.
+
+    The part is `(x, target)` where a model or labels are learned. What a teacher has evaluated is
+    kept by the source, which adds some of it; with a guide, arguments of the network are its
+    expectations and hints besides, `(x, mask, expected, hint)` in place of `(x, mask)`.
+    """
 
     def sample(
         self, batch: tuple[Tensor, ...], generator: torch.Generator
@@ -237,17 +242,3 @@ def _sample_pairs(
     law = SizeUniform(players)
     parts = [law.sample_antithetic((len(part),), generator) for part in row.split(_PAIRS_PER_DRAW)]
     return row, torch.cat(parts)
-
-
-def disagreement(found: Tensor, known: Tensor) -> float:
-    """The largest difference between outputs, or 0 where two machines may differ as much.
-
-    That is a thousandth of how far the outputs spread, or a hundred roundings of the largest.
-
-    >>> disagreement(torch.tensor([0.2, 0.8]), torch.tensor([0.2001, 0.7999]))
-    0.0
-    """
-    gap = (found - known).abs().max().item() if found.shape == known.shape else torch.inf
-    spread, size = (known.max() - known.min()).item(), known.abs().max().item()
-    rounding = max(torch.finfo(each.dtype).eps for each in (found, known))
-    return 0.0 if gap <= max(1e-3 * spread, 100 * rounding * size) else gap

@@ -51,16 +51,8 @@ class ModelValue(ValueFunction):
         self.model, self.expectation = model, expectation
 
     def check_model(self, probe: Tensor, outputs: Tensor) -> None:
-        """Raise ValueError unless the model gives the outputs T(f(x)) that it gave for some rows.
-
-        Two machines may differ by a thousandth of how far the outputs spread, or by a hundred
-        roundings of the largest.
-        """
-        found = self.prediction(probe).cpu()
-        gap = (found - outputs).abs().max().item() if found.shape == outputs.shape else torch.inf
-        spread, size = (outputs.max() - outputs.min()).item(), outputs.abs().max().item()
-        rounding = max(torch.finfo(each.dtype).eps for each in (found, outputs))
-        if gap > max(1e-3 * spread, 100 * rounding * size):
+        """Raise ValueError unless the model gives the outputs that it gave for these rows before."""
+        if gap := disagreement(self.prediction(probe).cpu(), outputs):
             raise ValueError(
                 f"Expected the model for which {self.name!r} was made, but this one predicts "
                 f"otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
@@ -107,6 +99,20 @@ class ModelValue(ValueFunction):
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         """v(empty coalition): the mean of T(f(X)) over the reference rows, for every row."""
         return self.expectation.expand(len(x), -1)
+
+
+def disagreement(found: Tensor, known: Tensor) -> float:
+    """The largest difference between outputs, or 0 where two machines may differ as much.
+
+    That is a thousandth of how far the outputs spread, or a hundred roundings of the largest.
+
+    >>> disagreement(torch.tensor([0.2, 0.8]), torch.tensor([0.2001, 0.7999]))
+    0.0
+    """
+    gap = (found - known).abs().max().item() if found.shape == known.shape else torch.inf
+    spread, size = (known.max() - known.min()).item(), known.abs().max().item()
+    rounding = max(torch.finfo(each.dtype).eps for each in (found, known))
+    return 0.0 if gap <= max(1e-3 * spread, 100 * rounding * size) else gap
 
 
 def reference_outputs(

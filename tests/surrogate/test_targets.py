@@ -10,10 +10,10 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.surrogate.fit import load_surrogate
-from manifold_shap.surrogate.targets import disagreement, evaluate_teacher, rows_to_teach
+from manifold_shap.surrogate.targets import evaluate_teacher, rows_to_teach
 from manifold_shap.values import model_for
 from manifold_shap.values.base import Estimate
-from manifold_shap.values.model import ModelValue
+from manifold_shap.values.model import ModelValue, disagreement
 from tests import learned
 from tests.learned import COUNTS, LONGER, MASKS, ROWS, TABLE, classifier, interrupted, weights
 

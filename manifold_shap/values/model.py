@@ -51,7 +51,7 @@ class ModelValue(ValueFunction):
         self.model, self.expectation = model, expectation
 
     def check_model(self, probe: Tensor, outputs: Tensor) -> None:
-        """Raise ValueError unless the model gives the outputs that it gave for these rows before."""
+        """Raise ValueError unless the model gives the outputs that it gave for these rows."""
         if gap := disagreement(self.prediction(probe).cpu(), outputs):
             raise ValueError(
                 f"Expected the model for which {self.name!r} was made, but this one predicts "

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from manifold_shap.nn import MLP
@@ -14,8 +14,26 @@ from manifold_shap.surrogate.convolution import Convolution
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.transformer import Transformer
 
+
+class WholeConvolution(Convolution):
+    """The convolutional network of surrogates, without the mask as further channels."""
+
+    def masked(
+        self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
+    ) -> Float[Tensor, "pairs channels *size"]:
+        return (self.standardised(x)[:, None] * self.known(x, mask)).flatten(0, 1)
+
+    @property
+    def channels(self) -> int:
+        return len(self.x_mean)
+
+
 # The kinds of networks by name.
-KINDS: dict[str, type[nn.Module]] = {"mlp": MLP, "conv": Convolution, "transformer": Transformer}
+KINDS: dict[str, type[nn.Module]] = {
+    "mlp": MLP,
+    "conv": WholeConvolution,
+    "transformer": Transformer,
+}
 
 
 class ClassifierNetwork(nn.Module):

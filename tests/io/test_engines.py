@@ -136,7 +136,12 @@ def test_a_killed_dask_worker_costs_one_block(
 ) -> None:
     watched.seconds = 0.3
     victim = next(iter(client.run(os.getpid).values()))
-    kill = when(lambda: len(watched.begun()) > 4, lambda: os.kill(victim, signal.SIGKILL))
+
+    def kill_within_a_block() -> None:
+        time.sleep(0.15)  # What has just ended is on its way, and would be lost, too.
+        os.kill(victim, signal.SIGKILL)
+
+    kill = when(lambda: len(watched.begun()) > 4, kill_within_a_block)
     assert run(tmp_path / "rows.zarr", watched, client.get_executor()) == len(MANY)
     kill.join(10)
     assert contents(tmp_path / "rows.zarr") == whole

@@ -100,7 +100,7 @@ def test_an_empty_environment_runs_both_commands(place: Place) -> None:
     results = place.folder / "runs" / "digits" / "surrogate"
     assert (results / "summary.json").exists()
     assert list((results / "plots").glob("*.png"))
-    explanation = ms.Explanation.load(results / "explanations.zarr")
+    explanation = ms.Explanation.load(results / "explanations.zarr.zip")
     assert explanation.phi.shape[0] == 2
     assert explanation.efficiency_gap < 1e-3
 
@@ -114,4 +114,4 @@ def test_an_empty_environment_runs_the_example_of_the_readme(place: Place) -> No
     module, version = said.split()[-2:]
     assert str(place.commands.parent) in module
     assert version == ms.__version__
-    assert (place.folder / "explanations.zarr").exists()
+    assert (place.folder / "explanations.zarr.zip").exists()

@@ -28,7 +28,7 @@ def model_of(explanation: Explanation) -> str:
     if _is_number(known.get("r2")):
         r2 = shown.number(known["r2"])
         return f"{said} Its R², the share of the variance explained, is {r2} on {rows}."
-    return f"{said} How good it is was not measured."
+    return f"{said} Its accuracy was not measured."
 
 
 def _is_number(entry: Any) -> bool:

@@ -177,7 +177,7 @@ def test_the_quality_is_that_of_figures(written, quality: dict, said: str) -> No
             {"name": "Ridge", "r2": 0.4567, "rows": 1},
             "Ridge. Its R², the share of the variance explained, is 0.457 on 1 test row.",
         ),
-        ({"name": HOSTILE[:25]}, f"{HOSTILE[:25]}. How good it is was not measured."),
+        ({"name": HOSTILE[:25]}, f"{HOSTILE[:25]}. Its accuracy was not measured."),
         ({}, "Which model is explained was not recorded"),
     ],
 )

@@ -37,6 +37,7 @@ _EMPTY_SHARE = 1 / 16
 _MOST_PER_ROW = 4
 
 
+@runtime_checkable  # So that types can be checked while tests run.
 class TargetSource(Protocol):
     """Makes pairs of inputs and targets of a part of the training data, in every step anew.
 

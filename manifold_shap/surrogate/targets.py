@@ -10,7 +10,7 @@ teacher, too: as many as are wanted, and none of them known to it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int64

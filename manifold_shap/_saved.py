@@ -38,21 +38,15 @@ class Saved(Protocol):
         """Plain settings, among which other saved things may stand, and tensors."""
 
 
-class Restores(Protocol):
-    """Makes a thing of the state of one: the class itself, or that of what it is trained by."""
-
-    kind: str
-
-    def restored(self, settings: Settings, tensors: Tensors, passed: Passed) -> Any:
-        """The thing."""
-
-
 KINDS: dict[str, Any] = {}
 AnyClass = TypeVar("AnyClass", bound=type)
 
 
 def saved(restores: AnyClass) -> AnyClass:
-    """Register a class whose `restored` makes things of its `kind`."""
+    """Register a class whose `restored(settings, tensors, passed)` makes things of its `kind`.
+
+    It is the class of these things itself, or that of what they are trained by.
+    """
     KINDS[restores.kind] = restores  # type: ignore[attr-defined]
     return restores
 

@@ -115,13 +115,13 @@ class Players:
             names: of the players; by default "player 0", "player 1", ...
 
         Raises:
-            TypeError, ValueError: `count` is no whole number of at least 0.
+            TypeError, ValueError: `count` is no whole number of at least 1.
         """
-        count = check_whole("count", count, 0)
+        count = check_whole("count", count)
         names = [f"player {i}" for i in range(count)] if names is None else names
         players = cls(names, torch.arange(count))
         players.index = torch.full(tuple(event), -1, device="cpu")
-        players.by_row, players._single = count > 0, False
+        players.by_row, players._single = True, False
         return players
 
     kind = "players"

@@ -66,7 +66,6 @@ class CausalImputer(Imputer):
     [['a'], ['b', 'c']]
     """
 
-    kind = "CausalImputer"
     own: Tensor  # Whom each component draws,
     before: Tensor  # given whom,
     above: Tensor  # and who comes before these in turn.

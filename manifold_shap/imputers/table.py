@@ -66,8 +66,6 @@ class TableImputer(Imputer):
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
 
-    kind = "TableImputer"
-
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The table, the codes, and the inner imputer but for its rows, which encode these."""
         settings, tensors = self.inner.state()

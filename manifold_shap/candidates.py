@@ -276,7 +276,7 @@ def _errors(
         for some in zip(x.split(step), pairs.split(step), keys.split(step), strict=True)
     ]
     values = torch.cat([part.values for part in parts]).double()
-    variance = torch.cat([part.known_variance for part in parts]).double()
+    variance = torch.cat([part.noise() for part in parts]).double()
     predictions = value.prediction(x).double()
     deviation = (values - predictions[:, None]).flatten(1)
     if not math.isfinite(deviation.float().square().sum()):

@@ -154,7 +154,7 @@ def mean_squared_error(
         prediction = value.prediction(x)[:, None]
         return prediction, torch.zeros_like(prediction)
 
-    return _score(value, rows, mask, target, value.draws, batch_size, progress)
+    return _score(value, rows, mask, target, value.spec.work.draws, batch_size, progress)
 
 
 def distance_to_truth(
@@ -208,9 +208,9 @@ def distance_to_truth(
     def target(_: Tensor, some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         # With the same random numbers the errors of the two would go together.
         found = truth.estimate(own[some], mask, _random.fold(keys, _TRUTH))
-        return found.values, found.known_variance
+        return found.values, found.noise()
 
-    draws = max(value.draws, truth.draws)
+    draws = max(value.spec.work.draws, truth.spec.work.draws)
     return _score(value, rows, mask, target, draws, batch_size, progress)
 
 
@@ -263,7 +263,7 @@ def _score(
         mse=mse,
         standard_error=spread / len(by_row) ** 0.5,
         debiased=mse - variance.mean().item(),
-        draws=value.draws,
+        draws=value.spec.work.draws,
         effective_draws=effective.mean().item(),
         by_size=_by_size(
             squared.flatten(), variance.flatten(), mask.cpu().sum(-1).flatten(), mask.shape[-1]
@@ -330,11 +330,11 @@ def _errors(
     found = value.estimate(some, mask, keys)
     values, effective = found.values, found.effective_draws
     if effective is None:
-        effective = values.new_full(values.shape[:2], value.draws)
+        effective = values.new_full(values.shape[:2], value.spec.work.draws)
     check_finite(values, "value(x, mask)", "look for rows on which the model has no answer")
     right, own = (each.to(values.device) for each in target(some, rows, mask, keys))
     error = (values - right).square().mean(-1).cpu().double()
-    return error, (found.known_variance + own).mean(-1).cpu().double(), effective.cpu()
+    return error, (found.noise() + own).mean(-1).cpu().double(), effective.cpu()
 
 
 def _by_size(

@@ -187,7 +187,6 @@ def test_rows_are_not_rounded_to_single_precision() -> None:
     assert_close(shifted.phi, expected.phi, 1e-5)
 
 
-
 def test_permutations_agree_on_wine() -> None:
     x, y = load_wine(return_X_y=True)
     x, y = x[y < 2].astype(np.float32), y[y < 2]
@@ -207,7 +206,6 @@ def test_columns_of_a_frame_are_found_by_name() -> None:
     found = ms.naive_bayes.naive_bayes_shapley(model, shuffled[ROWS], shuffled[REFERENCE])
     assert torch.equal(found.phi, expected.phi)
     assert found.players.names == ("a", "b", "c", "d")
-
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")

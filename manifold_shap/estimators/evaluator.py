@@ -88,7 +88,7 @@ class Evaluator:
         if self.players.by_row:
             self.players = self.players.first(int(value.counts(x[:1].to(value.device))))
             self.order = self.order.among(self.players)
-        self.draws, self.sampled = value.draws, value.sampled
+        self.draws, self.sampled = value.spec.work.draws, value.spec.work.sampled
         self.device, self._warned = value.device, False
         own = BATCH_SIZE_CPU if self.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         self.batch_size = batch_size or value.spec.work.batch_size or own
@@ -159,7 +159,7 @@ class Evaluator:
                     found = self._asked(ask, x[rows], piece)
                 else:
                     outputs = len(self.value.outputs)
-                    sampled = self.value.sampled
+                    sampled = self.value.spec.work.sampled
                     found = check_estimate(estimate, piece.shape, outputs, x.device, sampled).values
                     done = math.prod(piece.shape) / asked.run
                     self.bar.update(int(done) if done.is_integer() else done)

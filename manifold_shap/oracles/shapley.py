@@ -22,8 +22,8 @@ from manifold_shap.values.selected import output_position
 # The truth is to be so much more exact than what is compared with it.
 SHARE_OF_DISTANCE = 1 / 10
 
-# Evaluations of v per player in the first estimate, and how many times as many in the next. With 16,
-# eight pairs of orders, 95 % intervals of the network child held 90 % of the values, with 64 94 %.
+# Evaluations of v per player in the first estimate, and how many times as many in the next. With 16
+# of them 95 % intervals of the network child held 90 % of the values, with 64 94 %.
 _FIRST, _MORE = 64, 4
 
 

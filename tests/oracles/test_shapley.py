@@ -115,5 +115,5 @@ def test_distances_are_of_the_same_rows_outputs_and_players(changes: dict, words
     with pytest.raises(ValueError, match=words):
         distance_to_true_shapley(replace(right, **changes), right)
     unknown = replace(right, standard_error=torch.full_like(right.phi, torch.nan))
-    with pytest.raises(ValueError, match="`truth.standard_error` are NaN"):
+    with pytest.raises(ValueError, match=r"`truth.standard_error` are NaN"):
         distance_to_true_shapley(right, unknown)

@@ -1,9 +1,7 @@
 """Shapley compositions: the axioms on the simplex, and what no choice of a basis changes."""
 
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings

@@ -73,5 +73,5 @@ def test_predictions_and_labels_may_be_arrays_lists_and_names() -> None:
     ):
         assert cluster_classes(predictions, given, CLASSES) == expected
     for wrong in (labels[:9], labels.clamp(max=3), ["x", *names[1:]]):
-        with pytest.raises(ValueError, match="labels|names"):
+        with pytest.raises(ValueError, match=r"labels|names"):
             cluster_classes(log_p, wrong, CLASSES)

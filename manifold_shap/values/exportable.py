@@ -18,8 +18,8 @@ class Exportable:
         returns for `x`, such as probabilities, of which the graph makes T.
 
         Rows are floats as this value function takes them. Of a frame the input is `encoded`
-        `[batch, elements]` in place of `x`: `table.encode(table.rows(frame))` of `value.spec.table`,
-        by which cells that training had none of are right, too. A graph checks neither rows nor
+        `[batch, elements]` in place of `x`: `table.encode(table.rows(frame))` by `spec.table`, by
+        which cells that training had none of are right, too. A graph checks neither rows nor
         masks.
 
         Args:

@@ -274,7 +274,7 @@ def _checked_orders(
         )
     every = game.value.players
     number = {name: k for k, name in enumerate(game.players.names)}
-    constants = constant_players(every, game.value.table)
+    constants = constant_players(every, game.value.spec.table)
     for names, _ in given:
         check_known(names, (*every.names, *constants), "players in an order of `orders`")
         check_distinct(names, "players in an order of `orders`")

@@ -42,7 +42,7 @@ class UnsafeStoreError(ValueError):
 def variables(explanation: "Explanation") -> dict[str, tuple[list[str], np.ndarray]]:
     """The arrays of an explanation with the names of their axes; those that it lacks left out.
 
-    Rows of a table are `numbers` and, in JSON, all other `cells`.
+    Rows of a table are `cells` in JSON.
     """
     event = [f"axis_{k}" for k in range(len(explanation.players.event))]
     by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
@@ -62,9 +62,7 @@ def variables(explanation: "Explanation") -> dict[str, tuple[list[str], np.ndarr
         return found | {"x": (by_row, explanation.x.numpy().copy())}
     from manifold_shap.tables.cells import packed
 
-    numbers, cells, _ = packed(explanation.x)
-    of_frame = {"cells": (["instances"], np.array(cells, object))}
-    return found | of_frame | {"numbers": (["instances", "columns_of_numbers"], numbers)}
+    return found | {"cells": (["instances"], np.array(packed(explanation.x)[0], object))}
 
 
 def to_dataset(explanation: "Explanation") -> "xr.Dataset":
@@ -75,7 +73,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     if not isinstance(explanation.x, Tensor):
         from manifold_shap.tables.cells import packed
 
-        columns = packed(explanation.x[:0])[2]
+        columns = packed(explanation.x[:0])[1]
     attributes = {
         "space": explanation.space.settings,
         "padding": explanation.players.padding,
@@ -116,8 +114,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     if "columns" in plain:
         from manifold_shap.tables.cells import unpacked
 
-        numbers, cells = (dataset[name].values for name in ("numbers", "cells"))
-        x: Any = unpacked(numbers, cells.tolist(), plain["columns"])
+        x: Any = unpacked(dataset["cells"].values.tolist(), plain["columns"])
     else:
         x = _tensor(dataset, "x")
     optional = {name: _tensor(dataset, name) for name in _OPTIONAL if name in dataset}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -93,7 +92,6 @@ ASKED: dict[str, Callable[[Normalised], Any]] = {
     "module": lambda module: module,
     "forward": lambda module: module.forward,
     "method": lambda module: module.probabilities,
-    "partial of a method": lambda module: partial(module.forward, scale=1.0),
     "compiled": lambda module: torch.compile(module, backend="eager"),
     "scripted": torch.jit.script,
 }

@@ -25,9 +25,9 @@ _KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "datetime": (datetime.isoformat, datetime.fromisoformat),
     "Timestamp": (
         lambda moment: [moment.isoformat(), moment.tz and str(moment.tz)],
-        lambda entry: pd.Timestamp(entry[0]).tz_convert(entry[1])
-        if entry[1]
-        else pd.Timestamp(entry[0]),
+        lambda entry: (
+            pd.Timestamp(entry[0]).tz_convert(entry[1]) if entry[1] else pd.Timestamp(entry[0])
+        ),
     ),
     "Timedelta": (pd.Timedelta.isoformat, pd.Timedelta),
     "Period": (

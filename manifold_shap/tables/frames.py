@@ -120,19 +120,17 @@ class FrameAdapter:
 
 def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
     """The library, the names and the columns of rows."""
+    library = "pandas"
     if isinstance(rows, _ARRAYS):
-        array = _array(rows)
-        kind = object if array.dtype == object else None
-        header = [f"x{k}" for k in range(array.shape[1])]
+        array, library = _array(rows), "array"
         # pandas would make text of objects that are text by chance.
-        natives = [
-            pd.Series(cells, name=n, dtype=kind) for n, cells in zip(header, array.T, strict=True)
-        ]
-        return "array", header, [nw.from_native(each, series_only=True) for each in natives]
+        kind = object if array.dtype == object else None
+        rows = pd.DataFrame(array, columns=[f"x{k}" for k in range(array.shape[1])], dtype=kind)
     if isinstance(rows, pd.DataFrame):
         check_distinct(rows.columns, "column names", "rename or drop the copies")
-        natives = [rows.iloc[:, k] for k in range(rows.shape[1])]
-        return "pandas", rows.columns, [nw.from_native(each, series_only=True) for each in natives]
+        natives = (rows.iloc[:, k] for k in range(rows.shape[1]))
+        header = rows.columns if library == "pandas" else list(rows)
+        return library, header, [nw.from_native(each, series_only=True) for each in natives]
     try:
         frame = nw.from_native(rows, eager_only=True)
     except TypeError as error:

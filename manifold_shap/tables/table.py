@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -235,11 +234,6 @@ class Table:
                 codes[..., group[k]] = member.first.to(place.device)[(place == k).long()]
         return codes
 
-    def decode(self, x: Float[Tensor, "rows columns"]) -> pd.DataFrame:
-        """Cells in original units, for people: a data frame of pandas."""
-        pairs = zip(self.names, self._playing, _whole(x), strict=True)
-        return pd.DataFrame({name: to_pandas(column.cells[codes]) for name, column, codes in pairs})
-
     def warn_of_columns(self, x: Float[Tensor, "rows columns"]) -> None:
         """Warn of columns that a game of these rows takes otherwise than people may expect.
 
@@ -315,7 +309,9 @@ class Table:
         playing, left_out = (map(from_plain, settings[key]) for key in ("playing", "left_out"))
         by_name = {column.name: column for column in columns}
         groups, one_hot = settings["groups"], settings["one_hot"]
-        return cls(FrameAdapter.restored(settings["rows"]), by_name, playing, groups, left_out, one_hot)
+        return cls(
+            FrameAdapter.restored(settings["rows"]), by_name, playing, groups, left_out, one_hot
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.
@@ -345,9 +341,8 @@ class Table:
         for column, own in zip(self._playing, codes, strict=True):
             odd = np.unique(own[column.unknown[own]])
             if len(odd):
-                labels = [label_of(cell) for cell in to_pandas(column.cells[odd[:4]])]
-                more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
-                met.append(f"{column.encoding.name!r} holds {labels[:3]}{more}")
+                labels = [label_of(cell) for cell in to_pandas(column.cells[odd])]
+                met.append(f"{column.encoding.name!r} holds {shown(labels, 3)}")
             elif (wider := column.take(own).to_native().dtype) != column.like.to_native().dtype:
                 met.append(f"{column.encoding.name!r} is {wider}")
         if met:

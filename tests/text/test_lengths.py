@@ -84,9 +84,3 @@ def test_what_cannot_be_explained_is_named(
         explain(value, rows([6], 6))
     with pytest.raises(ValueError, match=r"Expected tokens from 0 to \d+, .* but got 0 to 99"):
         explain(value, torch.tensor([[99, GOOD, 0, 0]]))
-
-
-def test_a_training_on_texts_without_a_token_names_them() -> None:
-    none = r"in every row of `x_train` but row 0 has none, one of 5 without players; drop these"
-    with pytest.raises(ValueError, match=none):
-        ms.fit_surrogate(model, rows([0, 3] * 5, 4), players=ms.Players.tokens(4), **FEW)

@@ -224,7 +224,7 @@ def _drawn(game: Evaluator, index: str, evaluations: int, seed: int) -> Asking[F
         )
         parts.append((phi, phi_variance, terms, variance))
     phi, phi_variance, terms, variance = (torch.cat(part) for part in zip(*parts, strict=True))
-    made_by = {"estimator": "parting", "pairs": len(drawn.mask), "seed": seed}
+    made_by = {"estimator": "pairwise regression", "pairs": len(drawn.mask), "seed": seed}
     freedom = torch.full((len(game.x),), float(drawn.sampled - 1))
     return Found(Result(phi, made_by, phi_variance, freedom), terms, variance)
 

@@ -217,7 +217,7 @@ def test_an_amortised_explainer(cuda: Cuda) -> None:
         moved.value.to("cuda")
         found = moved(there(x))
         assert found.device.type == "cuda"
-        explained = moved.explain(x, batch_size=2)
+        explained = ms.amortized_shapley(moved.value, x, explainer=moved, batch_size=2)
         assert_close(found.cpu(), expected, rtol=2e-3, atol=2e-3)
     assert_close(explained.phi, expected, rtol=2e-3, atol=2e-3)
 

@@ -156,5 +156,5 @@ def test_a_loader_that_chooses_rows_is_refused(options: dict[str, Any], name: st
     message = rf"`x_train` to be a loader of all rows alike.* sampler is a {name};.*Subset\(dataset"
     with pytest.raises(ValueError, match=message):
         stored(loader)
-    with pytest.raises(ValueError, match="a loader without `collate_fn`"):
+    with pytest.raises(ValueError, match="without `collate_fn`"):
         stored(DataLoader(TensorDataset(X[:2]), collate_fn=list))

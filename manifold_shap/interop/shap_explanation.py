@@ -43,8 +43,8 @@ def to_shap(
         if isinstance(x, Tensor):
             # Pictures [rows, channels, height, width], of which shap has the channels last.
             x, spread = (t.movedim(1, 3) if x.ndim == 4 else t for t in (x, spread))
-        cells = x.numpy().copy() if isinstance(x, Tensor) else _cells(pandas_columns(x))
-        return shap.Explanation(values=chosen(spread), data=cells, **about)
+        shown = x.numpy().copy() if isinstance(x, Tensor) else _cells(pandas_columns(x))
+        return shap.Explanation(values=chosen(spread), data=shown, **about)
     counts, players = explanation.counts.tolist(), list(explanation.players.names)
     if data is not None and (
         len(data) != len(counts) or any(len(own) < n for own, n in zip(data, counts, strict=True))
@@ -53,12 +53,13 @@ def to_shap(
             f"Expected `data` of {len(counts)} rows, with an entry for each player of a row, but "
             f"got {[len(own) for own in data][:10]} entries for {counts[:10]} players."
         )
+    cells: Any = data
     if data is None and explanation.data is not None:
-        data = _cells(explanation.data)
+        cells = _cells(explanation.data)
     parts: dict[str, Any] = {
         "values": chosen(explanation.phi),
         "error_std": chosen(explanation.standard_error),
-        "data": data,
+        "data": cells,
         "feature_names": [players] * len(counts),
     }
     # Of a list of no rows shap cannot tell that it is one.
@@ -69,7 +70,7 @@ def to_shap(
                 parts[name] = np.empty(len(counts), object)
                 parts[name][:] = [np.array(own[:n]) for own, n in zip(rows, counts, strict=True)]
     else:
-        parts |= {"data": None if data is None else np.asarray(data), "feature_names": players}
+        parts |= {"data": None if cells is None else np.asarray(cells), "feature_names": players}
     return shap.Explanation(**parts, **about)
 
 

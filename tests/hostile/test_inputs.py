@@ -129,7 +129,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "list 'x0' ['x0']": lambda: grouped({"a": "x0"}),
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
-        "town Explainer": lambda: explained(frame()),
         "Explanation": lambda: streamed(estimator=lambda game, x: x),
     },
     ValueError: {
@@ -196,7 +195,8 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "town": lambda: table().rows(frame()[["age", "price"]]),
         "price float64": lambda: table().rows(frame(price="dear")),
         "age row 0": lambda: table().check(torch.full((1, 3), 1e6)),
-        "missing 'a": lambda: explained(polars.DataFrame({"a": [1, None]})),
+        "town Explainer": lambda: explained(frame()),
+        "every cell 'a": lambda: explained(polars.DataFrame({"a": [1, None]})),
         "m.txt cut short": lambda: ms.load_model(
             written("m.txt", "tree\nversion=v4\nnum_class=10000000000\n")
         ),

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, row_labels
 from manifold_shap._checks import check_number
-from manifold_shap._messages import shown, warn
+from manifold_shap._messages import shown
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import output_position
 
@@ -210,8 +210,6 @@ def means_of_rows(phi: Float[Tensor, "rows players"], **others: Any) -> GlobalVa
         others: the other attributes.
     """
     count = len(phi)
-    if count == 1:
-        warn("The standard errors of global values of a single row are unknown; give more rows.")
     error = phi.std(0) / count**0.5 if count > 1 else phi[0] * torch.nan
     return GlobalValues(phi.mean(0), error, rows=count, **others)
 
@@ -245,17 +243,7 @@ def _of_regression(
 
 def _slope_weights(y: np.ndarray) -> Float[Tensor, " rows"]:
     """(y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y."""
-    if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
-        raise ValueError(
-            f"Expected finite numbers in `y`, the targets of a regression, but got {y.dtype}"
-            f"{' with NaN or infinite ones' if y.dtype.kind == 'f' else ''}; drop such rows."
-        )
     apart = y.astype(np.float64) - y.mean(dtype=np.float64)
-    if not np.ptp(y) > 0:
-        raise ValueError(
-            f"Expected targets `y` that differ between rows but all {len(y)} are {y[0]}; what they "
-            "have in common cannot be shared out."
-        )
     return torch.from_numpy(apart / (apart**2).sum())
 
 

@@ -131,7 +131,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
         "town Explainer": lambda: explained(frame()),
-        "Explanation": lambda: streamed(estimator=lambda game, x: x),
     },
     ValueError: {
         "float32": lambda: explained(np.full((2, 3), 1e300)),
@@ -186,7 +185,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "ordering x0 x9": lambda: ordered(ordering=[["x0", "x9"]]),
         "every player x1 x2": lambda: ordered(ordering=[["x0"]]),
         "distinct x1": lambda: ordered(ordering=[["x0", "x1"], ["x1", "x2"]]),
-        "x0 -> x1": lambda: ordered(ordering={"x0": ["x1"], "x1": ["x0"]}),
+        "cycle x0 x1": lambda: ordered(ordering={"x0": ["x1"], "x1": ["x0"]}),
         "signs (2, 3) (1, 2)": lambda: ms.simplex.Partition([[1, -1]], "abc"),
         "from 0 to 2 99": lambda: words.decode([[99.0]]),
         "varies every one": lambda: front(frame()[:1]),

@@ -412,7 +412,6 @@ def test_no_space_says_so_and_finished_rows_stay(
     [
         ({"block": 0}, r"`block` .* at least 1 but got 0"),
         ({"audit": -1}, r"`audit` .* at least 0 but got -1"),
-        ({"estimator": lambda value, x: x}, r"`estimator` to return an `Explanation` but got"),
         ({"estimator": partial(FEW, permutatons=4)}, "permutatons"),
         ({"value": 3}, "Expected a value function"),
         ({"seed": 2**63}, r"`seed` .* but got 9223372036854775808; 0"),

@@ -168,7 +168,14 @@ def global_values(
     if explanation.space.regression:
         return _of_regression(explanation, y, output)
     true = class_positions(y, explanation.outputs, explanation.selected)
-    return _of_classes(explanation, true)
+    rows = torch.arange(len(true))
+    return means_of_rows(
+        explanation.phi.double()[rows, :, true],
+        accuracy=explanation.prediction.double()[rows, true].mean().item(),
+        offset=explanation.base.double()[rows, true].mean().item(),
+        players=explanation.players.names,
+        made_by=explanation.made_by,
+    )
 
 
 def labels_of(y: Any, count: int, instances: tuple[Label, ...] | None) -> np.ndarray:
@@ -189,17 +196,6 @@ def labels_of(y: Any, count: int, instances: tuple[Label, ...] | None) -> np.nda
             f"{shown(known or (), 3)}; pass `y.loc[...]`, or an array in the order of the rows."
         )
     return y
-
-
-def _of_classes(explanation: Explanation, true: Int64[Tensor, " rows"]) -> GlobalValues:
-    rows = torch.arange(len(true))
-    return means_of_rows(
-        explanation.phi.double()[rows, :, true],
-        accuracy=explanation.prediction.double()[rows, true].mean().item(),
-        offset=explanation.base.double()[rows, true].mean().item(),
-        players=explanation.players.names,
-        made_by=explanation.made_by,
-    )
 
 
 def means_of_rows(phi: Float[Tensor, "rows players"], **others: Any) -> GlobalValues:
@@ -223,12 +219,13 @@ def _of_regression(
             "are several."
         )
     k = 0 if output is None else output_position("output", output, explanation.outputs)
-    weights, y = _slope_weights(y), y.astype(np.float64)
-    phi = explanation.phi.double()[..., k]
+    apart = torch.from_numpy(y.astype(np.float64) - y.mean(dtype=np.float64))
+    # (y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y.
+    weights, phi = apart / apart.square().sum(), explanation.phi.double()[..., k]
     slopes = weights @ phi
     # The weights are estimated, too: errors are those of slopes of a regression on y, whose
     # variance may differ by row.
-    residual = phi - phi.mean(0) - slopes * torch.from_numpy(y - y.mean())[:, None]
+    residual = phi - phi.mean(0) - slopes * apart[:, None]
     return GlobalValues(
         phi=slopes,
         standard_error=(weights[:, None] * residual).square().sum(0).sqrt(),
@@ -239,12 +236,6 @@ def _of_regression(
         made_by=explanation.made_by,
         regression=True,
     )
-
-
-def _slope_weights(y: np.ndarray) -> Float[Tensor, " rows"]:
-    """(y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y."""
-    apart = y.astype(np.float64) - y.mean(dtype=np.float64)
-    return torch.from_numpy(apart / (apart**2).sum())
 
 
 def class_positions(

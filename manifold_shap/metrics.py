@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_coalitions, check_seed, check_whole
-from manifold_shap._messages import shown, warn
+from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.laws import CoalitionLaw, SizeUniform, laws_for
 from manifold_shap.players import check_same_players
@@ -199,11 +199,6 @@ def mean_squared_error(
     with batches.bar:
         found = batches(errors, torch.arange(len(rows)), Listed(mask, numbers))
     squared, variance, effective = found.unbind(-1)
-    if bool(variance.isnan().any()):
-        warn(
-            f"The variance of the draws of {value.name!r} is unknown, so that `debiased` is NaN: "
-            "an imputer needs more than one; an `Estimate` of your own can say it."
-        )
     by_row = squared.mean(1)
     mse, spread = by_row.mean().item(), by_row.std().item() if len(by_row) > 1 else math.nan
     return Score(

@@ -129,7 +129,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "list 'x0' ['x0']": lambda: grouped({"a": "x0"}),
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
-        "Explanation": lambda: streamed(estimator=lambda game, x: x),
     },
     ValueError: {
         "finite row 1, element 1": lambda: explained(X.masked_fill(X == 3, NAN)),
@@ -183,7 +182,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "ordering x0 x9": lambda: ordered(ordering=[["x0", "x9"]]),
         "every player x1 x2": lambda: ordered(ordering=[["x0"]]),
         "distinct x1": lambda: ordered(ordering=[["x0", "x1"], ["x1", "x2"]]),
-        "x0 -> x1": lambda: ordered(ordering={"x0": ["x1"], "x1": ["x0"]}),
+        "cycle x0 x1": lambda: ordered(ordering={"x0": ["x1"], "x1": ["x0"]}),
         "signs (2, 3)": lambda: ms.simplex.Partition([[1, -1]], "abc"),
         "from 0 to 2 99": lambda: words.decode([[99.0]]),
         "varies every one": lambda: front(frame()[:1]),

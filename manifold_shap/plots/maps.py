@@ -76,7 +76,7 @@ def heatmap(
     lines = Lines.of(phi.abs().nanmean(0), max_display)
     order = explanation.prediction[:, k].argsort(stable=True)
     values = lines.sums(phi)[order].T.numpy()
-    axes = canvas.panel(ax, 6 + max(len(lines), 4), grid="")
+    axes = canvas.panel(ax, 7 + max(len(lines), 4), grid="")
     scale = canvas.ColourScale(values)
     axes.imshow(values, canvas.DIVERGING, scale, aspect="auto", interpolation="nearest")
     scale.bar(axes, selection.axis(explanation, k, "", "\n"))

@@ -88,10 +88,10 @@ class Plots:
         balances, event = len(explanation.outputs), len(explanation.players.event)
         composed = explanation.partition is not None
         log_ratios = "log-ratios, as of space='ilr'"
-        table = not isinstance(explanation.x, Tensor)
+        table, words = not isinstance(explanation.x, Tensor), explanation.players.by_row
         of_rows = dict.fromkeys((waterfall, bar, beeswarm, scatter, heatmap), "")
         needs: dict[Any, str] = of_rows | {
-            text: "rows of tokens" if event > 1 or table else "",
+            text: "rows of tokens" if event > 1 or (table and not words) else "",
             series: "rows of shape (time,) or (channels, time)" if event > 2 or table else "",
             pixel_maps: "rows of shape (channels, height, width)" if event < 2 else "",
             compositions: "" if composed else log_ratios,

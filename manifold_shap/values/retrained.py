@@ -22,7 +22,7 @@ from manifold_shap.values.model import ModelValue, model_for, reference_outputs,
 from manifold_shap.values.spec import Work
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 MAX_MODELS = 2**12
 # A call runs one model per coalition: the more rows each gets, the better.
@@ -69,7 +69,7 @@ class RetrainedValue(ModelValue):
         space: OutputSpace,
         expectation: Tensor,
         progress: bool | None = None,
-        table: "Table | None" = None,
+        table: "RowAdapter | None" = None,
     ) -> None:
         named: Any = {"name": "retrained", "table": table, "work": Work(batch_size=_BATCH_SIZE)}
         super().__init__(model, players, space, expectation, **named)
@@ -136,7 +136,7 @@ def retrained_value(
     space: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
     progress: bool | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
 ) -> RetrainedValue:
     """A value function that fits a model to the features of each coalition, when it is needed.
 

@@ -32,8 +32,7 @@ from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice
 from manifold_shap.coalitions import Renamed
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.pairs import LAWS, Pairs, choose_pairs
-from manifold_shap.estimators.regression import Regression
+from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs

@@ -48,8 +48,7 @@ from torch import Tensor
 
 from manifold_shap.estimators.evaluator import MOST_NUMBERS, Evaluator
 from manifold_shap.estimators.kernel import Estimate, fitted
-from manifold_shap.estimators.pairs import Pairs
-from manifold_shap.estimators.regression import Regression
+from manifold_shap.estimators.regression import Pairs, Regression
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs

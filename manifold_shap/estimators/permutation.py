@@ -23,9 +23,8 @@ from manifold_shap._checks import check_whole
 from manifold_shap._messages import shown
 from manifold_shap.coalitions import Nested
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.moments import Moments
 from manifold_shap.estimators.runner import Asking, Result, explain
-from manifold_shap.estimators.sampling import Sampler, check_one_budget
+from manifold_shap.estimators.sampling import Moments, Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Relations
 from manifold_shap.tables.rows import constant_players

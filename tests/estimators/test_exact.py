@@ -4,18 +4,6 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from tests.examples import table, uniform
-
-
-@pytest.mark.parametrize("players", [1, 2, 4])
-def test_every_coalition_is_evaluated_once(players: int) -> None:
-    explanation = ms.exact_shapley(table(players), uniform(3, players))
-    assert explanation.made_by == {
-        "version": ms.__version__,
-        "value_function": "callable",
-        "evaluations": 3 * (2**players - 2),
-        "estimator": "exact",
-    }
 
 
 @pytest.mark.parametrize("ordering", [None, [["x1"], ["x0", "x2"]]])

@@ -248,7 +248,7 @@ def _errors(
 
     def estimated(some: Tensor, asked: Coalitions) -> Tensor:
         found = value.estimate(some, asked.masks(), asked.keys)
-        return torch.cat((found.values, found.known_variance), -1).double()
+        return torch.cat((found.values, found.noise()), -1).double()
 
     batches = Batches(value, progress=False)
     values, variance = batches(estimated, x, Listed(pairs, keys)).chunk(2, -1)

@@ -86,7 +86,9 @@ class CorrectedValue(MappedValue):
     def values(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Estimate:
         m, h = (each.values(x, coalitions).values for each in (self.value, self.labels))
         moved = _moved(m, h, self.prediction(x)[:, None])
-        return Estimate(moved, torch.full_like(moved, torch.nan) if self.sampled else None)
+        return Estimate(
+            moved, torch.full_like(moved, torch.nan) if self.spec.work.sampled else None
+        )
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> None:
         """None: there is an approximation of neither."""

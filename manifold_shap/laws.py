@@ -18,7 +18,7 @@ from manifold_shap._checks import (
     to_tensor,
 )
 from manifold_shap.coalitions import sample_subsets
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_fixed
 
 __all__ = [
     "Blocks",
@@ -476,9 +476,8 @@ def laws_for(
     """
     share = check_number("blocks", blocks, low=0, high=1)
     scattered = SizeUniform(len(players))
-    told = axes is not None or len(players.event) > 1 or players.padding is not None
-    differ = players.by_row and players.padding is None
-    if not told or differ or share == 0 or len(players) < 3:
+    told = axes is not None or len(players.event) > 1 or players.by_row
+    if not told or not players.fixed or share == 0 or len(players) < 3:
         return scattered
     where = _positions(players, axes)
     if bool((where == where[:1]).all()):
@@ -489,10 +488,7 @@ def laws_for(
 
 def _positions(players: Players, axes: Sequence[int] | None) -> Float[Tensor, "players axes"]:
     """The middle of the elements of each player, along some axes of an input row."""
-    if players.by_row and players.padding is None:
-        raise ValueError(
-            "Expected players that have positions of their own but these differ from row to row."
-        )
+    check_fixed(players, "their positions")
     event = players.event
     # The number of a channel is no place.
     chosen = list(range(len(event) > 1, len(event))) if axes is None else list(axes)

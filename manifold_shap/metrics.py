@@ -177,12 +177,12 @@ def mean_squared_error(
         prediction = batches.of_rows(value.prediction, rows.to(value.device))
     else:
         _check_comparable(value, truth)
-        true_rows, batches.draws = truth.rows(x), max(value.draws, truth.draws)
+        true_rows, batches.draws = truth.rows(x), max(value.spec.work.draws, truth.spec.work.draws)
 
     def errors(some: Tensor, asked: Coalitions) -> Float[Tensor, "rows m 3"]:
         """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
         found = value.estimate(rows[some], asked.masks(), asked.keys)
-        variance = found.known_variance
+        variance = found.noise()
         if truth is None:
             right = prediction[some][:, None]
         else:
@@ -190,7 +190,7 @@ def mean_squared_error(
             keys = _random.fold(asked.keys, _TRUTH)
             true = truth.estimate(true_rows[some], asked.masks(), keys)
             right = true.values.to(found.values.device)
-            variance = variance + true.known_variance.to(variance.device)
+            variance = variance + true.noise().to(variance.device)
         error = (found.values - right).square().mean(-1)
         return torch.stack((error, variance.mean(-1), found.effective_draws), -1).cpu().double()
 
@@ -205,7 +205,7 @@ def mean_squared_error(
         mse=mse,
         standard_error=spread / len(by_row) ** 0.5,
         debiased=mse - variance.mean().item(),
-        draws=value.draws,
+        draws=value.spec.work.draws,
         effective_draws=effective.mean().item(),
         by_size=_by_size(
             squared.flatten(), variance.flatten(), mask.sum(-1).flatten(), mask.shape[-1]

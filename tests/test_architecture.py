@@ -24,7 +24,7 @@ LAYERS = (
     ("ordering", "posets", "laws", "segmentation", "text"),
     ("simplex",),
     ("spaces",),
-    ("models", "tables", "naive_bayes_models"),
+    ("models", "tables"),
     ("values", "imputers"),
     ("quality",),
     ("io.zarr", "shown", "learning_error"),

@@ -303,7 +303,7 @@ def _usual_reference(value: ValueFunction) -> Estimator:
     players = len(value.players)
     if players <= _FEW:
         # Drawn values are drawn again and again; a few players have fewer orders than are needed.
-        return partial(exact_shapley, evaluations=_EVALUATIONS if value.sampled else None)
+        return partial(exact_shapley, evaluations=_EVALUATIONS if value.spec.work.sampled else None)
     low, high = _ORDERS
     orders = min(high, max(low, _EVALUATIONS // max(1, players - 1) // 2 * 2))
     return partial(permutation_shapley, permutations=orders)

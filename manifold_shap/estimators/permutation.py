@@ -260,7 +260,7 @@ def _checked_orders(
 ) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
     """Listed orders by numbers, and their probabilities; without players that do not play."""
     every = game.value.players
-    constants = constant_players(every, game.value.table)
+    constants = constant_players(every, game.value.spec.table)
     listed = [[name for name in names if name not in constants] for names, _ in given]
     for names in listed:
         if sorted(names) != sorted(every.names):

@@ -89,7 +89,7 @@ def explain(
     if settings.get("target_error") is not None:
         check_number("target_error", settings["target_error"], above=0)
     value = as_value_function(value, x).select(outputs, x)
-    order = Ordering.of(ordering, value.players, constant_players(value.players, value.table))
+    order = Ordering.of(ordering, value.players, constant_players(value.players, value.spec.table))
     rows, parts = value.rows(x), []
     values: Any
     for group in _by_player_count(value, rows):
@@ -133,8 +133,8 @@ def _explanation(
     groups, games, results = zip(*parts, strict=True)
     back, players, x = torch.cat(groups).argsort(), value.players, rows.to("cpu", copy=True)
     owners = value.owners(rows.to(value.device)).cpu() if players.by_row else None
-    if value.table is not None:
-        x, players, owners = in_frame(x, players, owners, value.table)
+    if value.spec.table is not None:
+        x, players, owners = in_frame(x, players, owners, value.spec.table)
     fill = 0.0 if len(players) > len(value.players) else nan
     dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
     made = [_by_row(*part[1:], len(players), fill) for part in parts]
@@ -171,7 +171,7 @@ def _explanation(
 
 def _far_outside(value: ValueFunction, rows: Tensor) -> dict[str, int]:
     seen = value.spec.training_range
-    count = 0 if seen is None else seen.count_far_outside(encoded(rows, value.table))
+    count = 0 if seen is None else seen.count_far_outside(encoded(rows, value.spec.table))
     return {"rows_far_outside": count} if count else {}
 
 

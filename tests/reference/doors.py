@@ -76,10 +76,10 @@ def estimated(name: str, value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Re
     """Values, the variance that draws leave in them, and the draws they are worth."""
     found = value.estimate(x, mask)
     yield f"{name}, values", found.values
-    if value.sampled:
+    if value.spec.work.sampled:
         effective = found.effective_draws
-        yield f"{name}, variance", found.known_variance
-        every = torch.full(mask.shape[:2], float(value.draws))
+        yield f"{name}, variance", found.noise()
+        every = torch.full(mask.shape[:2], float(value.spec.work.draws))
         yield f"{name}, effective draws", every if effective is None else effective
 
 

@@ -229,19 +229,11 @@ def _check_row_by_row(explained: Explanation) -> None:
 def _common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """How one result of several was made: what they say alike, and their evaluations together.
 
-    What was measured of one of them, such as an audit, is not true of the result.
-
-    >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1, "value_function": "vae"}
-    >>> _common([one, {**one, "seed": 2, "value_function": "copula"}])
-    {'estimator': 'exact', 'evaluations': 12, 'value_function': 'vae and copula'}
+    >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1}
+    >>> _common([one, {**one, "seed": 2}])
+    {'estimator': 'exact', 'evaluations': 12}
     """
-    found: dict[str, Any] = {}
-    for name, first in records[0].items():
-        every = [record.get(name) for record in records]
-        if name == "evaluations":
-            found[name] = sum(every)
-        elif name in ("estimator", "value_function"):
-            found[name] = " and ".join(dict.fromkeys(map(str, every)))
-        elif name != "audit" and every == [first] * len(every):
-            found[name] = first
-    return found
+    found = dict(records[0])
+    for record in records[1:]:
+        found = {name: entry for name, entry in found.items() if record.get(name) == entry}
+    return {**found, "evaluations": sum(record["evaluations"] for record in records)}

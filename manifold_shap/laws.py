@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from torch.nn.functional import pad
 
 from manifold_shap._checks import (
     check_distinct,
@@ -95,7 +96,31 @@ def present_players(
     return place < (players if counts is None else counts.to(device)[..., None])
 
 
-class SizeUniform(CoalitionLaw):
+class _BySize(CoalitionLaw):
+    """A law that is uniform among the coalitions of one size.
+
+    Args:
+        players: how many.
+        weight: of the sizes 0..n, up to a factor.
+
+    Attributes:
+        size_probability: of these sizes, in double precision.
+    """
+
+    def __init__(self, players: int, weight: Tensor) -> None:
+        self.players, weight = players, weight.double()
+        self.size_probability = weight / weight.sum()
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """Log-probability `[...]`; `-inf` for coalitions that never occur."""
+        check_mask(mask, self.players)
+        size = mask.sum(-1)
+        log_size = self.size_probability.to(mask.device).log()[size]
+        log_prob = log_size - _log_binomial(self.players, size.double())
+        return log_prob.to(torch.get_default_dtype())
+
+
+class SizeUniform(_BySize):
     """The law of the Shapley sum: |S| uniform on 0..n-1, then a uniform subset of that size.
 
     It gives coalition S the weight Σ_{i∉S} |S|!(n-|S|-1)!/n! / n, the share of Eq. (1) of Frye et
@@ -111,7 +136,8 @@ class SizeUniform(CoalitionLaw):
     name = "scattered"
 
     def __init__(self, players: int) -> None:
-        self.players = check_whole("players", players)
+        check_whole("players", players)
+        super().__init__(players, torch.arange(players + 1) < players)
 
     def sample(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -130,14 +156,6 @@ class SizeUniform(CoalitionLaw):
         arrival, newcomer = self._arrivals(shape, generator, counts)
         return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
 
-    def log_prob(self, mask: Tensor) -> Tensor:
-        """`-log n - log C(n, |S|)`, and `-inf` for the full coalition; shape `[...]`."""
-        check_mask(mask, self.players)
-        size = mask.sum(-1).double()
-        log_prob = -math.log(self.players) - _log_binomial(self.players, size)
-        full = size == self.players
-        return log_prob.masked_fill(full, -math.inf).to(torch.get_default_dtype())
-
     def _arrivals(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None
     ) -> tuple[Float[Tensor, "*shape n"], Float[Tensor, "*shape 1"]]:
@@ -155,20 +173,8 @@ class SizeUniform(CoalitionLaw):
         return arrival, arrival.gather(-1, player)
 
 
-class _ProperSizes(CoalitionLaw):
-    """A law over coalitions that are neither empty nor full, uniform among those of one size.
-
-    Args:
-        players: how many.
-        weight: of the sizes 1..n-1, up to a factor.
-
-    Attributes:
-        size_probability: of these sizes.
-    """
-
-    def __init__(self, players: int, weight: Float[Tensor, " sizes"]) -> None:
-        self.players = players
-        self.size_probability = weight / weight.sum()
+class _ProperSizes(_BySize):
+    """A law over coalitions that are neither empty nor full."""
 
     def sample(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -176,20 +182,10 @@ class _ProperSizes(CoalitionLaw):
         """As of any law, for all players only."""
         if counts is not None:
             raise ValueError(f"Expected no `counts`: {type(self).__name__} is of all players.")
-        probability = self.size_probability.to(generator.device)
+        probability = self.size_probability[1:-1].to(generator.device)
         count = math.prod(shape)
         size = 1 + torch.multinomial(probability, count, replacement=True, generator=generator)
         return sample_subsets(size, self.players, generator).reshape(*shape, self.players)
-
-    def log_prob(self, mask: Tensor) -> Tensor:
-        """Log-probability `[...]`; `-inf` for the empty and the full coalition."""
-        check_mask(mask, self.players)
-        size = mask.sum(-1)
-        proper = (size > 0) & (size < self.players)
-        index = (size - 1).clamp(0, self.players - 2)
-        log_size = self.size_probability.to(mask.device).log()[index]
-        log_prob = log_size - _log_binomial(self.players, size.double())
-        return log_prob.masked_fill(~proper, -math.inf).to(torch.get_default_dtype())
 
 
 class ShapleyKernel(_ProperSizes):
@@ -199,7 +195,7 @@ class ShapleyKernel(_ProperSizes):
     are more frequent (Lundberg & Lee 2017, Theorem 2).
 
     >>> ShapleyKernel(4).size_probability
-    tensor([0.3636, 0.2727, 0.3636], dtype=torch.float64)
+    tensor([0.0000, 0.3636, 0.2727, 0.3636, 0.0000], dtype=torch.float64)
 
     Raises:
         ValueError: fewer than two players.
@@ -209,8 +205,8 @@ class ShapleyKernel(_ProperSizes):
 
     def __init__(self, players: int) -> None:
         check_whole("players", players, 2)
-        size = torch.arange(1, players, dtype=torch.float64)
-        super().__init__(players, 1 / (size * (players - size)))
+        size = torch.arange(1, players)
+        super().__init__(players, pad(1 / (size * (players - size)).double(), (1, 1)))
 
 
 class LeverageScores(_ProperSizes):
@@ -220,7 +216,7 @@ class LeverageScores(_ProperSizes):
     probability that is in proportion to its influence on the fit (Musco & Witter 2025, Lemma 3.2).
 
     >>> LeverageScores(4).size_probability
-    tensor([0.3333, 0.3333, 0.3333], dtype=torch.float64)
+    tensor([0.0000, 0.3333, 0.3333, 0.3333, 0.0000], dtype=torch.float64)
     >>> mask = LeverageScores(4).sample((100,), torch.Generator().manual_seed(0))
     >>> bool(mask.any(-1).all()), bool(mask.all(-1).any())  # Neither empty nor full.
     (True, False)
@@ -233,7 +229,7 @@ class LeverageScores(_ProperSizes):
 
     def __init__(self, players: int) -> None:
         check_whole("players", players, 2)
-        super().__init__(players, torch.ones(players - 1, dtype=torch.float64))
+        super().__init__(players, pad(torch.ones(players - 1), (1, 1)))
 
 
 class Blocks(CoalitionLaw):

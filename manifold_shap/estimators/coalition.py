@@ -103,8 +103,8 @@ def coalition_shapley(
     Raises:
         TypeError: `coalitions` that are no whole number.
         ValueError: a value function that cannot be linearized at less than a third of the cost of
-            exact contributions; `coalitions` that are no multiple of 32, or `evaluations` beside
-            them or too few for 32; a `target_error` that is not positive.
+            exact contributions; fewer than 32 `coalitions`, or `evaluations` beside them or too few
+            for 32; a `target_error` that is not positive.
     """
     return explain(estimator=coalition, **locals())
 
@@ -133,11 +133,9 @@ def coalition(
                 f"Expected `evaluations` of at least {least}, for {LEAST_COALITIONS} coalitions, "
                 f"but got {evaluations}; `permutation_shapley` takes fewer."
             )
-    if coalitions is not None and check_whole("coalitions", coalitions) % LEAST_COALITIONS:
-        raise ValueError(
-            f"Expected `coalitions` to be a multiple of {LEAST_COALITIONS} ({_STRATA} strata, two "
-            f"of each, with their complements) but got {coalitions}."
-        )
+    if coalitions is not None:
+        coalitions = check_whole("coalitions", coalitions, LEAST_COALITIONS)
+        coalitions -= coalitions % LEAST_COALITIONS
     sampler = _Coalitions(game, near, target_error, seed)
     pairs = (coalitions or (DEFAULT_COALITIONS if target_error is None else MAX_COALITIONS)) // 2
     starts = range(0, pairs, _PAIRS_PER_ROUND)

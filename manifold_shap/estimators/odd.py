@@ -99,7 +99,7 @@ def odd_shapley(
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
-        evaluations: coalitions per row, an even number, at least two for each player; by default
+        evaluations: coalitions per row, two for each pair, at least two for each player; by default
             64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact;
             where values are drawn, coalitions are, too, and come again with other draws.
         outputs: those to explain: names or positions, or how many of those with the largest mean
@@ -118,7 +118,7 @@ def odd_shapley(
         with more evaluations.
 
     Raises:
-        ValueError: an odd `evaluations`, or too few of them.
+        ValueError: too few `evaluations`.
     """
     return explain(estimator=odd, **locals())
 

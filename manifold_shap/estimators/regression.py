@@ -117,7 +117,7 @@ class Regression:
             without_replacement: see `choose_pairs`.
 
         Raises:
-            ValueError: an odd number of coalitions per row, or fewer than two for each player.
+            ValueError: fewer than two coalitions per row for each player.
         """
         draws = choose_pairs(
             game, evaluations, law, seed, 2 * len(game.players), without_replacement
@@ -253,7 +253,7 @@ def choose_pairs(
 
     Args:
         game: the evaluator.
-        evaluations: coalitions per row.
+        evaluations: coalitions per row; of an odd number one less.
         law: one of `LAWS`.
         seed: of the draws.
         least: coalitions per row that determine the values.
@@ -264,16 +264,11 @@ def choose_pairs(
         All pairs each time, or an independent sample each time.
 
     Raises:
-        ValueError: an odd number of coalitions per row, or fewer than `least`.
+        ValueError: fewer coalitions per row than `least`.
     """
     players = len(game.players)
     if evaluations is None:
         evaluations = max(2, EVALUATIONS_PER_PLAYER * (players - 1))
-    if evaluations % 2:
-        raise ValueError(
-            "Expected `evaluations` to be a positive even number (coalitions come with their "
-            f"complements) but got {evaluations}."
-        )
     least, count = min(least, 2**players - 2), evaluations // 2
     if evaluations < least:
         raise ValueError(
@@ -292,7 +287,7 @@ def choose_pairs(
         else:
             # Errors over drawn pairs miss the noise of values at sizes that are enumerated.
             whole = range(1, 1 if game.sampled else (players + 1) // 2)
-            probability = LAWS[law](players).size_probability
+            probability = LAWS[law](players).size_probability[1:-1]
             pairs = draw_pairs(probability, count, generator, whole)
         yield pairs.to(game.device)
 

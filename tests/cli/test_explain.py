@@ -141,7 +141,7 @@ def test_settings_that_cannot_be_are_refused_without_a_run(
     ("word", "error"),
     [
         ("device=warp", "warp"),
-        ("estimator.permutations=3", "permutations"),
+        ("estimator.permutations=0", "permutations"),
         ("space=ilr", r"space: 'probability' -> 'ilr'"),
         ("data.test=0.3", r"data.test: 0.2 -> 0.3"),
         ("classifier=random_forest", r"choices.classifier: 'mlp' -> 'random_forest'"),

@@ -13,7 +13,7 @@ def test_errors_of_draws(ordering: list[list[str]] | None) -> None:
     slopes = torch.randn(3, 3, generator=torch.Generator().manual_seed(1))
     model = ms.as_model(lambda x: x @ slopes, reference, returns="logits")
     value = ms.imputed_value(model, ms.imputers.GaussianImputer(reference), "ilr", draws=4)
-    needed = ms.Ordering.of(ordering, value.players).coalitions_count - 2
+    needed = ms.Ordering.of(ordering, value.players).allowed.coalitions - 2
     x = reference[:1].expand(1000, -1)
     found = ms.exact_shapley(value, x, evaluations=3 * needed, ordering=ordering)
     assert found.made_by["repeats"] == 3

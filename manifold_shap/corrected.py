@@ -24,6 +24,7 @@ Shapley values are linear in the game, so the mean over rows of those of w are t
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,8 +187,17 @@ def corrected_global_values(
         learned_from = rows._replace(train=rows.train[others]), true[others]
         value, labels = learn(*learned_from) if learn else usual(*learned_from, fold=k)
         game = CorrectedValue(value, labels, mean, share)
-        explained = (estimator or _unbiased)(game, rows.train[part], seed=seed + k)
-        _check_row_by_row(explained)
+        few = len(rows.players) <= _FEW
+        usual_one = exact_shapley if few else partial(permutation_shapley, permutations=2)
+        explained = (estimator or usual_one)(game, rows.train[part], seed=seed + k)
+        name = explained.made_by.get("estimator")
+        if name not in _ROW_BY_ROW:
+            raise ValueError(
+                "Expected an `estimator` without bias for a single row, which draws coalitions of "
+                f"its own for each, but got {name!r}; its error would not show in how rows "
+                "scatter, so that standard errors would be too small. Use `permutation_shapley` or "
+                "`exact_shapley`."
+            )
         found.append(explained.phi.double()[torch.arange(len(part)), :, true[part]])
         made_by.append(explained.made_by)
     return means_of_rows(
@@ -207,23 +217,6 @@ def folds_of(rows: int, folds: int, seed: int) -> tuple[Int64[Tensor, " part"], 
     """
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     return order.tensor_split(folds)
-
-
-def _unbiased(value: ValueFunction, x: Tensor, seed: int) -> Explanation:
-    if len(value.players) <= _FEW:
-        return exact_shapley(value, x, seed=seed)
-    return permutation_shapley(value, x, permutations=2, seed=seed)
-
-
-def _check_row_by_row(explained: Explanation) -> None:
-    name = explained.made_by.get("estimator")
-    if name not in _ROW_BY_ROW:
-        raise ValueError(
-            f"Expected an `estimator` without bias for a single row, which draws coalitions of its "
-            f"own for each, but got {name!r}; its error would not show in how rows scatter, so "
-            "that standard errors would be too small. Use `permutation_shapley` "
-            "or `exact_shapley`."
-        )
 
 
 def _common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

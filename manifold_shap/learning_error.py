@@ -138,19 +138,14 @@ def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> lis
             "Expected explanations of the same rows but their `x` differ; explain the same rows by "
             "each value function."
         )
-    seeds = [each.made_by["seed"] for each in (explanation, *halves) if _sampled(each)]
+    every = [each.made_by for each in (explanation, *halves)]
+    seeds = [made_by["seed"] for made_by in every if "seed" in made_by]
     if len(set(seeds)) < len(seeds):
         raise ValueError(
             f"Expected explanations with another `seed` each but got {seeds}: the coalitions and "
             "draws that two share make them agree, and `model_error` too small."
         )
     return ordered
-
-
-def _sampled(explanation: "Explanation") -> bool:
-    """Whether its values have errors of sampling, known or not, that come from a known seed."""
-    exact = explanation.standard_error[explanation.present] == 0
-    return "seed" in explanation.made_by and not bool(exact.all())
 
 
 def other_rows(one: "Explanation", two: "Explanation") -> bool:

@@ -14,7 +14,6 @@ few values instead of n. Three things reduce the variance:
   error most for their cost (Giles 2015, Section 1.3). The only bias is that of the control variate.
 """
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -127,14 +126,9 @@ def coalition(
     if evaluations is not None:
         check_one_budget("coalitions", coalitions, evaluations)
         coalitions = affordable(game, evaluations)
-        if coalitions == 0:
-            least = math.ceil(_cost(game, near, LEAST_COALITIONS))
-            raise ValueError(
-                f"Expected `evaluations` of at least {least}, for {LEAST_COALITIONS} coalitions, "
-                f"but got {evaluations}; `permutation_shapley` takes fewer."
-            )
     if coalitions is not None:
-        coalitions = check_whole("coalitions", coalitions, LEAST_COALITIONS)
+        fix = "give more `evaluations`, or call `permutation_shapley`"
+        coalitions = check_whole("coalitions", coalitions, LEAST_COALITIONS, fix=fix)
         coalitions -= coalitions % LEAST_COALITIONS
     sampler = _Coalitions(game, near, target_error, seed)
     pairs = (coalitions or (DEFAULT_COALITIONS if target_error is None else MAX_COALITIONS)) // 2

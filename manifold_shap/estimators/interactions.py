@@ -322,7 +322,13 @@ class PairwiseRegression:
         smaller = torch.minimum(s, n - s)
         _, self._kind, counts = smaller.unique(return_inverse=True, return_counts=True)
         self._counts = counts.double()
-        self._products_of_kind = self._summed_products()
+        # Sums of ±1 for pairs of players over the coalitions of each size.
+        total = self._counts.new_zeros(len(counts), self._pair.shape[1])
+        for part, products in self._products():
+            total.index_add_(0, self._kind[part], products.T.double())
+        # U of their means.
+        means = self._matrix(total / self._counts[:, None])
+        self._center = self._upper(without_shares(means)) / -2
         # What an even part weighs in its own fitted value: in that of its size, besides.
         self._in_size = 1 / self._counts[self._kind]
         self._inverse = self._factorise()
@@ -422,27 +428,15 @@ class PairwiseRegression:
     def _parts(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Numbers of some coalitions, with their U, centred by size, of pairs of players and w."""
         step = max(1, _MOST_NUMBERS // self._players**2)
-        center = self._in_pairs(self._products_of_kind / self._counts[:, None])
         for start in range(0, self._sign.shape[1], step):
             part = slice(start, start + step)
             z = self._sign[:, part].T.double()
             u = self._upper(without_shares(z[:, :, None] * z[:, None, :])) / -2
-            yield part, u - center[self._kind[part]], self._weight[part]
-
-    def _in_pairs(self, products: Float[Tensor, "some half"]) -> Float[Tensor, "some half"]:
-        """U of sums of ±1 for pairs of players."""
-        return self._upper(without_shares(self._matrix(products))) / -2
+            yield part, u - self._center[self._kind[part]], self._weight[part]
 
     def _means(self, y: Float[Tensor, "games pairs"]) -> Float[Tensor, "games sizes"]:
         total = y.new_zeros(len(y), len(self._counts))
         return total.index_add_(1, self._kind, y) / self._counts
-
-    def _summed_products(self) -> Float[Tensor, "sizes half"]:
-        """Sums of ±1 for pairs of players over the coalitions of each size."""
-        total = self._counts.new_zeros(len(self._counts), self._pair.shape[1])
-        for part, products in self._products():
-            total.index_add_(0, self._kind[part], products.T.double())
-        return total
 
 
 class Noise(NamedTuple):

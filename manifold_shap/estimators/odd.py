@@ -196,12 +196,8 @@ class OddGames:
         of_others = (of_even - square * odd) / (1 - square.square()) - alone
         return (square * of_others).clamp(min=0)
 
-    @cached_property
-    def _angle(self) -> Float[Tensor, "games 1 players"]:
-        return self.relevance.atanh()[:, None]
-
     def _odd(self, z: Tensor, other: Tensor) -> Float[Tensor, "games m k"]:
-        return ((z * self._angle) @ other.mT).sinh() * _scale(self.relevance)
+        return ((z * self.relevance.atanh()[:, None]) @ other.mT).sinh() * _scale(self.relevance)
 
     def _share(self, z: Tensor) -> Float[Tensor, "games m 1"]:
         """Covariance with the grand coalition, over its variance."""
@@ -320,7 +316,9 @@ class _Fit:
         errors *= (pairs.missing[:, None] * (1 + ridge.freedom / len(pairs.mask))).sqrt()
         # A pair's part in every value, times its error.
         to_values = shapley - self.regression.fit(sections)
-        change = _to_beta(self.regression).repeat(len(y), 1, 1)
+        u = pairs.mask.double()
+        u = pairs.weight[:, None] * (u - u.mean(1, keepdim=True))
+        change = (self.regression.inverse @ u.T).repeat(len(y), 1, 1)
         change[..., some] += ridge.coefficients(to_values.mT).mT
         return additive + shapley @ coefficients, change * errors.mT
 
@@ -436,11 +434,6 @@ class _Ridge:
 
 def _signs(pairs: Pairs) -> Float[Tensor, "pairs players"]:
     return 2 * pairs.mask.double() - 1
-
-
-def _to_beta(regression: Regression) -> Float[Tensor, "players pairs"]:
-    u = regression.pairs.mask.double()
-    return regression.inverse @ (regression.pairs.weight[:, None] * (u - u.mean(1, keepdim=True))).T
 
 
 def _shares(sizes: Float[Tensor, "games players"]) -> Float[Tensor, "games players"]:

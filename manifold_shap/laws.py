@@ -1,7 +1,6 @@
 """Defines probability laws over coalitions: of the Shapley sum, of regressions, of blocks."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,13 +39,10 @@ def __dir__() -> list[str]:
 _MOST_CELLS = 4
 
 
-def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    total = torch.tensor(n + 1.0, dtype=k.dtype, device=k.device)
-    return torch.lgamma(total) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
+class CoalitionLaw:
+    """A probability law over coalitions.
 
-
-class CoalitionLaw(ABC):
-    """A probability law over coalitions; a subclass defines `sample`, and `log_prob` if it can.
+    A subclass defines `sample` or `sample_antithetic`, and `log_prob` if it can.
 
     >>> SizeUniform(3).sample((2, 4), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 4, 3])
@@ -59,17 +55,17 @@ class CoalitionLaw(ABC):
     name: str
     players: int
 
-    @abstractmethod
     def sample(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
-        """Coalitions bool `[*shape, players]`, on the generator's device.
+        """Coalitions bool `[*shape, players]`, on the generator's device; by default first halves.
 
         Args:
             shape: of the block of coalitions.
             generator: the only source of random numbers.
             counts: int64 that broadcasts to `shape`: of the players, the first so many take part.
         """
+        return self.sample_antithetic(shape, generator, counts)[..., 0, :]
 
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -116,7 +112,8 @@ class _BySize(CoalitionLaw):
         check_mask(mask, self.players)
         size = mask.sum(-1)
         log_size = self.size_probability.to(mask.device).log()[size]
-        log_prob = log_size - _log_binomial(self.players, size.double())
+        n, k = torch.tensor(self.players).to(log_size), size.double()
+        log_prob = log_size - (n + 1).lgamma() + (k + 1).lgamma() + (n - k + 1).lgamma()
         return log_prob.to(torch.get_default_dtype())
 
 
@@ -139,12 +136,6 @@ class SizeUniform(_BySize):
         check_whole("players", players)
         super().__init__(players, torch.arange(players + 1) < players)
 
-    def sample(
-        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
-    ) -> Tensor:
-        arrival, newcomer = self._arrivals(shape, generator, counts)
-        return arrival < newcomer
-
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
@@ -153,24 +144,21 @@ class SizeUniform(_BySize):
         Each half follows the law; together they cover every player but one, so their errors
         partly cancel.
         """
-        arrival, newcomer = self._arrivals(shape, generator, counts)
-        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
-
-    def _arrivals(
-        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None
-    ) -> tuple[Float[Tensor, "*shape n"], Float[Tensor, "*shape 1"]]:
         # Players arrive at independent uniform times: those before a uniformly chosen player are
         # a coalition of this law, exactly, by one comparison and without sorting or redrawing.
         device = generator.device
         arrival = torch.rand((*shape, self.players), generator=generator, device=device)
         if counts is None:
             player = torch.randint(self.players, (*shape, 1), generator=generator, device=device)
-            return arrival, arrival.gather(-1, player)
-        chosen = torch.rand((*shape, 1), generator=generator, device=device, dtype=torch.float64)
-        player = (chosen * counts.to(device)[..., None]).long()
-        # Who is not there comes neither before nor after anybody.
-        arrival = arrival.where(present_players(self.players, counts, device), torch.nan)
-        return arrival, arrival.gather(-1, player)
+        else:
+            chosen = torch.rand(
+                (*shape, 1), generator=generator, device=device, dtype=torch.float64
+            )
+            player = (chosen * counts.to(device)[..., None]).long()
+            # Who is not there comes neither before nor after anybody.
+            arrival = arrival.where(present_players(self.players, counts, device), torch.nan)
+        newcomer = arrival.gather(-1, player)
+        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
 
 
 class _ProperSizes(_BySize):
@@ -298,11 +286,6 @@ class Blocks(CoalitionLaw):
         """
         return cls(_positions(players, axes))
 
-    def sample(
-        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
-    ) -> Tensor:
-        return self.sample_antithetic(shape, generator, counts)[..., 0, :]
-
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
@@ -310,9 +293,16 @@ class Blocks(CoalitionLaw):
 
         Each half follows the law; together they cover every cell but one.
         """
-        present = present_players(self.players, counts, generator.device)
+        device, most = generator.device, int(self._most.prod())
+        present = present_players(self.players, counts, device)
         cells = self.cells(shape, generator, counts)
-        return antithetic_cells(cells, int(self._most.prod()), generator, present)
+        # The law of the Shapley sum over the cells that hold a player.
+        arrival, lot = torch.rand((2, *shape, most), generator=generator, device=device)
+        held = torch.zeros((*shape, most + 1), dtype=torch.bool, device=device)
+        held = held.scatter_(-1, cells.where(present, most), True)[..., :-1]
+        newcomer = lot.where(held, -1).argmax(-1, keepdim=True)
+        last, own = arrival.gather(-1, newcomer), arrival.gather(-1, cells)
+        return torch.stack(((own < last) & present, (own > last) & present), dim=-2)
 
     def cells(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -343,29 +333,6 @@ class Blocks(CoalitionLaw):
         cell = torch.searchsorted(edges, place)
         strides = torch.cat((self._most.new_ones(1), self._most[:-1].cumprod(0))).to(device)
         return (cell * strides[:, None]).sum(-2)
-
-
-def antithetic_cells(
-    cells: Int64[Tensor, "*shape players"],
-    most: int,
-    generator: torch.Generator,
-    present: Bool[Tensor, "*some players"],
-) -> Bool[Tensor, "*shape 2 players"]:
-    """Coalitions of cells by the law of the Shapley sum over these, in antithetic pairs.
-
-    Args:
-        cells: number of the cell of each player.
-        most: how many cells there can be.
-        generator: of the coalitions.
-        present: players that there are.
-    """
-    shape, device = cells.shape[:-1], cells.device
-    arrival, lot = torch.rand((2, *shape, most), generator=generator, device=device)
-    held = torch.zeros((*shape, most + 1), dtype=torch.bool, device=device)
-    held = held.scatter_(-1, cells.where(present, most), True)[..., :-1]
-    newcomer = lot.where(held, -1).argmax(-1, keepdim=True)
-    last, own = arrival.gather(-1, newcomer), arrival.gather(-1, cells)
-    return torch.stack(((own < last) & present, (own > last) & present), dim=-2)
 
 
 class Mixture(CoalitionLaw):
@@ -408,20 +375,13 @@ class Mixture(CoalitionLaw):
     def sample(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
-        return self._drawn(shape, generator, counts, pair=())
+        return self._drawn(shape, generator, counts, ())
 
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
         """Antithetic pairs `[*shape, 2, players]`, both halves by the same law."""
-        return self._drawn(shape, generator, counts, pair=(2,))
-
-    def log_prob(self, mask: Tensor) -> Tensor:
-        parts = [
-            law.log_prob(mask) + math.log(weight)
-            for law, weight in zip(self.laws, self.weights, strict=True)
-        ]
-        return torch.stack(parts).logsumexp(0)
+        return self._drawn(shape, generator, counts, (2,))
 
     def _drawn(
         self,
@@ -441,6 +401,13 @@ class Mixture(CoalitionLaw):
             draw = law.sample_antithetic if pair else law.sample
             mask[place] = draw((len(place),), generator, None if own is None else own[place])
         return mask.reshape(*shape, *pair, self.players)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        parts = [
+            law.log_prob(mask) + math.log(weight)
+            for law, weight in zip(self.laws, self.weights, strict=True)
+        ]
+        return torch.stack(parts).logsumexp(0)
 
 
 def laws_for(

@@ -83,14 +83,23 @@ class Rows:
 
     @cached_property
     def limit(self) -> float:
-        """The end of the scale of bars and colours, which all rows share."""
+        """The end of the scale of colours, which all rows share."""
+        return canvas.ColourScale(self._maps if self.kind == "pictures" else self._phi).limit
+
+    @cached_property
+    def largest(self) -> float:
+        """The longest of the bars, which all rows share."""
+        lengths = self._phi
         if self.explanation.partition is not None:
-            return float(self.explanation.norms()[self.chosen].nan_to_num(0).max()) or 1.0
-        if self.kind == "pictures":
-            return canvas.ColourScale(self._maps).limit
+            lengths = self.explanation.norms()[self.chosen].numpy()
+        return float(np.nanmax(np.abs(lengths))) or 1.0
+
+    @cached_property
+    def _phi(self) -> np.ndarray:
+        """Of the first output of each row."""
+        outputs = self.outputs[self.chosen, :1, None]
         phi = self.explanation.phi[self.chosen].mT
-        outputs = self.outputs[self.chosen][..., None].expand(-1, -1, phi.shape[2])
-        return canvas.ColourScale(phi.gather(1, outputs).numpy()).limit
+        return phi.gather(1, outputs.expand(-1, 1, phi.shape[2])).numpy()
 
     def row(self, place: int) -> dict[str, Any]:
         """All that a page says of a row, by its place among those chosen."""
@@ -141,14 +150,24 @@ class Rows:
     def _values(self, row: int, k: int, others: list[int]) -> list[dict[str, Any]]:
         """Features with their Shapley values, the largest first, as of `plots.waterfall`."""
         phi = self.explanation.phi[row].double().T
-        phi = phi.where(phi.isfinite(), torch.nan)
         lines = Lines.of(phi[k].abs(), _FEATURES)
         values = lines.sums(phi[[k, *others]])
+        lengths = values[0].tolist()
+        if lines.others:
+            # No bar: together they may exceed the longest one.
+            lengths[-1] = 0.0
         errors = lines.errors(total_error(self.explanation[[row]])[0, :, k][None])[0].tolist()
         said = zip(*(shown.signed(each.nan_to_num(0.0).tolist()) for each in values), strict=True)
-        of_lines = zip(self._names(row, lines), values[0].tolist(), errors, said, strict=True)
+        of_lines = zip(self._names(row, lines), lengths, errors, said, strict=True)
         return [
-            {"name": name, "value": value, "said": first, "others": more, "error": error}
+            {
+                "name": name,
+                "value": value,
+                "said": first,
+                "others": more,
+                "error": error,
+                "note": f"± {shown.number(float(f'{error:.2g}'))}" if error > 0 else "",
+            }
             for name, value, error, (first, *more) in of_lines
         ]
 

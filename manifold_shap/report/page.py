@@ -102,7 +102,6 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "kinds": shown.kinds(explanation),
         "outputs": outputs,
         "global_values": "",
-        "largest": rows.largest,
         "scale": scale(rows.limit, f"Shapley value ({explanation.unit})"),
     }
     if global_values is not None:

@@ -45,7 +45,7 @@ def write(
     if Path(str(path)).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"Expected `path` to end in '.html' but got {str(path)!r}.")
     if interactions is not None and (
-        (interactions.instances, interactions.players.names, interactions.outputs)
+        (interactions.shapley.instances, interactions.players.names, interactions.outputs)
         != (explanation.instances, explanation.players.names, explanation.outputs)
     ):
         raise ValueError(

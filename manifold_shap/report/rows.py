@@ -60,7 +60,7 @@ class Rows:
             if len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1:
                 return "pictures"
             # Each player has all channels of its time points, or all time points of its channels.
-            whole = len(event) == 2 and not (players.by_row and players.padding is None)
+            whole = len(event) == 2 and players.fixed
             if whole and bool((index == index[:1]).all() or (index == index[:, :1]).all()):
                 return "series"
         return "table"

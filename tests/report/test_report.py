@@ -19,7 +19,7 @@ from matplotlib import pyplot as plt
 
 import manifold_shap as ms
 from manifold_shap import shown
-from manifold_shap.audits import Audit
+from manifold_shap.estimators.audit import Audit
 from manifold_shap.plots import canvas
 from tests.plots import helpers
 

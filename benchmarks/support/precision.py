@@ -48,7 +48,9 @@ def precision(
     estimate = partial(ms.auto_shapley, value, outputs=outputs)
     ways = {f"{budget} values": partial(estimate, evaluations=budget) for budget in budgets}
     if explainer is not None:
-        ways["amortized"] = partial(explainer.explain, outputs=outputs)
+        ways["amortized"] = partial(
+            ms.amortized_shapley, value, explainer=explainer, outputs=outputs
+        )
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for row in x.split(1):
         long = estimate(row, evaluations=reference, seed=1)

@@ -30,7 +30,6 @@ from manifold_shap.surrogate.kinds import (
     NAMED,
     check_network,
     network_settings,
-    warn_if_mask_is_ignored,
 )
 from manifold_shap.surrogate.targets import (
     HintedTargets,
@@ -376,8 +375,6 @@ def fit_surrogate(
     mixture, task.guide = task.guide, None
     record = learn(task, data, options)
     task.guide = mixture
-    if not guided:
-        warn_if_mask_is_ignored(task.surrogate, seen[1][:64], target)
     value = surrogate_value(task, wrapped, rows.table)
     value.training_record = record | seconds
     return value

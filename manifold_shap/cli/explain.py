@@ -259,5 +259,5 @@ def _stream(
     }
     firsts = range(0, len(numbers), cfg.block)
     parts = (Explanation.load(path, slice(first, first + cfg.block)) for first in firsts)
-    worst = pd.DataFrame([_accuracy(part) for part in parts]).max().to_dict()
+    worst: Any = pd.DataFrame([_accuracy(part) for part in parts]).max().to_dict()
     return Explanation.load(path, slice(_SHOWN_ROWS)), {**facts, **worst}

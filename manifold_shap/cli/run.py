@@ -10,7 +10,7 @@ import math
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
@@ -95,8 +95,9 @@ def value_of(
         ValueError: it is of other players, or of another table, than the data.
     """
     own, space = plain(cfg.value_function), space_of(cfg, data)
-    target = _partial({name: own[name] for name in own if name not in _NOT_ITS})
-    takes = inspect.signature(target.func).parameters
+    target: Any = _partial({name: own[name] for name in own if name not in _NOT_ITS})
+    kind: Any = target.func
+    takes = inspect.signature(kind).parameters
     place = place or Path(cfg.checkpoint or place_of(cfg)).expanduser()
     made: Any
     if cfg.checkpoint or ("directory" in takes and trainer is None):
@@ -104,10 +105,12 @@ def value_of(
             raise FileNotFoundError(f"Expected {place} to be there; run train.py first.")
         made = load(place, model)
         _share_table(made, data, place)
-    elif inspect.isclass(target.func):
+    elif inspect.isclass(kind):
         reference = sample_of(data.x_train)
         if data.table is not None:
-            made = table_imputer(target.func, data.table, reference, **target.keywords)
+            made = table_imputer(
+                cast(type[Imputer], kind), data.table, reference, **target.keywords
+            )
         else:
             offered = {"reference": reference, "players": data.players}
             made = target(**{name: offered[name] for name in offered if name in takes})
@@ -141,16 +144,17 @@ def _share_table(made: Any, data: Data, place: Path) -> None:
     Raises:
         ValueError: it has other columns or cells.
     """
-    table, rows = made.table, data.x_test[:64]
+    table: Any = data.table
+    rows = data.x_test[:64]
     if made.players.names != data.players.names or (
-        table is not None and not bool((table.rows(data.table.frame(rows)) == rows).all())
+        made.table is not None and not bool((made.table.rows(table.frame(rows)) == rows).all())
     ):
         raise ValueError(
             f"Expected a value function of {data.name} but the one in {place} is of other columns "
             f"or cells, with the players {', '.join(made.players.names[:5])} ..."
         )
     if isinstance(made, Imputer):
-        made.table = data.table
+        made.table = table
 
 
 def keep(value: ValueFunction, place: Path) -> None:
@@ -252,7 +256,7 @@ def opened(cfg: Any, job: Any) -> tuple[Any, dict[str, Any] | None]:
     return chosen(again, {**job.runtime.choices, **choices}), run
 
 
-def chosen(cfg: Any, choices: Mapping[str, str]) -> Any:
+def chosen(cfg: Any, choices: Mapping[str, Any]) -> Any:
     """The settings, with the names of the files that they were composed from."""
     with open_dict(cfg):
         groups = ("data", "classifier", "model", "value_function")
@@ -364,7 +368,7 @@ def read_config(place: Path) -> dict[str, Any] | None:
     path = place / CONFIG
     if not path.is_file():
         return None
-    found = OmegaConf.to_container(OmegaConf.load(path))
+    found: Any = OmegaConf.to_container(OmegaConf.load(path))
     if "_target_" in str(found):
         raise ValueError(
             f"Refused {path}: it names code to run (`_target_`), which no run of ours does."

@@ -89,8 +89,8 @@ def test_overwriting_replaces_a_run_and_its_explanation_and_nothing_else(
 
 def test_a_failed_start_does_not_block_the_next(irises: Path, copied: Copy) -> None:
     place = copied(irises, "classifiers")
-    with pytest.raises(ValueError, match=r"at least 1 of them.*got \[\]"):
-        train_iris(place, *TINY, "value_function.hidden=[]")
+    with pytest.raises(ValueError, match="resnet50"):
+        train_iris(place, *TINY, "value_function.network=resnet50")
     train_iris(place, *TINY)
 
 

@@ -69,11 +69,16 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         check_same(place, recorded, _with_draws(here, drawn))
     model, name = model_of(cfg, data), cfg.value_function.name
     values = _values(cfg, data, model)
+    ordering, confounding = ordering_of(cfg.ordering), plain(cfg.confounding)
+    games = {
+        each: in_groups(causal(value, ordering, confounding), data, cfg.groups)
+        for each, value in values.items()
+    }
     numbers, x, y = _rows(cfg, data)
-    main = values[name]
+    main = games[name]
     estimator = instantiate(cfg.estimator, _partial_=True, _convert_="all")
     if cfg.ordering is not None and cfg.asymmetric:
-        estimator = partial(estimator, ordering=ordering_of(cfg.ordering))
+        estimator = partial(estimator, ordering=ordering)
     outputs = plain(cfg.outputs)
     if outputs is not None:
         outputs = main.select(outputs, sample_of(x)).outputs
@@ -85,7 +90,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     report.announce(place, cfg.resume and streamed, cfg.overwrite)
     some = slice(_SHOWN_ROWS) if streamed else slice(None)
     explanations, seconds = dict[str, Explanation](), dict[str, float]()
-    for each, value in values.items():
+    for each, value in games.items():
         if each != name or not streamed:
             start = time.perf_counter()
             found = estimator(value, x[some], progress=cfg.progress)
@@ -102,7 +107,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         facts |= {"seconds": seconds[name], **_accuracy(explanations[name])}
     titles = {each: beside(cfg, each).value_function.get("title") or each for each in values}
     if len(values) > 1:
-        scores = _scores(values, data)
+        scores = _scores({k: in_groups(v, data, cfg.groups) for k, v in values.items()}, data)
         facts["compared"] = {each: report.figures_of(score) for each, score in scores.items()}
         print("Errors on the same pairs of a sample of test rows (of all of them: metrics.json):")
         print(pd.DataFrame(facts["compared"]).T.to_string(float_format="{:.4g}".format))
@@ -142,8 +147,7 @@ def _values(cfg: Any, data: Data, model: Model) -> dict[str, Any]:
         metrics = {} if own.checkpoint else read_json(place_of(own) / METRICS)
         if "quality" in metrics:
             value.update(quality=metrics["quality"])
-        value = causal(value, ordering_of(cfg.ordering), plain(cfg.confounding)).to(device)
-        values[each] = in_groups(value, data, cfg.groups)
+        values[each] = value.to(device)
     if len(spaces := {value.space.name for value in values.values()}) > 1:
         raise ValueError(f"Expected value functions in one output space but got {sorted(spaces)}.")
     return values
@@ -168,14 +172,17 @@ def _rows(cfg: Any, data: Data) -> tuple[list[int], Tensor | StoredRows, Tensor]
 
 
 def _scores(values: dict[str, Any], data: Data) -> dict[str, Score]:
-    """Errors on the same test pairs; with many draws where these are noisy."""
+    """Errors on the same test pairs; with many draws where these are noisy.
+
+    Without interventions, of which no model is the judge.
+    """
     shuffled = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(0))
     x = data.x_test[shuffled[:_SCORED_ROWS]]
     some = next(iter(values.values()))
     counts = some.counts(x.to(some.device)).cpu() if some.players.by_row else None
     mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
     return {
-        name: mean_squared_error(value.with_draws(max(value.draws, _DRAWS)), x, mask)
+        name: mean_squared_error(value.with_draws(max(value.spec.work.draws, _DRAWS)), x, mask)
         for name, value in values.items()
     }
 

@@ -145,9 +145,10 @@ def _share_table(made: Any, data: Data, place: Path) -> None:
         ValueError: it has other columns or cells.
     """
     table: Any = data.table
+    own = made.table if isinstance(made, Imputer) else made.spec.table
     rows = data.x_test[:64]
     if made.players.names != data.players.names or (
-        made.table is not None and not bool((made.table.rows(table.frame(rows)) == rows).all())
+        own is not None and not bool((own.rows(table.frame(rows)) == rows).all())
     ):
         raise ValueError(
             f"Expected a value function of {data.name} but the one in {place} is of other columns "

@@ -107,5 +107,5 @@ def test_reference_points_are_members_of_the_table() -> None:
     data.players, data.x_train = data.table.players, data.table.rows(table)
     for point, age in (("mean", 40.0), ("zero", 20.0)):
         made = targets.baseline(data, point)
-        (row,) = data.table.decode(made.reference).to_dict("records")
+        (row,) = data.table.frame(made.reference).to_dict("records")
         assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}

@@ -100,7 +100,7 @@ def read(name: str) -> DataSet:
     if name not in SOURCES:
         raise ValueError(f"Expected the data set to be one of {NAMES} but got {name!r}.")
     source = SOURCES[name]
-    path = sources.require(None, f"naive_bayes/{source.path}", source.url)
+    path = sources.require(f"naive_bayes/{source.path}", source.url)
     words = {"na_values": ["?", " "], "keep_default_na": False, "header": None, **source.options}
     frame: pd.DataFrame = pd.read_csv(path, **words)
     if "header" not in source.options:
@@ -110,11 +110,11 @@ def read(name: str) -> DataSet:
 
 def _twonorm() -> DataSet:
     """Two normal classes in 20 dimensions (Breiman, 1996); fetched from OpenML."""
-    path = sources.find(None, _TWONORM)
+    path = sources.find(_TWONORM)
     if path is not None:
         frame = pd.read_csv(path, header=None, names=list(_TWONORM_COLUMNS))
     else:
-        frame = sources.fetched(None, _TWONORM, sources.openml("twonorm", 1, _TWONORM_COLUMNS))
+        frame = sources.fetched(_TWONORM, sources.openml("twonorm", 1, _TWONORM_COLUMNS))
     target = frame["class"].astype(int)
     source = Source(_TWONORM, "", (target.min(), target.max()))
     return _table(frame.assign(**{"class": target}), "class", source)

@@ -1,10 +1,15 @@
-"""Shapley compositions of an iris and of two digits (Noé et al. 2024, Section 6).
+"""Three classifiers of the same kind, an SVM whose probabilities come from pairwise coupling, on 3,
+4 and 10 classes. All values are exact: over all coalitions, and all training rows as donors.
 
-Three classifiers of the same kind, an SVM whose probabilities come from pairwise coupling, on 3, 4
-and 10 classes. All values are exact: over all coalitions, and all training rows as donors.
+The authors' published code scales features by all irises, and so do we. The paper has one seed of
+the calibration, samples whose number it does not give, and no thresholds: that a claim has to hold
+at every seed, or at nine of ten, that almost orthogonal is a cosine below 0.1, and level a change
+below 0.02, is our reading.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
@@ -12,11 +17,16 @@ import torch
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
+from sklearn.datasets import load_digits, load_iris
+from sklearn.decomposition import PCA
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Claim, Found, Table, number, spread
-from benchmarks.support.coupled import Example, digits, iris
+from manifold_shap.tables.rows import EncodedRows, encoded
 
 TITLE = "Shapley compositions of an iris and of two digits"
 SOURCE = "Noé et al. (2024), Section 6"
@@ -36,23 +46,91 @@ PAPER = {
 }
 # Any tree that has the two balances of Fig. 7 gives its plane: 0 against 6, and 1 against 7 and 8.
 FIGURE_7: Any = [[["0", "6"], ["1", ["7", "8"]]], [["2", "3"], ["4", ["5", "9"]]]]
+# Test rows in the authors' published code.
+IRIS_ROW, DIGIT_ROW = 13, 10
 SAMPLED = 5  # Calibrations of which sampling is compared with exact values.
 # Ours: the part of seeds at which what the paper has once should be so; the largest cosine of what
 # it calls almost orthogonal; and the largest change of a probability that looks level in Fig. 10.
 MOST_SEEDS, ORTHOGONAL, LEVEL = 0.9, 0.1, 0.02
 
 
+@dataclass(frozen=True)
+class Example:
+    """Rows of a data set, of which one is explained.
+
+    Attributes:
+        x_train: of the SVM, and donors.
+        y_train: classes by number.
+        x: the row.
+        row: its position among the test rows.
+        features, classes: names.
+        table: whose codes the rows are, where the features have units of their own.
+    """
+
+    x_train: Float[Tensor, "rows features"]
+    y_train: Any
+    x: Float[Tensor, "1 features"]
+    row: int
+    features: Sequence[str]
+    classes: Sequence[str]
+    table: ms.Table | None = None
+
+    def value(self, seed: int) -> ms.ImputedValue:
+        """Off the manifold, of an SVM with this seed of its calibration."""
+        players = ms.Players.of_elements((len(self.features),), self.features)
+        imputer = ms.imputers.MarginalImputer(self.x_train, players)
+        imputer.table, seen = self.table, encoded(self.x_train, self.table)
+        with warnings.catch_warnings():
+            # scikit-learn has announced the end of probabilities by pairwise coupling.
+            warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
+            svm = SVC(probability=True, random_state=seed).fit(seen.numpy(), self.y_train)
+        takes = None if self.table is None else EncodedRows(self.table)
+        model = ms.as_model(svm, self.x_train[:8], self.classes, table=takes)
+        return ms.imputed_value(model, imputer, "ilr", draws=len(self.x_train))
+
+    def explain(self, seed: int) -> ms.Explanation:
+        """Exactly."""
+        return ms.exact_shapley(self.value(seed), self.x).with_labels([self.row])
+
+    def sample(self, seed: int, samples: int) -> ms.Explanation:
+        """By the paper's estimator (Algorithm 2): a feature, an order and a donor at a time."""
+        value = self.value(seed)
+        one = ms.imputed_value(value.model, value.imputer, "ilr", draws=1, seed=seed)
+        return ms.adaptive_shapley(one, self.x, samples=samples, seed=seed)
+
+
+def iris(scaled_by: str) -> Example:
+    """A versicolor; features are scaled by `all` irises, as in the paper, or by `training` rows."""
+    table = load_iris(as_frame=True)
+    fit_rows, test_rows, y_train, _ = train_test_split(
+        table.data, table.target.to_numpy(), test_size=0.2, random_state=0
+    )
+    # By it, plots tell features in centimetres.
+    columns = ms.Table.fit(table.data if scaled_by == "all" else fit_rows)
+    x = columns.rows(test_rows.iloc[[IRIS_ROW]])
+    classes = [str(name) for name in table.target_names]
+    return Example(columns.rows(fit_rows), y_train, x, IRIS_ROW, columns.names, classes, columns)
+
+
+def digits(classes: int) -> Example:
+    """Six principal components of a digit, of so many classes from 0 on."""
+    images = load_digits(n_class=classes)
+    scaled = StandardScaler().fit_transform(images.data)
+    components = PCA(6, svd_solver="full").fit_transform(scaled)
+    x_train, x, y_train, _ = train_test_split(
+        torch.from_numpy(components).float(), images.target, test_size=0.2, random_state=0
+    )
+    names = [f"PC{k + 1}" for k in range(6)]
+    return Example(
+        x_train, y_train, x[DIGIT_ROW, None], DIGIT_ROW, names, [str(k) for k in range(classes)]
+    )
+
+
 def run(
-    seeds: int = 30,  # of the SVM's calibration, two or more
+    seeds: int = 30,  # of the SVM's calibration
     samples: int = 1000,  # of the paper's estimator, beside exact values
 ) -> dict[str, Any]:
-    """Norms, angles and projections of the iris, and the explanations that are drawn.
-
-    Raises:
-        ValueError: fewer than two seeds.
-    """
-    if seeds < 2:
-        raise ValueError(f"Expected `seeds` to be 2 or more, for deviations, but got {seeds}.")
+    """Norms, angles and projections of the iris, and the explanations that are drawn."""
     flower, scaled = iris("all"), iris("training")
     ways = {
         "exact": [flower.explain(seed) for seed in range(seeds)],

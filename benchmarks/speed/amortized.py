@@ -13,9 +13,8 @@ import torch
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
-from benchmarks.support.references import reference, relative
+from benchmarks.support.measures import reference, relative, seconds
 from benchmarks.support.trained import brief_surrogate
-from benchmarks.timing import seconds
 
 TITLE = "The amortised explainer"
 QUICK = {"data": ["digits"], "surrogate_epochs": 1, "epochs": 1, "rows": 4, "coalitions": 256}
@@ -88,3 +87,9 @@ def run(
 def tables(found: Found) -> list[Table]:
     shown = ("relative_error", "milliseconds_per_row")
     return [records("data", {name: {k: one[k] for k in shown} for name, one in found.items()})]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    return {
+        f"{name}: relative error": o["relative_error"]["amortized"] for name, o in found.items()
+    }

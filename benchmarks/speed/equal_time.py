@@ -26,8 +26,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table
+from benchmarks.support.measures import timed
 from benchmarks.support.trained import brief_surrogate
-from benchmarks.timing import timed
 
 TITLE = "Error of auto in equal time"
 ERRORS = "none"
@@ -269,3 +269,11 @@ def tables(found: Found) -> list[Table]:
         for (cost, kind), some in ratios.items()
     ]
     return [Table(["cost", "evaluations", "geometric mean", "largest"], rows)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    (ratios,) = tables(found)
+    return {
+        f"{cost}, {kind}: error of `auto` over the best in equal time": mean
+        for cost, kind, mean, _ in ratios.rows
+    }

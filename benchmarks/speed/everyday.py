@@ -157,3 +157,11 @@ def tables(found: Found) -> list[Table]:
     shown = [records("", first), records("over import torch", starts)]
     shown += [records("demo, seconds", found["demo"])] if found["demo"] else []
     return [*shown, records("training steps per second", threads)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    return {
+        f"{name}, over `{TORCH}`": one["here"]
+        for name, one in found["starts"].items()
+        if name != "seconds"
+    }

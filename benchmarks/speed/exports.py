@@ -15,8 +15,8 @@ import torch
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
+from benchmarks.support.measures import seconds
 from benchmarks.support.trained import brief_surrogate
-from benchmarks.timing import seconds
 from manifold_shap.exports.graphs import PREDICTION, PredictionGraph
 from manifold_shap.laws import SizeUniform
 
@@ -104,3 +104,11 @@ def tables(found: Found) -> list[Table]:
         records("graph", lines),
         records("data", {n: {"model": o["model"]} for n, o in found.items()}),
     ]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    """Of batches of the amortised explainer."""
+    ratios = [
+        m["of torch"] for of in found.values() for what, m in of.items() if what.startswith("phi")
+    ]
+    return {"ONNX over torch, least time": min(ratios), "most time": max(ratios)}

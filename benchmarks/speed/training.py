@@ -21,8 +21,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
+from benchmarks.support.measures import timed
 from benchmarks.support.trained import Trained
-from benchmarks.timing import timed
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 
@@ -195,3 +195,14 @@ def tables(found: Found) -> list[Table]:
     }
     rates = {f"repeat {k + 1}": one for k, one in enumerate(found["throughput"])}
     return [records("time to an error", tried), records("steps per second", rates)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    rates = found["throughput"]
+    told = {
+        "steps per second over a bare loop": statistics.median(o["ours"] / o["bare"] for o in rates)
+    }
+    for precision, runs in found["time_to_error"].items():
+        if runs[-1]["worst"] < found["goal"]:
+            told[f"seconds to an error of {found['goal']}, {precision}"] = runs[-1]["seconds"]
+    return told

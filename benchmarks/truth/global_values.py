@@ -1,18 +1,15 @@
 """How often intervals of global Shapley values hold the true ones, on laws that are known.
 
-Each repetition draws rows and labels, learns m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) on
-all folds but one, and explains the rows of that fold: by `corrected_global_values`, and by the
-learned m alone, as `global_values` has it. Asia has cell means, and every coalition; Sachs small
-networks and a pair of orders for each row; the Gaussian mixture small networks and every coalition.
-The model is a network trained on other rows. Players whose true global value is below a thousandth
-of the largest stand apart.
+Each repetition draws rows and labels, learns m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) on all
+folds but one, and explains the rows of that fold: by `corrected_global_values`, and by the learned
+m alone, as `global_values` has it. Asia has cell means, and every coalition; Sachs small networks
+and a pair of orders for each row; the Gaussian mixture small networks and every coalition. The
+model is a network trained on other rows. Players whose true global value is below a thousandth of
+the largest stand apart.
 """
 
-import itertools
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +18,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.laws.network import BayesianNetwork
-from benchmarks.report import Found, Table, kept, records
+from benchmarks.report import Found, Table, parts, records
 from benchmarks.support.repetitions import KnownMeans, Means, cell_means, trained_together
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.corrected import folds_of
@@ -30,8 +27,7 @@ from manifold_shap.values.wrapped import as_value_function
 
 TITLE = "Coverage of intervals of global values"
 ERRORS = "standard errors over repetitions"
-QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000,
-         "parts": "runs/global_values_quick"}  # fmt: skip
+QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000}
 LEVEL = 0.95
 # Repetitions whose networks are trained in one batch.
 _TOGETHER = 20
@@ -48,19 +44,14 @@ def run(
     steps: int = 3000,  # of the training of the networks
     truth_rows: int = 400_000,  # behind the true values of the mixture
     seed: int = 0,
-    parts: str = "runs/global_values",  # folder of finished parts
 ) -> dict[str, Any]:
     """Coverage of both, by law and number of rows."""
+    settings = {"repetitions": repetitions, "folds": folds, "steps": steps}
     found = {}
-    for name, count in itertools.product(laws, rows):
-        settings: dict[str, Any] = {
-            "name": name, "rows": count, "repetitions": repetitions, "folds": folds,
-            "steps": steps, "truth_rows": truth_rows, "seed": seed,
-        }  # fmt: skip
-        path, which = Path(parts, f"{name}_{count}.json"), f"{name}, {count:,} rows"
-        found[which] = kept(path, settings, partial(measure, **settings))
-        print(which, found[which], flush=True)
-    return {"seconds": sum(one["seconds"] for one in found.values()), "laws": found}
+    for count in rows:
+        many = parts(laws, measure, rows=count, truth_rows=truth_rows, seed=seed, **settings)
+        found |= {f"{name}, {count:,} rows": one for name, one in many.items()}
+    return {"laws": found}
 
 
 def measure(
@@ -73,7 +64,6 @@ def measure(
     seed: int,
 ) -> dict[str, Any]:
     """Coverage of both on one law."""
-    begun = time.process_time()
     law = law_of(name)
     model = model_of(law, seed)
     truth, its_error = true_values(law, model, truth_rows)
@@ -81,7 +71,6 @@ def measure(
     return {
         "players": list(law.names), "truth": truth.tolist(), "error of the truth": its_error,
         **{kind: coverage(*pair, truth) for kind, pair in many.items()},
-        "seconds": time.process_time() - begun,
     }  # fmt: skip
 
 
@@ -287,3 +276,10 @@ def tables(found: Found) -> list[Table]:
         for kind in ("corrected", "as learned")
     }
     return [records(f"{LEVEL:.0%} intervals", shown)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    return {
+        f"coverage of corrected values, {law}": one["corrected"]["pooled"][0]
+        for law, one in found["laws"].items()
+    }

@@ -11,8 +11,6 @@ very rows to hold 95 %: no interval of one width is narrower.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +20,7 @@ import manifold_shap as ms
 from benchmarks.laws.frames import model_of
 from benchmarks.laws.latent import LatentClasses
 from benchmarks.laws.network import TARGETS, BayesianNetwork
-from benchmarks.report import Found, Table, kept, records
+from benchmarks.report import Found, Table, parts, records
 from benchmarks.support.table_models import MODELS, Tabulated, fitted
 from manifold_shap.learning_error import in_order
 from manifold_shap.oracles import ConditionalLaw, GaussianMixture
@@ -45,19 +43,13 @@ def run(
     rows: int = 12,  # explained, of each law and model
     halves: int = 8,  # how often the value function is learned again
     draws: int = 8,  # of a coalition, for the truth, each time that it is evaluated
-    parts: str = "runs/row_intervals",  # folder of finished parts
 ) -> dict[str, Any]:
     """By law: coverage and width."""
-    settings = {"train": train, "rows": rows, "halves": halves, "draws": draws}
-    found: dict[str, dict[str, Any]] = {}
-    for law in laws:
-        for model in models:
-            path = Path(parts, f"{law}_{model}.json")
-            own: Any = {"law": law, "model": model, **settings}
-            found.setdefault(law, {})[model] = kept(path, own, partial(measure, **own))
-            print(law, model, found[law][model]["about"], flush=True)
-    about = {f"{law}, {name}": found[law][name]["about"] for law in laws for name in models}
-    return {"laws": {law: of_law([*many.values()]) for law, many in found.items()}, "about": about}
+    pairs = [f"{law}, {model}" for law in laws for model in models]
+    found = parts(pairs, measure, train=train, rows=rows, halves=halves, draws=draws)
+    about = {pair: one["about"] for pair, one in found.items()}
+    by_law = {law: of_law([found[f"{law}, {m}"] for m in models]) for law in laws}
+    return {"laws": by_law, "about": about}
 
 
 def law_of(name: str) -> ConditionalLaw:
@@ -80,8 +72,9 @@ def labelled(law: ConditionalLaw, count: int, seed: int) -> tuple[Tensor, Tensor
     return x, ((x @ weights).tanh() + 0.5 * x[:, 0] * x[:, 1] + noise > 0).long()
 
 
-def measure(law: str, model: str, train: int, rows: int, halves: int, draws: int) -> dict[str, Any]:
+def measure(pair: str, train: int, rows: int, halves: int, draws: int) -> dict[str, Any]:
     """Errors of Shapley values and halves of the widths of their intervals, as lists."""
+    law, model = pair.split(", ")
     known = law_of(law)
     x, y = labelled(known, FITTED + train + rows, seed=5 + list(MODELS).index(model))
     frame = known.frame(x)
@@ -159,3 +152,7 @@ def of_law(many: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def tables(found: Found) -> list[Table]:
     return [records(f"{LEVEL:.0%} intervals", found["laws"])]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    return {f"coverage, {law}": one["coverage"] for law, one in found["laws"].items()}

@@ -129,3 +129,7 @@ def tables(found: Found) -> list[Table]:
     ]
     rows = [[name, *one.values()] for name, one in found.items()]
     return [Table(columns, rows)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    return {f"coverage, {name}": one["coverage"][0] for name, one in found.items()}

@@ -6,11 +6,8 @@ seen, with the same coalitions: by Eq. (16) of Frye et al. (2021), and on known 
 to the true v, both without the variance of draws.
 """
 
-import time
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +19,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import manifold_shap as ms
-from benchmarks import plots
+from benchmarks import draw
 from benchmarks.laws.frames import model_of
 from benchmarks.laws.latent import LatentClasses
-from benchmarks.report import Found, Table, kept, records
-from benchmarks.support import lemaire_data
+from benchmarks.report import Found, Table, parts, records
+from benchmarks.support import lemaire
 from benchmarks.truth.global_values import law_of
 from manifold_shap import _random, candidates
 from manifold_shap.data import SOURCES
@@ -35,8 +32,7 @@ from manifold_shap.quality import OFF_MANIFOLD, STACKED
 
 TITLE = "Which value function is good on what"
 ERRORS = "paired standard errors over rows"
-QUICK = {"names": ["iris", "asia"], "train": 60, "scored": 40, "pairs": 200,
-         "parts": "runs/value_functions_quick"}  # fmt: skip
+QUICK = {"names": ["iris", "asia"], "train": 60, "scored": 40, "pairs": 200}
 PUBLIC: tuple[str, ...] = ("iris", "wine", "breast_cancer", "diabetes", "digits")
 PUBLIC += ("abalone", "bike", "census", "drug", "crx")
 KNOWN = ("mixture", "latent_classes", "asia", "sachs", "child", "insurance")
@@ -96,19 +92,13 @@ def run(
     scored_draws: int = 64,  # of imputers, when they are compared
     fitted: Sequence[str] = candidates.CANDIDATES,  # what is compared
     seed: int = 0,
-    parts: str = "runs/value_functions",  # where finished data sets are kept
 ) -> dict[str, Any]:
     """Errors, distances and seconds of all value functions, by data set."""
-    found = {}
-    for name in names:
-        settings: dict[str, Any] = {
-            "train": train, "scored": scored, "pairs": pairs, "draws": draws,
-            "scored_draws": scored_draws, "fitted": list(fitted), "seed": seed,
-        }  # fmt: skip
-        make = partial(measure, name, **settings)
-        found[name] = kept(Path(parts, f"{name}.json"), {"data": name, **settings}, make)
-        print(name, found[name], flush=True)
-    return {"seconds": sum(one["seconds"] for one in found.values()), "data": found}
+    settings: dict[str, Any] = {
+        "train": train, "scored": scored, "pairs": pairs, "draws": draws,
+        "scored_draws": scored_draws, "fitted": list(fitted), "seed": seed,
+    }  # fmt: skip
+    return {"data": parts(names, measure, **settings)}
 
 
 def measure(
@@ -122,7 +112,6 @@ def measure(
     seed: int,
 ) -> dict[str, Any]:
     """Of one data set."""
-    begun = time.process_time()
     data = data_of(name, train + scored, seed)
     order = np.random.default_rng(seed).permutation(len(data.frame))
     train = min(train, max(len(order) - scored, round(0.7 * len(order))))
@@ -147,7 +136,7 @@ def measure(
         truth = truth_of(model, data.law, draws, seed)
         scores = {n: ms.metrics.distance_to_truth(v, truth, test, mask) for n, v in precise.items()}
         found["distance"] = compared({n: score.by_row for n, score in scores.items()})
-    return found | {"seconds": time.process_time() - begun}
+    return found
 
 
 def data_of(name: str, rows: int, seed: int) -> Data:
@@ -158,7 +147,7 @@ def data_of(name: str, rows: int, seed: int) -> Data:
         bunch = sklearn[name](as_frame=True)
         return Data(bunch.data, bunch.target.to_numpy())
     if name in published or name == "crx":
-        table = lemaire_data.read(name) if name == "crx" else SOURCES[name]()
+        table = lemaire.read(name) if name == "crx" else SOURCES[name]()
         features: Any = table.features
         return Data(features, table.labels.numpy(), name in ("diabetes", "bike"))
     if name == "latent_classes":
@@ -249,22 +238,26 @@ def share(means: Mapping[str, float]) -> dict[str, float]:
 
 def figures(found: Found) -> dict[str, Any]:
     """Shares of what there is off the manifold, the distance where it is known."""
-    names = {name: name.replace("_", " ") for name in found["data"]}
-    panels = {
-        "error, Eq. (16)": ("error", found["data"]),
-        "distance to the true v": (
-            "distance", {n: one for n, one in found["data"].items() if "distance" in one}
-        ),
-    }  # fmt: skip
-    sides = {
-        title: {
-            SHOWN[kind]: {
-                name: (share(one[what]["mean"])[kind], None)
-                for name, one in of.items()
-                if kind in one[what]["mean"]
-            }
+    panels = {}
+    for what, title in (("error", "error, Eq. (16)"), ("distance", "distance to the true v")):
+        of = {name: share(one[what]["mean"]) for name, one in found["data"].items() if what in one}
+        panels[title] = {
+            SHOWN[kind]: {name: one[kind] for name, one in of.items() if kind in one}
             for kind in (*candidates.CANDIDATES, STACKED)
         }
-        for title, (what, of) in panels.items()
+    return {"": draw.dots(panels, "share of off the manifold")}
+
+
+def summary(found: Found) -> dict[str, Any]:
+    """The mean of ratios, over data sets."""
+    rows = [one["error"]["over the best"][one["chosen"]][0] for one in found["data"].values()]
+    far = [
+        share(one["distance"]["mean"])[one["chosen"]]
+        for one in found["data"].values()
+        if "distance" in one
+    ]
+    return {
+        f"error of the choice over the best, mean of {len(rows)} data sets": sum(rows) / len(rows),
+        "its distance to the true v over that off the manifold, mean of known laws": sum(far)
+        / len(far),
     }
-    return {"": plots.dots(sides, names, "share of off the manifold", zero=True)}

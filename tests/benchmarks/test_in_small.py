@@ -20,11 +20,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "papers/several_models": {"splits": 2, "rows": 12, "draws": 2},
     "papers/tree_shap": {"trees": 3, "draws": 4, "days": 3},
     "papers/two_forests": {"trees": 40, "permutations": 4},
-    "speed/accelerator": {"devices": ["cpu"], "networks": ["mlp"]},
+    "speed/gpu": {"devices": ["cpu"], "networks": ["mlp"]},
     "speed/interactions": {},
     "speed/leverage": {"budgets": [5, 20]},
-    "speed/growth": {},
-    "speed/pictures": {"data": "digits", "pairs": 400, "draws": 4},
+    "speed/streams": {"shared": 128},
     "speed/training": {"data": "iris", "goal": 1.0},
 }
 # Files without which an experiment cannot run, and packages.

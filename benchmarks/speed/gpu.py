@@ -12,8 +12,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
+from benchmarks.support.measures import seconds, timed
 from benchmarks.support.trained import Trained
-from benchmarks.timing import seconds, timed
 
 TITLE = "A GPU against the CPU"
 QUICK = {"data": ["digits"], "epochs": 1, "rows": 4, "permutations": 4, "repeats": 1}

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
-from matplotlib import cycler
+from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 from manifold_shap.plots.canvas import GRID, NEUTRAL, SERIES
 from manifold_shap.plots.canvas import LOOK as OF_PACKAGE
 
-LOOK: dict[str, Any] = {
+LOOK: Any = {
     **OF_PACKAGE,
     "axes.prop_cycle": cycler(color=SERIES),
     "axes.titlelocation": "left",
@@ -53,9 +52,10 @@ def grid(count: int, height: float, columns: int = 3, **shared: Any) -> tuple[Fi
     return figure, axes[:count]
 
 
-def logarithmic(axis: Axis) -> None:
-    """Numbers without exponents, as far as they go."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+def logarithmic(axes: Axes, which: str) -> None:
+    """One axis, "x" or "y", with numbers without exponents."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter("{x:,g}")
     axis.set_minor_formatter("")
 
@@ -75,7 +75,7 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     """Panels side by side; a name has one colour in all of them."""
     figure, every = grid(len(panels), 2.7, columns)
     names = dict.fromkeys(name for panel in panels for name in panel.curves)
-    looks = {
+    looks: dict[str, dict[str, Any]] = {
         name: {"color": colour, "marker": mark, "linestyle": ("-", "--", ":")[k // 7 % 3]}
         for k, (name, colour, mark) in enumerate(
             zip(names, cycle(SERIES), cycle(MARKS), strict=False)
@@ -88,9 +88,9 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
             axes.axvline(x, color=looks[name]["color"], linestyle="--", linewidth=1)
         axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
         if "x" in panel.log:
-            logarithmic(axes.xaxis)
+            logarithmic(axes, "x")
         if "y" in panel.log:
-            logarithmic(axes.yaxis)
+            logarithmic(axes, "y")
         else:
             axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
     legend(figure)
@@ -133,7 +133,7 @@ def dots(
             some |= any(errors)
         axes.set(title=title, xlabel=measure)
         if log:
-            logarithmic(axes.xaxis)
+            logarithmic(axes, "x")
         else:
             axes.locator_params(axis="x", nbins=5)
             axes.axvline(0, color=NEUTRAL, linewidth=0.8)

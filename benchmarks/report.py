@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from statistics import mean, stdev
@@ -229,7 +229,7 @@ def parts(keys: Iterable[str], make: Callable[..., Any], **settings: Any) -> dic
         else:
             start = time.perf_counter()
             part = {"found": make(key, **settings), "seconds": time.perf_counter() - start}
-            write_whole(path, lambda beside, part=part: beside.write_text(dumps(part)))
+            write_whole(path, partial(Path.write_text, data=dumps(part)))
             print(key, number(part["seconds"]), "s", flush=True)
         found[key] = json.loads(path.read_text())["found"]
     return found
@@ -252,7 +252,7 @@ def save(experiment: Experiment, folder: Path, name: str, result: Mapping[str, A
         for plot, figure in zip(plots, figures.values(), strict=True):
             figure.savefig(folder / f"{plot}.png", dpi=200)
     page_file.write_text(page(experiment, json.loads(text), plots))
-    write_whole(folder / f"{name}.json", lambda beside: beside.write_text(text))
+    write_whole(folder / f"{name}.json", partial(Path.write_text, data=text))
 
 
 def dumps(entry: Any) -> str:

@@ -65,7 +65,8 @@ def stored(name: str, quick: bool = False) -> Mapping[str, Any]:
 
 def plan(names: Sequence[str], quick: bool) -> list[str]:
     """Say what experiments took; those whose results are older than the code are returned."""
-    due, total = [], 0.0
+    due: list[str] = []
+    total = 0.0
     for name in names:
         one, result = experiment(name), stored(name, quick)
         seconds = result.get("seconds") or 0.0

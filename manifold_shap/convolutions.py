@@ -8,26 +8,27 @@ absent elements is not divided away.
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_channels_first
-from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.nn import make_activation
 
-_CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 # Channels of the first layer, most channels, and the longest side that the last layers see.
 _FIRST, _MOST, _LAST_SIDE = 16, 256, 7
-# Side from which on rows of two sides of like size are taken for pictures, not for series.
-_SMALLEST_SIDE = 8
-BATCH_NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
-_POOLS: dict[int, type[nn.AvgPool1d] | type[nn.AvgPool2d]] = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
-_TRANSPOSED: dict[int, type[nn.ConvTranspose1d] | type[nn.ConvTranspose2d]] = {
-    1: nn.ConvTranspose1d,
-    2: nn.ConvTranspose2d,
-}
+
+
+def layer(name: str, axes: int) -> Any:
+    """torch's layer of this name along so many axes.
+
+    >>> layer("Conv", axes=2)
+    <class 'torch.nn.modules.conv.Conv2d'>
+    """
+    return getattr(nn, f"{name}{axes}d")
 
 
 def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -44,7 +45,7 @@ def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) ->
     >>> check_positions((3, 28, 30))
     (28, 30)
     """
-    if len(event) - 1 not in _CONVOLUTIONS:
+    if len(event) not in (2, 3):
         raise ValueError(
             "Expected rows (channels, height, width) or (channels, time) for a convolutional "
             f"network but got rows of shape {tuple(event)}; give one channel an axis of its own by "
@@ -55,24 +56,7 @@ def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) ->
     # Players that own time points of all channels say which axis is that of time.
     if len(event) > 2 or bool((player != player[:1]).any()) or not bool(player.any()):
         check_channels_first(event)
-    if len(event) == 2 and _is_picture(player):
-        raise ValueError(
-            f"Expected series (channels, time) or pictures with an axis of channels but rows of "
-            f"shape {tuple(event)} look like pictures without; give them one channel by "
-            "`x[:, None]`, as in `ms.Players.patches((1, 28, 28), 4)`, and take it from the model: "
-            "`lambda x: model(x[:, 0])`. Series of so many channels are `x[:, :, None]`."
-        )
     return tuple(event[1:])
-
-
-def _is_picture(player: Int64[Tensor, "channels time"]) -> bool:
-    """Whether players are those of a picture: rectangles, or elements of sides of like size."""
-    down, across = (player.diff(dim=axis) for axis in (0, 1))
-    if not bool(down.any()) or not bool(across.any()):  # Segments of time, or channels.
-        return False
-    least, most = sorted(player.shape)
-    of_like_size = least >= _SMALLEST_SIDE and most <= 2 * least
-    return of_like_size if player.unique().numel() == player.numel() else bool((down == 0).any())
 
 
 def convolution(
@@ -100,11 +84,11 @@ def convolution(
         stride: positions from one window to the next.
         normalised: whether batch normalisation is behind it.
     """
-    layer = _CONVOLUTIONS[axes](inputs, outputs, width, stride, padding=width // 2)
+    made = layer("Conv", axes)(inputs, outputs, width, stride, padding=width // 2)
     if not normalised:
-        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-        nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
-    return layer
+        nn.init.kaiming_normal_(made.weight, nonlinearity="relu")
+        nn.init.zeros_(made.bias)
+    return made
 
 
 class ResidualBlock(nn.Module):
@@ -143,9 +127,9 @@ class ResidualBlock(nn.Module):
         if stride > 1:
             # Before the convolution (He et al. 2019, "ResNet-D"): with steps of its own it would
             # see a quarter of the positions, and oneDNN 3.13 crashes with few channels.
-            self.shortcut.append(_POOLS[axes](stride, ceil_mode=True))
+            self.shortcut.append(layer("AvgPool", axes)(stride, ceil_mode=True))
         if normalised:
-            norm, again, beside = (BATCH_NORMS[axes](outputs) for _ in range(3))
+            norm, again, beside = (layer("BatchNorm", axes)(outputs) for _ in range(3))
             self.change = nn.Sequential(first, norm, make_activation(activation), last, again)
             self.shortcut.extend([convolution(axes, inputs, outputs, 1, normalised=True), beside])
         else:
@@ -203,7 +187,6 @@ class ConvolutionalEncoder(nn.Sequential):
         outputs: int,
         activation: str = "relu",
     ) -> None:
-        check_hidden(hidden)
         axes, positions = len(size), math.prod(halved(size, len(hidden)))
         super().__init__(
             convolution(axes, channels, hidden[0], width=5, stride=2),
@@ -241,7 +224,6 @@ class ConvolutionalDecoder(nn.Module):
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        check_hidden(hidden)
         axes = len(size)
         self.sizes = [halved(size, left) for left in reversed(range(len(hidden) + 1))]
         self.first = nn.Sequential(
@@ -254,7 +236,7 @@ class ConvolutionalDecoder(nn.Module):
             for before, after in pairwise(hidden)
         )
         # A window of 4 with steps of 2: no position gets more than another.
-        self.last = _TRANSPOSED[axes](hidden[-1], channels, 4, 2, 1)
+        self.last = layer("ConvTranspose", axes)(hidden[-1], channels, 4, 2, 1)
 
     def forward(self, z: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows channels *size"]:
         x = self.first(z)

@@ -44,10 +44,6 @@ _PAUSING = Lock()
 # Fewest coalitions per row for which one weight matrix per row is cheaper than one input per
 # coalition.
 _FOLD_FROM = 32
-# Most players for which, on a CPU, a product with the masks of nested coalitions takes less time
-# than running sums: with 13 a tenth in half precision and a third in single; with 64 it takes 0.6
-# and 1.2 times as long.
-_MASKS_UP_TO = 64
 
 
 @contextmanager
@@ -194,16 +190,6 @@ def make_activation(name: str) -> nn.Module:
     return ACTIVATIONS[check_choice("activation", name, tuple(ACTIVATIONS))]()
 
 
-def check_hidden(hidden: Any, least: int = 1) -> None:
-    """Raise ValueError unless `hidden` lists at least so many layer widths."""
-    listed = isinstance(hidden, Sequence) and not isinstance(hidden, str)
-    if not listed or len(hidden) < least or not all(isinstance(w, int) and w > 0 for w in hidden):
-        raise ValueError(
-            f"Expected `hidden` to list layer widths, at least {least} of them, such as "
-            f"[512, 512], but got {hidden}."
-        )
-
-
 class MLP(nn.Sequential):
     """A fully connected network on flattened inputs.
 
@@ -226,7 +212,6 @@ class MLP(nn.Sequential):
         activation: str = "relu",
         dropout: float = 0.0,
     ) -> None:
-        check_hidden(hidden, least=0)
         first = nn.Linear(inputs, [*hidden, outputs][0])
         super().__init__(nn.Flatten(), first, *layers_behind(hidden, outputs, activation, dropout))
 
@@ -306,8 +291,7 @@ class MaskedLinear(nn.Module):
             # this would take as long as the product otherwise.
             x = x.to(product_dtype(x))
             present = mask.to(x.dtype)
-            by_element = present if self._one_element_each else present[..., self.index]
-            inputs = torch.cat((x[:, None] * by_element, present), dim=-1)
+            inputs = torch.cat((x[:, None] * present[..., self.index], present), dim=-1)
             return F.linear(inputs, self.weight, self.bias)
         return self.of_terms(self.terms(x), mask)
 
@@ -325,16 +309,13 @@ class MaskedLinear(nn.Module):
     ) -> Float[Tensor, "batch orders sizes outputs"]:
         """The layer's output for the nested coalitions of 1, 2, ... n-1 players along orders.
 
-        With many players it is a running sum of their terms: n additions instead of n²/2.
+        It is a running sum of their terms: n additions instead of n²/2.
         """
         dtype = product_dtype(x)
         with torch.autocast(x.device.type, enabled=False):
             # Contiguous, to be gathered row by row. Half precision is enough: the next layer takes
             # its inputs in it, and products with ones, which make the sums, add in single.
             terms = self.terms(x).to(dtype).contiguous()
-            if self.players <= _MASKS_UP_TO:
-                mask = growing(orders)
-                return self.of_terms(terms, mask.flatten(1, 2)).unflatten(1, mask.shape[1:3])
             number = torch.arange(len(x), device=x.device)[:, None, None]
             place = orders[..., :-1] + self.players * number
             steps = F.embedding(place, terms.flatten(0, 1))
@@ -379,14 +360,6 @@ def product_dtype(x: Tensor) -> torch.dtype:
     """The dtype that products with a tensor are computed in, which autocast may change."""
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
-
-
-def growing(
-    orders: Int64[Tensor, "batch orders players"],
-) -> Bool[Tensor, "batch orders sizes players"]:
-    """The coalitions of the first 1, 2, ... n-1 players of each order."""
-    sizes = torch.arange(1, orders.shape[-1], device=orders.device)
-    return orders.argsort(-1)[:, :, None] < sizes[:, None]
 
 
 def prefix_sums(

@@ -1,10 +1,9 @@
 """Represents orders of the players: who joins (or causes) before whom, or who stays together."""
 
-import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
 import torch
@@ -13,21 +12,8 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known
 from manifold_shap._messages import shown
-from manifold_shap.coalitions import all_coalitions, sample_orders
 from manifold_shap.players import Players
-from manifold_shap.posets import (
-    Lattice,
-    Part,
-    closure,
-    in_series,
-    linear_extensions,
-    orders_of,
-    shapley_weights,
-)
-
-# More coalitions of one component are not enumerated.
-MOST_COALITIONS = 2**16
-
+from manifold_shap.posets import Components, Orders, Unions, closure, extensions
 
 # How a partial order may be given: components, the causes of each player, or an `Ordering`.
 Relations = Any
@@ -57,6 +43,7 @@ class Ordering:
 
     Attributes:
         players: as given.
+        names: the components, or the causes of each player that has any, as plain data.
         component: number of each player's component, int64 `[players]`; None of a graph.
 
     Raises:
@@ -65,7 +52,7 @@ class Ordering:
             leave out; causes that are effects of their own effects.
 
     >>> ordering = Ordering([["a", "b"], ["c"]], Players.of_elements((3,), ["a", "b", "c"]))
-    >>> ordering.coalitions().int()
+    >>> ordering.coalitions()[0].int()
     tensor([[0, 0, 0],
             [1, 0, 0],
             [0, 1, 0],
@@ -76,21 +63,15 @@ class Ordering:
     (3, 6)
     """
 
-    component: Tensor | None
-
     def __init__(self, relations: Any, players: Players, constants: Collection[str] = ()) -> None:
         self.players = players
-        self._parents: dict[str, list[str]] | None = None
-        self.component = None
+        self.names: Any
+        self.component: Tensor | None = None
         if isinstance(relations, Mapping):
-            self._parents = checked_graph(relations, players, constants)
-            return
-        check_components(relations, players, constants)
-        varying = [[name for name in names if name not in constants] for names in relations]
-        number = {
-            name: k for k, names in enumerate(names for names in varying if names) for name in names
-        }
-        self.component = torch.tensor([number[name] for name in players.names])
+            self.names = checked_graph(relations, players, constants)
+        else:
+            self.names = checked_components(relations, players, constants)
+            self.component = self._number
 
     @classmethod
     def of(cls, ordering: Any, players: Players, constants: Collection[str] = ()) -> "Ordering":
@@ -102,7 +83,7 @@ class Ordering:
         if ordering is None:
             return cls([players.names], players)
         if isinstance(ordering, Ordering):
-            return ordering.of_players(players, constants)
+            return type(ordering)(ordering.names, players, constants)
         return cls(ordering, players, constants)
 
     @classmethod
@@ -116,7 +97,7 @@ class Ordering:
         players of a game of groups do.
 
         >>> players = Players.of_elements((3,), ["a", "b", "c"])
-        >>> Ordering.of_groups([["a", "b"], ["c"]], players).all_orders()[0]
+        >>> Ordering.of_groups([["a", "b"], ["c"]], players).all_orders()
         tensor([[0, 1, 2],
                 [1, 0, 2],
                 [2, 0, 1],
@@ -131,10 +112,6 @@ class Ordering:
         """
         return _Groups(groups, players, constants)
 
-    def of_players(self, players: Players, constants: Collection[str] = ()) -> "Ordering":
-        """The same order by name, of players that may stand in another order."""
-        return type(self)(self.names, players, constants)
-
     def among(self, players: Players) -> "Ordering":
         """The same order among some of the players.
 
@@ -142,7 +119,7 @@ class Ordering:
         >>> ordering.among(Players.of_elements((2,), ["b", "c"])).names
         [['b', 'c']]
         """
-        if self._parents is not None:
+        if isinstance(self.names, Mapping):
             own = {name: k for k, name in enumerate(self.players.names)}
             before = {
                 name: [cause for cause in players.names if self.before[own[cause], own[name]]]
@@ -152,20 +129,10 @@ class Ordering:
         some = [[name for name in names if name in players.names] for names in self.names]
         return type(self)([names for names in some if names], players)
 
-    def __len__(self) -> int:
-        return len(self.members)
-
     @property
     def restricts(self) -> bool:
         """Whether it allows fewer than all orders."""
-        return len(self) > 1 or (self._parents is not None and len(self._parents) > 0)
-
-    @property
-    def names(self) -> Any:
-        """The components, or the causes of each player that has any, by name, as plain data."""
-        if self._parents is not None:
-            return self._parents
-        return [[self.players.names[player] for player in members] for members in self.members]
+        return len(self.names) > (self.component is not None)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -181,10 +148,14 @@ class Ordering:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """Who depends on whom, in causal order: whole components, or the players of a graph."""
+        """Who depends on whom, in causal order: whole components, or the players of a graph.
+
+        Raises:
+            ValueError: groups that stay together, which say nothing of causes.
+        """
         if self.component is not None:
             component = self.component
-            return [Step(component == k, component < k) for k in range(len(self))]
+            return [Step(component == k, component < k) for k in range(len(self.names))]
         own = torch.eye(len(self.players), dtype=torch.bool)
         direct = self._direct
         causes = {j: direct[:, j].nonzero()[:, 0].tolist() for j in range(len(direct))}
@@ -192,111 +163,53 @@ class Ordering:
         return [Step(own[player], direct[:, player]) for player in order]
 
     @property
-    def orders(self) -> int | float:
-        """Number of orders that it allows; infinity where it is not known."""
-        if self.component is not None:
-            return math.prod(math.factorial(len(members)) for members in self.members)
-        return self._extensions.count
+    def orders(self) -> int:
+        """Number of orders that it allows."""
+        return self._allowed.count
 
     @property
-    def largest(self) -> int | float:
-        """Number of coalitions of the component with the most of them; infinity if uncounted."""
-        return max(self._coalitions)
-
-    @property
-    def coalitions_count(self) -> int | float:
-        """Number of coalitions along the orders that it allows; infinity where it is not known."""
-        return 1 + sum(count - 1 for count in self._coalitions)
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """The components that come one after the other, with what their coalitions count for.
-
-        Raises:
-            OverflowError: more than `MOST_COALITIONS` in one that has an order inside.
-        """
-        return [self._part(members) for members in self.members]
+    def coalitions_count(self) -> int:
+        """Number of coalitions along the orders that it allows."""
+        return self._allowed.coalitions
 
     def sample_pairs(
         self, shape: Sequence[int], generator: torch.Generator
     ) -> Int64[Tensor, "*shape 2 players"]:
-        """Drawn allowed orders, each with one of opposite numbers: its reverse where that can be.
+        """Uniform allowed orders, each with one of opposite numbers: its reverse if that can be."""
+        return self._allowed.draw(math.prod(shape), generator).unflatten(0, tuple(shape))
 
-        Uniform, except where `log_weights` are not zero.
+    def all_orders(self) -> Int64[Tensor, "orders players"]:
+        """Every allowed order once."""
+        return self._allowed.all()
+
+    def coalitions(
+        self,
+    ) -> tuple[Bool[Tensor, "coalitions players"], Float[Tensor, "coalitions players"]]:
+        """All coalitions along the allowed orders, from the empty to the grand coalition.
+
+        Of components whole ones, then a part of the next one. And what the value of each coalition
+        counts for in the Shapley value of each player.
         """
-        if self.component is not None:
-            orders = sample_orders(shape, self.component.to(generator.device), generator)
-            return torch.stack((orders, orders[..., self._mirrored.to(orders.device)]), dim=-2)
-        return self._extensions.draw(math.prod(shape), generator).unflatten(0, tuple(shape))
-
-    def log_weights(
-        self, orders: Int64[Tensor, "*shape players"]
-    ) -> Float[Tensor, "*shape"] | None:
-        """What drawn orders count for, as logarithms up to a constant; None if all are alike."""
-        if self.component is not None or self._extensions.uniform:
-            return None
-        weights = self._extensions.log_weights(orders.reshape(-1, orders.shape[-1]))
-        return weights.reshape(orders.shape[:-1])
-
-    def all_orders(self) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
-        """Every allowed order once, and its probability."""
-        orders = linear_extensions(self.before)
-        return orders, torch.full((len(orders),), 1 / len(orders), dtype=torch.float64)
-
-    def coalitions(self) -> Bool[Tensor, "coalitions players"]:
-        """All coalitions along the allowed orders: whole components, then a part of the next one.
-
-        From the empty to the grand coalition, component by component, as in `parts`. The last
-        coalition of a component is the first one of the next component.
-        """
-        blocks = [torch.zeros(1, len(self.players), dtype=torch.bool)]
-        for part in self.parts:
-            masks = part.masks()
-            block = blocks[-1][-1:].repeat(len(masks), 1)
-            block[:, part.members] = masks
-            blocks.append(block[1:])
-        return torch.cat(blocks)
+        return self._allowed.weighted_coalitions()
 
     @cached_property
+    def _allowed(self) -> Orders:
+        return extensions(self.before) if self.component is None else Components(self.component)
+
+    @property
+    def _number(self) -> Int64[Tensor, " players"]:
+        """Of the component, or group, of each player."""
+        number = {name: k for k, names in enumerate(self.names) for name in names}
+        return torch.tensor([number[name] for name in self.players.names])
+
+    @property
     def _direct(self) -> Bool[Tensor, "players players"]:
         """The edges of the graph: from each cause to its effects."""
         number = {name: k for k, name in enumerate(self.players.names)}
         direct = torch.zeros(len(number), len(number), dtype=torch.bool)
-        for effect, causes in (self._parents or {}).items():
+        for effect, causes in self.names.items():
             direct[[number[cause] for cause in causes], number[effect]] = True
         return direct
-
-    @cached_property
-    def members(self) -> list[Int64[Tensor, " own"]]:
-        """Numbers of the players in each component; of a graph, the finest ones in a row."""
-        if self.component is None:
-            return in_series(self.before)
-        return [(self.component == k).nonzero()[:, 0] for k in range(int(self.component.max()) + 1)]
-
-    @cached_property
-    def _mirrored(self) -> Int64[Tensor, " players"]:
-        # Reversed inside each component, so that the reverse is allowed, too.
-        places = torch.arange(len(self.players)).split([len(own) for own in self.members])
-        return torch.cat([place.flip(0) for place in places])
-
-    @cached_property
-    def _extensions(self) -> Any:
-        return orders_of(self.before)
-
-    @cached_property
-    def _coalitions(self) -> list[int | float]:
-        if self.component is not None:
-            return [2 ** len(members) for members in self.members]
-        try:
-            return [part.coalitions for part in self.parts]
-        except OverflowError:
-            return [math.inf]
-
-    def _part(self, members: Int64[Tensor, " own"]) -> Part:
-        if self.component is not None or len(members) == 1:
-            return Part(members)
-        before = self.before[members][:, members]
-        return Part(members, Lattice(before, MOST_COALITIONS) if before.any() else None)
 
 
 class _Groups(Ordering):
@@ -304,21 +217,12 @@ class _Groups(Ordering):
 
     def __init__(self, groups: Any, players: Players, constants: Collection[str] = ()) -> None:
         super().__init__(groups, players, constants)
-        assert self.component is not None
         # Groups follow each other in any order: they are no components.
-        self._group, self.component = self.component, None
-        self._own = [(self._group == k).nonzero()[:, 0] for k in range(int(self._group.max()) + 1)]
-
-    def __len__(self) -> int:
-        return 1
+        self.component = None
 
     @property
     def restricts(self) -> bool:
-        return 1 < len(self._own) < len(self.players)
-
-    @property
-    def names(self) -> Any:
-        return [[self.players.names[player] for player in own] for own in self._own]
+        return 1 < len(self.names) < len(self.players)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -326,92 +230,14 @@ class _Groups(Ordering):
 
     @property
     def steps(self) -> list[Step]:
-        """There are none.
-
-        Raises:
-            ValueError: groups say nothing of causes.
-        """
         raise ValueError(
             "Expected a causal `ordering`, by components or by the causes of each player, but got "
             f"groups that stay together, {shown(self.names)}."
         )
 
-    @property
-    def orders(self) -> int | float:
-        sizes = [len(self._own), *map(len, self._own)]
-        return math.prod(math.factorial(size) for size in sizes)
-
-    @property
-    def parts(self) -> list[Part]:
-        if self._coalitions[0] > MOST_COALITIONS:
-            raise OverflowError(f"There are more than {MOST_COALITIONS} coalitions.")
-        return [_Unions(self._group, self._own)]
-
-    def sample_pairs(
-        self, shape: Sequence[int], generator: torch.Generator
-    ) -> Int64[Tensor, "*shape 2 players"]:
-        place = sample_orders(shape, len(self._own), generator).argsort(-1)
-        numbers = torch.rand(
-            (*shape, len(self.players)),
-            generator=generator,
-            device=place.device,
-            dtype=torch.float64,
-        )
-        orders = (place[..., self._group.to(place.device)] + numbers).argsort(dim=-1, stable=True)
-        return torch.stack((orders, orders.flip(-1)), dim=-2)
-
-    def log_weights(self, orders: Int64[Tensor, "*shape players"]) -> None:
-        return None
-
-    def all_orders(self) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
-        within = [list(itertools.permutations(own.tolist())) for own in self._own]
-        orders = torch.tensor(
-            [
-                [*itertools.chain.from_iterable(chosen)]
-                for order in itertools.permutations(range(len(within)))
-                for chosen in itertools.product(*(within[group] for group in order))
-            ]
-        )
-        return orders, torch.full((len(orders),), 1 / len(orders), dtype=torch.float64)
-
-    @property
-    def _coalitions(self) -> list[int | float]:
-        groups = len(self._own)
-        return [2**groups + sum((2 ** len(own) - 2) * 2 ** (groups - 1) for own in self._own)]
-
-
-class _Unions(Part):
-    """The coalitions of whole groups and of a part of one more, weighted as by Owen (1977)."""
-
-    def __init__(self, group: Int64[Tensor, " players"], own: list[Tensor]) -> None:
-        whole = all_coalitions(len(own))
-        masks = [whole[:-1, group]]
-        for number, members in enumerate(own):
-            inner = all_coalitions(len(members))[1:-1]
-            block = whole[~whole[:, number]][:, None, group].repeat(1, len(inner), 1)
-            block[..., members] = inner
-            masks.append(block.flatten(0, 1))
-        masks.append(whole[-1:, group])
-        self._masks, self._own = torch.cat(masks), own
-        self.members, self.coalitions = torch.arange(len(group)), len(self._masks)
-
-    def masks(self) -> Bool[Tensor, "coalitions own"]:
-        return self._masks
-
-    def weights(self) -> Float[Tensor, "coalitions own"]:
-        """Of the groups before a player's own, times of those of its own before it."""
-        inside = [self._masks[:, members] for members in self._own]
-        full = torch.stack([each.all(1) for each in inside], 1)
-        whole = full | torch.stack([~each.any(1) for each in inside], 1)
-        # A coalition of other groups is one without the group: only its size counts.
-        weights = torch.zeros(self._masks.shape, dtype=torch.float64)
-        for number, members in enumerate(self._own):
-            without = full.clone()
-            without[:, number] = False
-            outer = -shapley_weights(without)[:, number]
-            others = torch.cat((whole[:, :number], whole[:, number + 1 :]), 1).all(1)
-            weights[:, members] = (outer * others)[:, None] * shapley_weights(inside[number])
-        return weights
+    @cached_property
+    def _allowed(self) -> Orders:
+        return Unions(self._number)
 
 
 def checked_graph(
@@ -420,28 +246,13 @@ def checked_graph(
     """The causes of each player, where constants hand theirs on to their effects.
 
     Raises:
-        TypeError: causes that are no list of names.
-        ValueError: names that are unknown; a circle.
+        ValueError: names that are unknown; a circle (`graphlib.CycleError`).
     """
-    for effect, causes in parents.items():
-        if isinstance(causes, str) or not isinstance(causes, Sequence):
-            raise TypeError(
-                f"Expected the causes of {effect!r} in `ordering` to be a list of names but got "
-                f"{causes!r}; a single one is ['name']."
-            )
     named = [*parents, *(name for causes in parents.values() for name in causes)]
     check_known(dict.fromkeys(named), [*players.names, *constants], "players in `ordering`")
-    try:
-        order = list(TopologicalSorter(parents).static_order())
-    except CycleError as error:
-        circle = " -> ".join(str(name) for name in error.args[1])
-        raise ValueError(
-            f"Expected causes in `ordering` to come before their effects but got the circle "
-            f"{circle}; take one of these relations out."
-        ) from None
     dropped = set(constants)
     found: dict[str, list[str]] = {}
-    for effect in order:
+    for effect in TopologicalSorter(parents).static_order():
         causes = [
             name
             for cause in parents.get(effect, ())
@@ -451,8 +262,10 @@ def checked_graph(
     return {name: causes for name, causes in found.items() if causes and name not in dropped}
 
 
-def check_components(components: Any, players: Players, constants: Collection[str]) -> None:
-    """Check that components are lists that name every player once.
+def checked_components(
+    components: Any, players: Players, constants: Collection[str]
+) -> list[list[str]]:
+    """The players of each component, of which every player is in one.
 
     Raises:
         TypeError: no list, or one of something else than lists of names.
@@ -474,3 +287,5 @@ def check_components(components: Any, players: Players, constants: Collection[st
             f"Expected `ordering` to name every player but it leaves out {shown(left_out)}; "
             "players without an order among them share a component."
         )
+    varying = [[name for name in players.names if name in names] for names in map(set, components)]
+    return [names for names in varying if names]

@@ -1,13 +1,13 @@
-"""Counts, lists and draws the linear extensions of a partial order: the orders that it allows.
+"""Counts, lists and draws orders of players: those that a partial order allows, or of unions.
 
 A partial order is taken apart first: components that come one after the other have orders of their
 own (in series), and so have components that nothing connects, whose orders are shuffled into each
 other (in parallel). What is left is counted by its ideals, the sets that contain with each player
 all of its predecessors: the number of orders through an ideal is a sum over the next ones, and
-drawing along these numbers is exactly uniform (Kahn & Saks 1984 for the counts). Where there are
-too many ideals, orders are drawn player by player, and carry importance weights.
+drawing along these numbers is exactly uniform (Kahn & Saks 1984 for the counts).
 """
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -16,97 +16,126 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap.coalitions import all_coalitions
+from manifold_shap.coalitions import all_coalitions, distinct_coalitions, sample_orders
 
-# More ideals take seconds to list; a code of so many bits is a whole number.
+# More ideals take seconds to list.
 MOST_IDEALS = 2**18
-_MOST_BITS = 62
 
 
 class Orders(ABC):
-    """The linear extensions of a partial order of players 0, 1, ..., `size - 1`.
+    """Orders of players 0, 1, ..., n-1, each as probable as the others.
 
     Attributes:
-        size: how many players there are.
-        count: number of orders; infinity where it is not known.
-        uniform: whether orders are drawn uniformly, rather than with importance weights.
+        count: how many orders there are.
+        coalitions: how many coalitions there are along them.
+        before: entry [i, j] is whether i precedes j in all of them, transitively closed.
     """
 
-    size: int
-    count: int | float
-    uniform: bool = True
+    count: int
+    coalitions: int
+    before: Tensor
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
         """Independent pairs of orders; each half has the law of the class, and opposite numbers."""
 
-    def log_weights(self, orders: Int64[Tensor, "some players"]) -> Float[Tensor, " some"]:
-        """What drawn orders count for, as logarithms up to a constant: 0 where all are alike."""
-        return torch.zeros(len(orders), dtype=torch.float64, device=orders.device)
+    def all(self) -> Int64[Tensor, "orders players"]:
+        """Every order once, in lexical order."""
+        orders, waits = torch.zeros(1, 0, dtype=torch.int64), self.before.sum(0)[None]
+        for _ in range(len(self.before)):
+            which, player = (waits == 0).nonzero(as_tuple=True)
+            orders = torch.cat((orders[which], player[:, None]), dim=1)
+            waits = waits[which].scatter(1, player[:, None], -1) - self.before[player].long()
+        return orders
+
+    def weighted_coalitions(
+        self,
+    ) -> tuple[Bool[Tensor, "coalitions players"], Float[Tensor, "coalitions players"]]:
+        """All coalitions along the orders, from the empty to the full one.
+
+        And what the value of each counts for in the Shapley value of each player.
+        """
+        size = len(self.before)
+        masks = torch.zeros(1, size, dtype=torch.bool)
+        weights = torch.zeros(1, size, dtype=torch.float64)
+        for members in _in_series(self.before):
+            own, own_weights = _weighted_ideals(self.before[members][:, members])
+            # The last coalition of a component is the first one of the next component.
+            block, share = masks[-1:].repeat(len(own), 1), weights.new_zeros(len(own), size)
+            share[0] = weights[-1]
+            block[:, members], share[:, members] = own, own_weights
+            masks, weights = torch.cat((masks[:-1], block)), torch.cat((weights[:-1], share))
+        return masks, weights
 
 
 class Antichain(Orders):
     """All orders: no player waits for another. Halves of a pair are reverses of each other."""
 
-    def __init__(self, size: int) -> None:
-        self.size, self.count = size, math.factorial(size)
+    def __init__(self, before: Bool[Tensor, "size size"]) -> None:
+        self.before = before
+        self.count, self.coalitions = math.factorial(len(before)), 2 ** len(before)
 
     def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
-        keys = torch.rand((count, self.size), generator=generator, dtype=torch.float64)
-        orders = keys.argsort(dim=-1, stable=True)
+        orders = sample_orders((count,), len(self.before), generator)
         return torch.stack((orders, orders.flip(-1)), dim=1)
 
 
-class _Composed(Orders):
-    """Components with orders of their own.
+class Components(Orders):
+    """Components without an order inside, one after the other; each half reversed inside them.
 
     Args:
-        parts: the components.
-        members: numbers of the players in each of them.
+        component: number of each player's component, of which smaller ones come first.
     """
 
-    def __init__(self, parts: list[Orders], members: list[Tensor]) -> None:
-        self.parts, self.members = parts, members
-        self.size = sum(part.size for part in parts)
-        self.uniform = all(part.uniform for part in parts)
+    def __init__(self, component: Int64[Tensor, " players"]) -> None:
+        self.component, self._sizes = component, component.bincount().tolist()
+        self.count = math.prod(math.factorial(size) for size in self._sizes)
+        self.coalitions = 1 + sum(2**size - 1 for size in self._sizes)
 
-    def log_weights(self, orders: Int64[Tensor, "some players"]) -> Float[Tensor, " some"]:
-        total = super().log_weights(orders)
-        for part, members in zip(self.parts, self.members, strict=True):
-            if not part.uniform:
-                place = torch.full((self.size,), -1, device=orders.device)
-                place[members.to(orders.device)] = torch.arange(part.size, device=orders.device)
-                own = place[orders]
-                total = total + part.log_weights(own[own >= 0].unflatten(0, (-1, part.size)))
-        return total
+    @cached_property
+    def before(self) -> Bool[Tensor, "size size"]:  # type: ignore[override]
+        return self.component[:, None] < self.component
+
+    def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
+        orders = sample_orders((count,), self.component, generator)
+        parts = [part.flip(-1) for part in orders.split(self._sizes, dim=-1)]
+        return torch.stack((orders, torch.cat(parts, dim=-1)), dim=1)
 
 
-class Series(_Composed):
-    """Components that come one after the other."""
+class Series(Orders):
+    """Components that come one after the other.
 
-    def __init__(self, parts: list[Orders], members: list[Tensor]) -> None:
-        super().__init__(parts, members)
-        self.count = math.prod(part.count for part in parts)
+    Args:
+        before: as of `Orders`.
+        members: numbers of the players in each component.
+    """
+
+    def __init__(self, before: Bool[Tensor, "size size"], members: list[Tensor]) -> None:
+        self.before, self.members = before, members
+        self.parts = [extensions(before[own][:, own]) for own in members]
+        self.count = math.prod(part.count for part in self.parts)
+        self.coalitions = 1 + sum(part.coalitions - 1 for part in self.parts)
 
     def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
         drawn = zip(self.parts, self.members, strict=True)
         return torch.cat([own[part.draw(count, generator)] for part, own in drawn], dim=-1)
 
 
-class Parallel(_Composed):
+class Parallel(Series):
     """Components without a relation between them, shuffled into each other uniformly."""
 
-    def __init__(self, parts: list[Orders], members: list[Tensor]) -> None:
-        super().__init__(parts, members)
-        shuffles = math.factorial(self.size)
-        for part in parts:
-            shuffles //= math.factorial(part.size)
-        self.count = shuffles * math.prod(part.count for part in parts)
+    def __init__(self, before: Bool[Tensor, "size size"], members: list[Tensor]) -> None:
+        super().__init__(before, members)
+        shuffles = math.factorial(len(before))
+        for own in members:
+            shuffles //= math.factorial(len(own))
+        self.count *= shuffles
+        self.coalitions = math.prod(part.coalitions for part in self.parts)
 
     def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
-        sizes = torch.tensor([part.size for part in self.parts])
+        sizes = torch.tensor([len(own) for own in self.members])
         turn = torch.arange(len(sizes)).repeat_interleave(sizes)[
-            Antichain(self.size).draw(count, generator)
+            Antichain(self.before).draw(count, generator)
         ]
         orders = torch.empty_like(turn)
         for number, (part, own) in enumerate(zip(self.parts, self.members, strict=True)):
@@ -117,48 +146,45 @@ class Parallel(_Composed):
 class Lattice(Orders):
     """Orders counted and drawn along the ideals of a partial order.
 
-    Args:
-        before: entry [i, j] is whether i precedes j, `[players, players]`, transitively closed.
-        most: how many ideals there may be.
-
     Attributes:
         masks: the ideals as coalitions, from the empty to the full one.
 
     Raises:
-        OverflowError: there are more ideals, or more players than bits.
+        ValueError: there are more than `MOST_IDEALS`.
 
     >>> chain_and_one = torch.tensor([[0, 1, 0], [0, 0, 0], [0, 0, 0]]).bool()
     >>> Lattice(chain_and_one).count, len(Lattice(chain_and_one).masks)
     (3, 6)
     """
 
-    def __init__(self, before: Bool[Tensor, "size size"], most: int = MOST_IDEALS) -> None:
-        self.size = len(before)
-        if self.size > _MOST_BITS:
-            raise OverflowError(f"Ideals of {self.size} players have no codes.")
-        bits = 1 << torch.arange(self.size)
-        needed = (before * bits[:, None]).sum(0)
-        level, levels, steps, first = torch.tensor([0]), [torch.tensor([0])], [], 0
-        for _ in range(self.size):
-            free = (level[:, None] & bits == 0) & (level[:, None] & needed == needed)
+    def __init__(self, before: Bool[Tensor, "size size"]) -> None:
+        level, first = torch.zeros(1, len(before), dtype=torch.bool), 0
+        levels, self._steps = [level], list[tuple[Tensor, Tensor, Tensor]]()
+        own, waits_for = torch.eye(len(before), dtype=torch.bool), before.float()
+        for _ in range(len(before)):
+            free = ~level & ((~level).float() @ waits_for == 0)
             source, player = free.nonzero(as_tuple=True)
-            reached, target = (level[source] | bits[player]).unique(return_inverse=True)
-            steps.append((first + source, first + len(level) + target, player))
+            reached, target = distinct_coalitions(level[source] | own[player])
+            self._steps.append((first + source, first + len(level) + target, player))
             first, level = first + len(level), reached
             levels.append(level)
-            if first + len(level) > most:
-                raise OverflowError(f"There are more than {most} ideals.")
-        self.masks = (torch.cat(levels)[:, None] & bits) > 0
-        self._steps = steps
+            if first + len(level) > MOST_IDEALS:
+                raise ValueError(
+                    f"Expected an `ordering` with at most {MOST_IDEALS} coalitions of causes and "
+                    f"effects that hang together but {len(before)} such players have more; group "
+                    "players, give components, or draw orders by `permutation_shapley(orders=)`."
+                )
+        self.masks = torch.cat(levels)
         # Numbers of orders that end in an ideal, and that go on from it to the last one.
         self._until = torch.zeros(len(self.masks), dtype=torch.float64)
         self._after = self._until.clone()
         self._until[0] = self._after[-1] = 1
-        for source, target, _ in steps:
+        for source, target, _ in self._steps:
             self._until.index_add_(0, target, self._until[source])
-        for source, target, _ in reversed(steps):
+        for source, target, _ in reversed(self._steps):
             self._after.index_add_(0, source, self._after[target])
-        self.count = round(float(self._after[0]))
+        self.before = before
+        self.count, self.coalitions = round(float(self._after[0])), len(self.masks)
 
     @cached_property
     def _all_steps(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -179,10 +205,11 @@ class Lattice(Orders):
         # Steps stand in the order of their sources, where their shares of the orders sum to one.
         until = (self._after[target] / self._after[source]).cumsum(0)
         first = torch.searchsorted(source, torch.arange(len(self.masks)))
-        number = torch.rand((count, self.size), generator=generator, dtype=torch.float64)
+        size = len(self.before)
+        number = torch.rand((count, size), generator=generator, dtype=torch.float64)
         number = torch.stack((number, 1 - number), dim=1)
         at, orders = torch.zeros(count, 2, dtype=torch.int64), []
-        for k in range(self.size):
+        for k in range(size):
             step = torch.searchsorted(until, at + number[..., k], right=True)
             step = step.maximum(first[at]).minimum(first[at + 1] - 1)  # Sums are rounded.
             orders.append(player[step])
@@ -190,76 +217,80 @@ class Lattice(Orders):
         return torch.stack(orders, dim=-1)
 
 
-class Sequential(Orders):
-    """Orders of many players, drawn one after the other from those whose predecessors are there.
-
-    The next player is drawn in proportion to the number of those that wait for it, and itself. This
-    is uniform for a forest of causes (Knuth 1973, hook lengths); otherwise an order counts for the
-    reciprocal of its probability.
+class Unions(Orders):
+    """Orders in which groups stay together: one of the groups, then one within each (Owen 1977).
 
     Args:
-        before: entry [i, j] is whether i precedes j, transitively closed.
+        group: number of each player's group.
     """
 
-    uniform = False
-
-    def __init__(self, before: Bool[Tensor, "size size"]) -> None:
-        self.size, self.count = len(before), math.inf
-        self._before = before
-        self._hooks = 1 + before.sum(1).double()
+    def __init__(self, group: Int64[Tensor, " players"]) -> None:
+        self.group = group
+        self.members = [(group == k).nonzero()[:, 0] for k in range(int(group.max()) + 1)]
+        groups, sizes = len(self.members), [len(own) for own in self.members]
+        self.count = math.prod(math.factorial(size) for size in [groups, *sizes])
+        self.coalitions = 2**groups + sum((2**size - 2) * 2 ** (groups - 1) for size in sizes)
 
     def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
-        number = torch.rand((count, self.size), generator=generator, dtype=torch.float64)
-        number = torch.stack((number, 1 - number), dim=1)
-        waits = self._before.sum(0).expand(count, 2, -1).clone()
-        orders = []
-        for k in range(self.size):
-            until = ((waits == 0) * self._hooks).cumsum(-1)
-            aim = (number[..., k : k + 1] * until[..., -1:]).clamp(
-                max=until[..., -1:] * (1 - 1e-12)
-            )
-            player = torch.searchsorted(until, aim, right=True)
-            waits = waits.scatter(-1, player, -1) - self._before[player[..., 0]].long()
-            orders.append(player)
-        return torch.cat(orders, dim=-1)
+        place = sample_orders((count,), len(self.members), generator).argsort(-1)
+        shape = (count, len(self.group))
+        numbers = torch.rand(shape, generator=generator, dtype=torch.float64)
+        orders = (place[:, self.group] + numbers).argsort(dim=-1, stable=True)
+        return torch.stack((orders, orders.flip(-1)), dim=1)
 
-    def log_weights(self, orders: Int64[Tensor, "some players"]) -> Float[Tensor, " some"]:
-        before, hooks = self._before.to(orders.device), self._hooks.to(orders.device)
-        waits = before.sum(0).expand(len(orders), -1).clone()
-        # Those of a forest are one, and others not so far from it that they were infinite.
-        players = torch.arange(1, self.size + 1, dtype=torch.float64, device=orders.device)
-        total = super().log_weights(orders) + (hooks / players).log().sum()
-        for player in orders.unbind(1):
-            free = ((waits == 0) * hooks).sum(-1)
-            total = total + (free / hooks[player]).log()
-            waits = waits.scatter(-1, player[:, None], -1) - before[player].long()
-        return total
+    def all(self) -> Int64[Tensor, "orders players"]:
+        within = [list(itertools.permutations(own.tolist())) for own in self.members]
+        return torch.tensor(
+            [
+                [*itertools.chain.from_iterable(chosen)]
+                for order in itertools.permutations(range(len(within)))
+                for chosen in itertools.product(*(within[group] for group in order))
+            ]
+        )
+
+    def weighted_coalitions(
+        self,
+    ) -> tuple[Bool[Tensor, "coalitions players"], Float[Tensor, "coalitions players"]]:
+        """Those of whole groups and of a part of one more.
+
+        Weights are those of the groups before a player's own, times of those of its own before it.
+        """
+        of_groups = all_coalitions(len(self.members))
+        blocks = [of_groups[:-1, self.group]]
+        for number, own in enumerate(self.members):
+            inner = all_coalitions(len(own))[1:-1]
+            block = of_groups[~of_groups[:, number]][:, None, self.group].repeat(1, len(inner), 1)
+            block[..., own] = inner
+            blocks.append(block.flatten(0, 1))
+        masks = torch.cat([*blocks, of_groups[-1:, self.group]])
+        inside = [masks[:, own] for own in self.members]
+        full = torch.stack([each.all(1) for each in inside], 1)
+        whole = full | torch.stack([~each.any(1) for each in inside], 1)
+        # A coalition of other groups is one without the group: only its size counts.
+        weights = torch.zeros(masks.shape, dtype=torch.float64)
+        for number, own in enumerate(self.members):
+            without = full.clone()
+            without[:, number] = False
+            outer = -shapley_weights(without)[:, number]
+            others = torch.cat((whole[:, :number], whole[:, number + 1 :]), 1).all(1)
+            weights[:, own] = (outer * others)[:, None] * shapley_weights(inside[number])
+        return masks, weights
 
 
-def orders_of(before: Bool[Tensor, "size size"]) -> Orders:
-    """The linear extensions of a partial order, taken apart as far as it goes.
+def extensions(before: Bool[Tensor, "size size"]) -> Orders:
+    """The orders that a partial order allows, taken apart as far as it goes.
 
     Args:
         before: entry [i, j] is whether i precedes j, transitively closed.
     """
     related = before | before.T
     if not related.any():
-        return Antichain(len(before))
-    for apart, kind in ((related, Parallel), (~related, Series)):
-        members = _connected(apart)
-        if len(members) > 1:
-            members.sort(key=lambda own: int(before[:, own].sum(0).min()))
-            return kind([orders_of(before[own][:, own]) for own in members], members)
-    try:
-        return Lattice(before)
-    except OverflowError:
-        return Sequential(before)
-
-
-def in_series(before: Bool[Tensor, "size size"]) -> list[Int64[Tensor, " own"]]:
-    """The finest components that come one after the other, by the numbers of their players."""
-    members = _connected(~(before | before.T))
-    return sorted(members, key=lambda own: int(before[:, own].sum(0).min()))
+        return Antichain(before)
+    members = _connected(related)
+    if len(members) > 1:
+        return Parallel(before, _by_predecessors(members, before))
+    members = _in_series(before)
+    return Series(before, members) if len(members) > 1 else Lattice(before)
 
 
 def closure(direct: Bool[Tensor, "size size"]) -> Bool[Tensor, "size size"]:
@@ -269,18 +300,6 @@ def closure(direct: Bool[Tensor, "size size"]) -> Bool[Tensor, "size size"]:
         known = int(before.sum())
         before = before | ((before.float() @ before.float()) > 0)
     return before
-
-
-def linear_extensions(before: Bool[Tensor, "size size"]) -> Int64[Tensor, "orders size"]:
-    """All orders in which everybody comes after all of their predecessors, in lexical order."""
-    size = len(before)
-    orders = torch.zeros(1, 0, dtype=torch.int64)
-    waits = before.sum(0)[None]
-    for _ in range(size):
-        which, player = (waits == 0).nonzero(as_tuple=True)
-        orders = torch.cat((orders[which], player[:, None]), dim=1)
-        waits = waits[which].scatter(1, player[:, None], -1) - before[player].long()
-    return orders
 
 
 def shapley_weights(
@@ -299,27 +318,22 @@ def shapley_weights(
     return torch.where(masks, joined, -without)
 
 
-class Part:
-    """The coalitions of players that come together in a series, with the weights of their values.
+def _weighted_ideals(before: Bool[Tensor, "size size"]) -> tuple[Tensor, Tensor]:
+    """All ideals, and what the value of each counts for in the mean contribution of each player."""
+    if before.any():
+        lattice = Lattice(before)
+        return lattice.masks, lattice.weights()
+    masks = all_coalitions(len(before))
+    return masks, shapley_weights(masks)
 
-    Args:
-        members: numbers of these players.
-        lattice: the ideals of the order among them; None where there is no order.
-    """
 
-    def __init__(self, members: Int64[Tensor, " own"], lattice: Lattice | None = None) -> None:
-        self.members, self._lattice = members, lattice
-        self.coalitions = 2 ** len(members) if lattice is None else len(lattice.masks)
+def _in_series(before: Bool[Tensor, "size size"]) -> list[Int64[Tensor, " own"]]:
+    """The finest components that come one after the other, by the numbers of their players."""
+    return _by_predecessors(_connected(~(before | before.T)), before)
 
-    def masks(self) -> Bool[Tensor, "coalitions own"]:
-        """All coalitions of these players that their order allows, from the empty one on."""
-        lattice = self._lattice
-        return all_coalitions(len(self.members)) if lattice is None else lattice.masks
 
-    def weights(self) -> Float[Tensor, "coalitions own"]:
-        """What each of their values counts for in the Shapley value of each of these players."""
-        lattice = self._lattice
-        return shapley_weights(self.masks()) if lattice is None else lattice.weights()
+def _by_predecessors(members: list[Tensor], before: Bool[Tensor, "size size"]) -> list[Tensor]:
+    return sorted(members, key=lambda own: int(before[:, own].sum(0).min()))
 
 
 def _connected(adjacent: Bool[Tensor, "size size"]) -> list[Int64[Tensor, " own"]]:

@@ -67,7 +67,6 @@ def test_a_block_begins_as_its_shortcut(axes: int) -> None:
     [
         ((5,), r"\(channels, height, width\) or .* network='mlp'"),
         ((2, 3, 4, 5), r"\(channels, height, width\) or .* network='mlp'"),
-        ((28, 20), "pictures without"),
     ],
 )
 def test_rows_that_are_neither_picture_nor_series(event: tuple[int, ...], words: str) -> None:

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from manifold_shap import nn as layers
 from manifold_shap.nn import MaskedLinear, units
 
 FOLDED = 40
@@ -65,21 +64,16 @@ def test_absent_values_do_not_matter(m: int) -> None:
     assert not torch.allclose(layer(x, mask), layer(present, mask))
 
 
-@given(owners(), st.integers(1, 4), st.sampled_from([0, 64]))
+@given(owners(), st.integers(1, 4))
 @settings(deadline=None, max_examples=60)
-def test_along_an_order_the_layer_sees_coalitions_grow(
-    index: list[int], outputs: int, masks_up_to: int
-) -> None:
-    """By masks as by running sums."""
+def test_along_an_order_the_layer_sees_coalitions_grow(index: list[int], outputs: int) -> None:
     layer = make(index, outputs)
     x, _ = inputs(layer, 1)
     orders = torch.rand(len(x), 2, layer.players).argsort(-1)
     sizes = torch.arange(1, layer.players)[:, None]
     mask = orders.argsort(-1)[:, :, None] < sizes
     expected = layer(x, mask.flatten(1, 2)).unflatten(1, (2, -1))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(layers, "_MASKS_UP_TO", masks_up_to)
-        torch.testing.assert_close(layer.along(x, orders), expected)
+    torch.testing.assert_close(layer.along(x, orders), expected)
 
 
 @pytest.mark.parametrize("players", [30, 1000])

@@ -55,10 +55,9 @@ def allowed(relations: Any) -> list[tuple[int, ...]]:
 )
 def test_orders_are_drawn_uniformly(relations: Any) -> None:
     ordering = Ordering.of(relations, PLAYERS)
-    orders = list(map(tuple, ordering.all_orders()[0].tolist()))
+    orders = list(map(tuple, ordering.all_orders().tolist()))
     pairs = ordering.sample_pairs((200, 30), generator())
     assert pairs.shape == (200, 30, 2, 5)
-    assert ordering.log_weights(pairs) is None
     for half in pairs.flatten(0, 1).unbind(1):
         drawn = list(map(tuple, half.tolist()))
         counts = [drawn.count(order) for order in orders]
@@ -144,5 +143,5 @@ def test_many_players_in_small_components_are_enumerated() -> None:
     explanation = ms.exact_shapley(linear, x, ordering=names)
     torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-4, atol=1e-5)
     wide = [list(players.names[:17]), list(players.names[17:])]
-    with pytest.raises(ValueError, match=r"those of 16 players, in one part .* but got 8388608"):
+    with pytest.raises(ValueError, match=r"those of 16 players, .* but got 8519679"):
         ms.exact_shapley(linear, x, ordering=wide)

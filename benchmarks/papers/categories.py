@@ -55,7 +55,7 @@ NEAR = 0.1  # of .5, a prediction
 # Of each relationship that tells it, the other sex.
 COUPLES = {"Husband": "Female", "Wife": "Male"}
 EXACT = "exact match"
-IMPUTERS = {**OF_THESIS, EXACT: ms.imputers.ExactMatchImputer}
+IMPUTERS: dict[str, type[ms.imputers.Imputer]] = {**OF_THESIS, EXACT: ms.imputers.ExactMatchImputer}
 NUMBERED = GAUSSIAN, COPULA, EMPIRICAL
 SYMMETRIC, RESTRICTED = (MARGINAL, CAUSAL), (OF_MARGINAL, BOTH)
 SHOWN = (*WAYS, EXACT, OF_MARGINAL)

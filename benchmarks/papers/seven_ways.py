@@ -97,7 +97,7 @@ def run(
     model = ms.as_model(trees, data.x_train[:8], [UNIT], returns="values")
     by = {way: make(data.x_train, PLAYERS) for way, make in IMPUTERS.items()}
     causal = ms.imputers.CausalImputer(by[GAUSSIAN], ordering, list(confounding))
-    aicc = {"bandwidth": "aicc", "targets": model(data.x_train)}
+    aicc: Any = {"bandwidth": "aicc", "targets": model(data.x_train)}
     games: dict[str, tuple[Any, Any]] = {
         **{way: (imputer, None) for way, imputer in by.items()},
         "asymmetric": (by[GAUSSIAN], ordering),

@@ -77,7 +77,7 @@ def fitted(name: str, data: Rentals, trees: int, seed: int) -> Any:
 def explained(ensemble: Any, data: Rentals, draws: int, seed: int) -> dict[str, Any]:
     """Values of one ensemble by each method, and the processor seconds that each took."""
     x, model = data.x_train, ms.as_model(ensemble, data.x_train[:8], [UNIT], returns="values")
-    aicc = {"bandwidth": "aicc", "targets": model(x)}
+    aicc: Any = {"bandwidth": "aicc", "targets": model(x)}
 
     def enumerated(make: Callable[..., ms.imputers.Imputer]) -> Tensor:
         imputer = make(x, PLAYERS)
@@ -85,7 +85,7 @@ def explained(ensemble: Any, data: Rentals, draws: int, seed: int) -> dict[str, 
         value = ms.imputed_value(model, imputer, "identity", count, seed)
         return ms.exact_shapley(value, data.x_test).phi[..., 0]
 
-    laws = (ms.imputers.GaussianImputer, ms.imputers.CopulaImputer,
+    laws: Any = (ms.imputers.GaussianImputer, ms.imputers.CopulaImputer,
             partial(ms.imputers.EmpiricalImputer, **aicc))  # fmt: skip
     works: dict[str, Callable[[], Tensor]] = {
         PATH: lambda: by_trees(ensemble, data.x_test)[1],

@@ -56,7 +56,8 @@ def run(
 
 
 def measure(kind: str, scored: int, **how: Any) -> dict[str, Any]:
-    return {"pictures": pictures, "reviews": reviews, "series": series}[kind](scored, **how)
+    works: dict[str, Any] = {"pictures": pictures, "reviews": reviews, "series": series}
+    return works[kind](scored, **how)
 
 
 def scores(values: Mapping[str, Any], x: Tensor, pairs: int) -> dict[str, dict[str, float]]:
@@ -83,7 +84,8 @@ def pictures(scored: int, epochs: int | None, **_: Any) -> dict[str, Any]:
         marginal = ms.imputers.MarginalImputer(data.x_train, players)
         off = ms.imputed_value(trained.model, marginal, space, 64)
         beyond = ms.metrics.mean_squared_error(off, x, mask).debiased
-        for name, changes in {"mlp": {"max_epochs": epochs or 30}, "conv": conv}.items():
+        networks: dict[str, dict[str, Any]] = {"mlp": {"max_epochs": epochs or 30}, "conv": conv}
+        for name, changes in networks.items():
             rows: Any = {"x_validation": data.x_validation, "players": players, "trainer": CPU}
             fit = partial(ms.fit_surrogate, trained.model, data.x_train, space=space, **rows)
             value, seconds = timed(partial(fit, **changes))
@@ -169,7 +171,7 @@ def reviews(
         how: Any = {"network": "model", "players": players, "learning_rate": 1e-3, "trainer": CPU}
         how |= {"x_validation": x[last:held_out].long(), "max_epochs": epochs or 4}
         learned, seconds = timed(partial(ms.fit_surrogate, wrapped, x[:last].long(), **how))
-        values = {"learned": learned}
+        values: dict[str, Any] = {"learned": learned}
         values |= {name: ms.imputed_value(wrapped, imputer) for name, imputer in hidden.items()}
         own = scores(values, test[:scored], 20)
         errors |= {f"{name}, {which}": one for name, one in own.items()}

@@ -142,7 +142,7 @@ def measure(
         sizes = SIZES["ours" if side.startswith("ours") else "others"]
         times = {size: timed(partial(work, some, size))[1] for size in sizes}
         best = min(times, key=times.__getitem__)
-        works[side] = (lambda permutations, work=work, best=best: work(permutations, best)), 2
+        works[side] = partial(in_batches, work, best), 2
     for side, (once, start) in works.items():
         classes = len(value.outputs) if side in ONE_CLASS else 1
 
@@ -153,6 +153,10 @@ def measure(
         budget = 2**players if exact else calibrated(took, seconds, start)
         found[side] = medians(once, budget, classes, game, x, phi)
     return {"players": players, "errors": found}
+
+
+def in_batches(work: Side, size: int, permutations: int) -> Any:
+    return work(permutations, size)
 
 
 def medians(

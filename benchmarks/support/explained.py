@@ -41,7 +41,7 @@ def repeated(
     for seed in range(repeats):
         value = ms.imputed_value(model, imputer, space, imputer.distinct_draws or draws, seed)
         found.append(ms.exact_shapley(value, x, ordering=ordering))
-        if not value.sampled:
+        if not value.spec.work.sampled:
             return found[0]
     phi = torch.stack([one.phi for one in found])
     return replace(found[0], phi=phi.mean(0), standard_error=phi.std(0) / repeats**0.5)

@@ -47,7 +47,7 @@ def run(
 ) -> dict[str, Any]:
     """Coverage of both, by law and number of rows."""
     settings = {"repetitions": repetitions, "folds": folds, "steps": steps}
-    found = {}
+    found: dict[str, Any] = {}
     for count in rows:
         many = parts(laws, measure, rows=count, truth_rows=truth_rows, seed=seed, **settings)
         found |= {f"{name}, {count:,} rows": one for name, one in many.items()}

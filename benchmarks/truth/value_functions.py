@@ -8,6 +8,7 @@ to the true v, both without the variance of draws.
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,7 +135,8 @@ def measure(
     found: dict[str, Any] = {"chosen": explainer.quality.chosen, "error": compared(errors)}
     if data.law is not None:
         truth = truth_of(model, data.law, draws, seed)
-        scores = {n: ms.metrics.distance_to_truth(v, truth, test, mask) for n, v in precise.items()}
+        score = partial(ms.metrics.mean_squared_error, x=test, mask=mask, truth=truth)
+        scores = {name: score(each) for name, each in precise.items()}
         found["distance"] = compared({n: score.by_row for n, score in scores.items()})
     return found
 

@@ -35,7 +35,7 @@ class AmortizedExplainer(Exportable):
         >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
         >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
         >>> explainer = ms.fit_amortized(value, x, hidden=[8], **few)
-        >>> explanation = explainer.explain(x[:2])
+        >>> explanation = ms.amortized_shapley(value, x[:2], explainer=explainer)
         >>> bool(explanation.efficiency_gap < 1e-5)
         True
         >>> explainer.measure(ms.exact_shapley(value, x)) == explainer.relative_error
@@ -86,24 +86,6 @@ class AmortizedExplainer(Exportable):
         rows = self.value.rows(x).to(self.value.device)
         return self.values(rows, self.game.prediction(rows))
 
-    def explain(
-        self, x: Any, batch_size: int = _BATCH_SIZE, outputs: Outputs = None
-    ) -> Explanation:
-        """Shapley values of rows as an explanation; standard errors are unknown (NaN).
-
-        So are values of players that a row lacks.
-
-        Args:
-            x: rows to explain, `[instances, *event]`.
-            batch_size: rows per pass.
-            outputs: those to keep, see `ValueFunction.select`; a pass gives all that were trained.
-
-        Raises:
-            TypeError, ValueError: `x` is no batch of finite rows, `batch_size` below 1.
-        """
-        check_whole("batch_size", batch_size)
-        return explain(self.game, x, _amortized, outputs=outputs, explainer=self, rows=batch_size)
-
     def values(
         self,
         rows: Float[Tensor, "batch *event"],
@@ -119,7 +101,7 @@ class AmortizedExplainer(Exportable):
         with self.value.products():
             parts = zip(rows.split(batch_size), change.split(batch_size), strict=True)
             found = [
-                self.network(surrogate, encoded(some, self.value.table).to(own.device), own)
+                self.network(surrogate, encoded(some, self.value.spec.table).to(own.device), own)
                 for some, own in parts
             ]
         return torch.cat(found)
@@ -234,6 +216,7 @@ def amortized_shapley(
             "train an explainer for it by `ms.fit_amortized`."
         )
     # `value` may have another precision than the explainer's.
-    found = AmortizedExplainer(network.value, explainer.network)
-    found.relative_error = explainer.relative_error
-    return found.explain(x, _BATCH_SIZE if batch_size is None else batch_size, outputs)
+    own = AmortizedExplainer(network.value, explainer.network)
+    own.relative_error = explainer.relative_error
+    rows = check_whole("batch_size", _BATCH_SIZE if batch_size is None else batch_size)
+    return explain(own.game, x, _amortized, outputs=outputs, explainer=own, rows=rows)

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from manifold_shap._checks import check_whole
 from manifold_shap.amortized.network import AmortizedNetwork
-from manifold_shap.nn import MLP, check_hidden, make_activation, product_dtype
+from manifold_shap.nn import MLP, make_activation, product_dtype
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
@@ -67,7 +67,6 @@ class AmortizedPerceptron(AmortizedNetwork):
         shares: int = 4,
     ) -> None:
         super().__init__(game)
-        check_hidden(hidden)
         check_whole("shares", shares)
         self.register_buffer("features", torch.tensor(list(features)), persistent=False)
         self._one_element_each = list(features) == list(range(self.players))

@@ -180,10 +180,10 @@ def _usual_budget(game: Evaluator) -> int:
 
 def _suits_enumeration(game: Evaluator, budget: int, target_error: float | None) -> bool:
     """Whether all coalitions can be paid for and, where they are drawn for, tell their errors."""
-    order, needed = game.order, game.order.coalitions_count - 2
+    needed = game.order.coalitions_count - 2
     if not game.sampled or len(game.players) == 1:
-        return needed <= budget and order.largest <= 2**MAX_PLAYERS
-    return target_error is None and 2 * needed <= budget and order.largest <= 2**_MOST_DRAWN
+        return needed <= min(budget, 2**MAX_PLAYERS)
+    return target_error is None and 2 * needed <= budget and needed <= 2**_MOST_DRAWN
 
 
 def _fitted_interacting(game: Evaluator, budget: int) -> int:

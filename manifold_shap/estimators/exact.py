@@ -66,9 +66,8 @@ def exact_shapley(
         draws; NaN (unknown) where each coalition was drawn for but once.
 
     Raises:
-        ValueError: more coalitions than `evaluations`; more than `MAX_PLAYERS` = 16 players (65,536
-            coalitions per row) in all or, with an ordering, in one component; an `ordering` that
-            `Ordering` refuses.
+        ValueError: more coalitions than `evaluations`, or than the 65,536 of `MAX_PLAYERS` = 16
+            players; an `ordering` that `Ordering` refuses.
         TypeError: an `ordering` that is no list of lists, mapping or `Ordering`.
     """
     return explain(estimator=exact, **locals())
@@ -83,20 +82,13 @@ def exact(game: Evaluator, evaluations: int | None = None, seed: int = 0) -> Ask
             f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
             f"{evaluations}; `ms.auto_shapley` chooses an estimator that suits a budget."
         )
-    if order.largest > 2**MAX_PLAYERS:
+    if needed > 2**MAX_PLAYERS:
         raise ValueError(
-            f"Expected at most {2**MAX_PLAYERS} coalitions, those of {MAX_PLAYERS} players, in one "
-            f"part of `ordering` for exact enumeration but got {order.largest}, of "
-            f"{len(game.players)} players; use `auto_shapley` or `permutation_shapley`, or group "
-            "features into fewer players."
+            f"Expected at most {2**MAX_PLAYERS} coalitions, those of {MAX_PLAYERS} players, for "
+            f"exact enumeration but got {needed + 2}, of {len(game.players)} players; use "
+            "`auto_shapley` or `permutation_shapley`, or group features into fewer players."
         )
-    weights = torch.zeros(int(needed) + 2, len(order.players), dtype=torch.float64)
-    first = 0
-    for part in order.parts:
-        own = part.weights()
-        weights[first : first + len(own), part.members] = own
-        first += len(own) - 1  # Its last coalition is the first one of the next part.
-    return (yield from enumerated(game, order.coalitions(), weights, evaluations, seed))
+    return (yield from enumerated(game, *order.coalitions(), evaluations, seed))
 
 
 def enumerated(
@@ -126,9 +118,9 @@ def enumerated(
     every, keys = masks.repeat(repeats, 1)[None], game.keys(seed)[:, None]
     if game.sampled:
         keys = _random.fold(keys, torch.arange(count))
-    game.bar.total = len(game.x) * count
+    game.batches.bar.total = len(game.x) * count
     parts: list[tuple[Tensor, ...]] = []
-    for rows in game.batches(count + 2):
+    for rows in game.blocks(count + 2):
         values = (yield rows, Listed(every, keys[rows])).double().unflatten(1, (repeats, needed))
         base, prediction = (end.double()[:, None] for end in game.ends(rows))
         sums = _weighted(torch.cat((base, values.mean(1), prediction), dim=1), weights)

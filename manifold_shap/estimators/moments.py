@@ -97,66 +97,6 @@ class Moments:
         return sums.scatter_add_(1, _over(owner, numbers).expand_as(numbers), numbers)
 
 
-class WeightedMoments:
-    """Self-normalised mean Σ W c / Σ W of weighted samples, and its variance, in float64.
-
-    Each sample is the contributions of all players along an order or a pair of orders. The variance
-    is that of a ratio, Σ W² (c - mean)² / (Σ W)², to first order in the number of samples.
-
-    Args:
-        shape: numbers of rows, players and outputs.
-        device: where.
-        full_covariance: also accumulate covariances between outputs.
-    """
-
-    def __init__(
-        self, shape: tuple[int, int, int], device: torch.device, full_covariance: bool = False
-    ) -> None:
-        rows, _, outputs = shape
-        self._weighted = torch.zeros(shape, dtype=torch.float64, device=device)  # Σ W c
-        self._count, self._weight, self._square = self._weighted.new_zeros(3, rows)
-        self._first = torch.zeros_like(self._weighted)  # Σ W² c
-        self._second = self._first.new_zeros(
-            *shape, *((outputs,) if full_covariance else ())
-        )  # Σ W² c²
-        self._pattern = "bs,bspo,bspq->bpoq" if full_covariance else "bs,bspo,bspo->bpo"
-
-    @property
-    def mean(self) -> Float[Tensor, "rows players outputs"]:
-        """Of the samples so far, by their weights."""
-        return self._weighted / _over(self._weight, self._weighted)
-
-    def add(
-        self,
-        rows: Tensor,
-        contributions: Float[Tensor, "rows samples players outputs"],
-        weights: Float[Tensor, "rows samples"],
-    ) -> None:
-        """Add samples of all players with their weights."""
-        where, sample, squares = rows.to(self._weighted.device), contributions.double(), weights**2
-        self._count[where] += weights.shape[1]
-        self._weight[where] += weights.sum(1)
-        self._square[where] += squares.sum(1)
-        self._weighted[where] += torch.einsum("bs,bspo->bpo", weights, sample)
-        self._first[where] += torch.einsum("bs,bspo->bpo", squares, sample)
-        self._second[where] += torch.einsum(self._pattern, squares, sample, sample)
-
-    def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
-        """Covariances of the means, or their diagonal; NaN where there are fewer than two."""
-        where = rows.to(self._weighted.device)
-        mean, first, second = self.mean[where], self._first[where], self._second[where]
-        pairs = ((first, mean), (mean, first), (mean, mean))
-        one, other, square = (_products(*pair, second.ndim == 4) for pair in pairs)
-        squares = second - (one + other) + _over(self._square[where], square) * square
-        count = self._count[where]
-        scale = count / (count - 1) / self._weight[where].square()
-        return torch.where(_over(count, squares) > 1, squares * _over(scale, squares), torch.nan)
-
-    def effective(self) -> Float[Tensor, " rows"]:
-        """Effective sample size (Σ W)² / Σ W² of each row."""
-        return self._weight.square() / self._square
-
-
 class StratifiedMoments:
     """Mean of stratified samples of all players' contributions, and its variance, in float64.
 

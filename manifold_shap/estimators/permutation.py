@@ -11,7 +11,7 @@ of permutations. With a law of orders of one's own, w(π), values are Σ_π w(π
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -19,11 +19,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_distinct, check_known, check_whole
-from manifold_shap._messages import shown, warn
+from manifold_shap._checks import check_whole
+from manifold_shap._messages import shown
 from manifold_shap.coalitions import Nested
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.moments import Moments, WeightedMoments
+from manifold_shap.estimators.moments import Moments
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.estimators.sampling import Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
@@ -37,8 +37,6 @@ MAX_PERMUTATIONS = 2**16
 _MOST_ORDERS = math.factorial(9)
 _PAIRS_PER_ROUND = 32
 _FIRST_ROUND = 8
-# With fewer effective orders than these, self-normalised means are warned of.
-_FEW_EFFECTIVE = 16
 
 
 def permutation_shapley(
@@ -78,7 +76,7 @@ def permutation_shapley(
             or causes come first are taken. Or an `Ordering`, such as that of groups that stay
             together, for Owen values (`Ordering.of_groups`). By default all are.
         orders: in place of `ordering`, a law of orders: a list of orders with their weights, as in
-            `[(["a", "b"], 0.7), (["b", "a"], 0.3)]`, of which the weighted mean is exact; or a
+            `[(["a", "b"], 0.7), (["b", "a"], 0.3)]`, all taken for an exact weighted mean; or a
             function `orders(count, generator)` that draws so many independent orders from a
             `torch.Generator`, int64 `[count, players]`, entry k the number of the player that comes
             k-th. Errors are then over single orders, which have no reverse, and `permutations` may
@@ -95,17 +93,14 @@ def permutation_shapley(
         single pair, or where all orders share the draws of a sampled value function. The variance
         of m pairs is that of a player, (m-1)/m, and the mean of all players, 1/m, since a few pairs
         may agree by chance: with it, intervals of 95 % of games of 5 to 12 players held 94 to 99 %
-        of the values from two pairs on, and without it 71 to 92 % with two. Where orders
-        cannot be drawn by their weights, as in a causal graph of many players, `made_by` has the
-        `effective_permutations`, of the row with the fewest.
+        of the values from two pairs on, and without it 71 to 92 % with two.
 
     Raises:
         ValueError: an odd or non-positive `permutations`, or `evaluations` beside it; a
             `target_error` that is not positive; an `ordering` that `Ordering` refuses; `orders`
             beside it, or that do not have every player once, or whose weights are negative, not
-            finite or all zero; a budget beside listed orders.
-        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`; `orders` that are
-            neither a list nor a function.
+            finite or all zero.
+        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`.
 
     >>> mostly = [(["x0", "x1", "x2"], 3), (["x2", "x0", "x1"], 1)]
     >>> permutation_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), orders=mostly).phi.flatten()
@@ -126,15 +121,9 @@ def permutation(
 ) -> Asking[Result]:
     """The estimator of `permutation_shapley`."""
     if orders is not None and not callable(orders):
-        if not evaluations is permutations is target_error is None:
-            raise ValueError(
-                "Expected no budget beside a list of `orders`, all of which are taken; leave "
-                "`evaluations`, `permutations` and `target_error` out, or give a function that "
-                "draws orders."
-            )
-        listed = _checked_orders(orders, game)
-        found = yield from _enumerated(game, *listed, seed)
-        return found._replace(made_by={**found.made_by, "orders": len(listed[0])})
+        listed, probability = _checked_orders(orders, game)
+        found = yield from _enumerated(game, listed, seed, probability)
+        return found._replace(made_by={**found.made_by, "orders": len(listed)})
     order, each = game.order, 2 if orders is None else 1
     if evaluations is not None:
         check_one_budget("permutations", permutations, evaluations)
@@ -153,17 +142,17 @@ def permutation(
     if orders is not None or (game.sampled and target_error is not None):
         every = math.inf  # Only fresh draws estimate and reduce their own error.
     if every <= worthwhile:
-        return (yield from _enumerated(game, *order.all_orders(), seed))
+        return (yield from _enumerated(game, order.all_orders(), seed))
     sampler = _Orders(game, target_error, seed, orders)
     limit = int(min(most, every)) // each
     yield from sampler.run(_rounds(limit, target_error), limit, warns=every > most)
     if len(sampler.above) and every <= most:
         # At the cost of this sample, all orders give exact values.
-        return (yield from _enumerated(game, *order.all_orders(), seed))
+        return (yield from _enumerated(game, order.all_orders(), seed))
     made_by: dict[str, Any] = {"estimator": "permutation", "seed": seed}
     if orders is not None:
         made_by["orders"] = getattr(orders, "__name__", type(orders).__name__)
-    return sampler.result(*sampler.freedom(made_by))
+    return sampler.result(made_by, sampler.moments.counts.amin(1).cpu() - 1.0)
 
 
 class _Orders(Sampler):
@@ -184,8 +173,7 @@ class _Orders(Sampler):
         super().__init__(game, target_error)
         self.draw, self.per_step = draw, 1 if draw else 2
         self.asked = self.per_step
-        self.plain = Moments(game.shape, game.device, game.full_covariance)
-        self.weighted: WeightedMoments | None = None  # Where orders have importance weights.
+        self.moments = Moments(game.shape, game.device, game.full_covariance)
         self.generator = torch.Generator().manual_seed(seed)
         self.keys = game.keys(seed)[:, None]
 
@@ -193,21 +181,14 @@ class _Orders(Sampler):
         # Draws are fresh for every pair, so that standard errors are of these, too.
         game, count = self.game, len(numbers)
         keys = _random.fold(self.keys, torch.tensor(numbers))
-        # As many rows at a time as fit one batch.
-        each = self.per_step * count * max(1, len(game.players) - 1)
-        for some in rows.split(game.rows_per_batch(each)):
-            drawn = self._drawn(len(some), count)
-            orders = drawn.flatten(1, 2).to(game.device)
+        for some in game.blocks(self.per_step * count * (len(game.players) + 1), rows):
+            orders = self._drawn(len(some), count).flatten(1, 2).to(game.device)
             # An order and its reverse share their draws (common random numbers).
             asked = Nested(orders, keys[some].repeat_interleave(self.per_step, 1))
             values = yield some, asked
             self.see(some, values)
             samples = _contributions(values, orders).unflatten(1, (-1, self.per_step))
-            logs = game.order.log_weights(drawn)
-            if logs is None:
-                self.plain.add(some, samples.mean(2))
-            else:
-                self._add_weighted(some, samples, logs.to(game.device).exp())
+            self.moments.add(some, samples.mean(2))
 
     def _drawn(self, rows: int, count: int) -> Int64[Tensor, "rows count halves players"]:
         if self.draw is None:
@@ -225,50 +206,30 @@ class _Orders(Sampler):
                 )
         return torch.stack(drawn).long()[:, :, None]
 
-    def _add_weighted(self, rows: Tensor, samples: Tensor, own: Tensor) -> None:
-        """Add pairs, each by the weights of its halves: their mean, and the sum of both."""
-        if self.weighted is None:
-            self.weighted = WeightedMoments(
-                self.game.shape, self.game.device, self.game.full_covariance
-            )
-        both = own.sum(-1, keepdim=True)
-        share = (own / both)[..., None, None]
-        self.weighted.add(rows, (share * samples).sum(2), both[..., 0])
-
     def estimate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        moments, where = self.weighted or self.plain, rows.to(self.game.device)
+        moments, where = self.moments, rows.to(self.game.device)
         variance = moments.variance(rows)
         if not self.game.order.restricts and self.draw is None:
             # A few pairs may agree by chance: those of all players count as one pair more.
             others = variance.mean(1, keepdim=True)
-            variance = variance + (others - variance) / self.plain.counts[where].amin()
+            variance = variance + (others - variance) / moments.counts[where].amin()
         return moments.mean[where], variance
-
-    def freedom(self, made_by: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:
-        """What is recorded, with effective orders where they are weighted; degrees of freedom."""
-        if self.weighted is None:
-            return made_by, self.plain.counts.amin(1).cpu() - 1.0
-        effective = self.weighted.effective().cpu()
-        least = float(2 * effective.min())
-        if least < _FEW_EFFECTIVE:
-            warn(
-                f"{2 * self.taken} weighted orders are worth only {least:.1f} for some row; errors "
-                "may be larger than they are reported. Give more `permutations`."
-            )
-        return {**made_by, "effective_permutations": least}, (effective - 1).clamp(min=1)
 
 
 def _enumerated(
     game: Evaluator,
     orders: Int64[Tensor, "orders players"],
-    probability: Float[Tensor, " orders"],
     seed: int,
+    probability: Float[Tensor, " orders"] | None = None,
 ) -> Asking[Result]:
     """The mean of these orders, each taken once, with the same draws: exact for these."""
-    count, orders, probability = len(orders), orders.to(game.device), probability.to(game.device)
-    game.bar.total = len(game.x) * count
+    count, orders = len(orders), orders.to(game.device)
+    if probability is None:
+        probability = torch.full((count,), 1 / count, dtype=torch.float64)
+    probability = probability.to(game.device)
+    game.batches.bar.total = len(game.x) * count
     found = []
-    for rows in game.batches(count * max(1, len(game.players) - 1)):
+    for rows in game.blocks(count * (len(game.players) + 1)):
         every = orders.expand(len(rows), -1, -1)
         values = yield rows, Nested(every, game.keys(seed)[rows, None])
         samples = _contributions(values, every).double()
@@ -299,21 +260,14 @@ def _checked_orders(
     given: Any, game: Evaluator
 ) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
     """Listed orders by numbers, and their probabilities; without players that do not play."""
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise TypeError(
-            "Expected `orders` to be a list of orders with weights, as in [(['a', 'b'], 0.7), "
-            f"(['b', 'a'], 0.3)], or a function that draws orders, but got {given!r}."
-        )
     every = game.value.players
-    number = {name: k for k, name in enumerate(game.players.names)}
-    constants = constant_players(every, game.value.table)
-    for names, _ in given:
-        check_known(names, (*every.names, *constants), "players in an order of `orders`")
-        check_distinct(names, "players in an order of `orders`")
-        if left_out := [name for name in number if name not in names]:
+    constants = constant_players(every, game.value.spec.table)
+    listed = [[name for name in names if name not in constants] for names, _ in given]
+    for names in listed:
+        if sorted(names) != sorted(every.names):
             raise ValueError(
-                f"Expected every order of `orders` to name all players but {list(names)} leaves "
-                f"out {shown(left_out)}."
+                f"Expected every order of `orders` to name all players, {shown(every.names)}, once "
+                f"but got {names}."
             )
     weights = torch.tensor([float(weight) for _, weight in given], dtype=torch.float64)
     if not bool((weights.isfinite() & (weights >= 0)).all() and weights.sum() > 0):
@@ -321,5 +275,6 @@ def _checked_orders(
             "Expected weights of `orders` that are finite, not negative and not all zero but got "
             f"{shown(weights.tolist(), 3)}."
         )
-    orders = [[number[name] for name in names if name in number] for names, _ in given]
+    number = {name: k for k, name in enumerate(game.players.names)}
+    orders = [[number[name] for name in names if name in number] for names in listed]
     return torch.tensor(orders), weights / weights.sum()

@@ -9,14 +9,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap.convolutions import (
-    BATCH_NORMS,
     ResidualBlock,
     check_positions,
     convolution,
     halved,
+    layer,
     usual_channels,
 )
-from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.nn import make_activation
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
 
@@ -47,12 +47,11 @@ class Convolution(SurrogateNetwork):
         super().__init__(game)
         size = check_positions(game.event, game.index)
         hidden = usual_channels(size) if hidden is None else hidden
-        check_hidden(hidden)
         axes = len(size)
         self.stem: Any = convolution(
             axes, self.channels, hidden[0], _WINDOW, _STRIDE, normalised=True
         )
-        self.norm: Any = BATCH_NORMS[axes](hidden[0])
+        self.norm: Any = layer("BatchNorm", axes)(hidden[0])
         self.activation = make_activation(activation)
         self.behind = nn.Sequential(
             *(ResidualBlock(axes, *pair, _STRIDE, activation, True) for pair in pairwise(hidden)),

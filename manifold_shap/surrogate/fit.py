@@ -30,7 +30,6 @@ from manifold_shap.surrogate.kinds import (
     NAMED,
     check_network,
     network_settings,
-    warn_if_mask_is_ignored,
 )
 from manifold_shap.surrogate.targets import (
     HintedTargets,
@@ -311,7 +310,7 @@ def fit_surrogate(
         check_whole("teacher_pairs", teacher_pairs, least=2)
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
-        table = table or teacher.table
+        table = table or teacher.spec.table
     if guided and (kind != "mlp" or x_validation is not None):
         raise ValueError(
             "Expected no `network` and no `x_validation` with a `guide`, whose network is an 'mlp' "
@@ -376,8 +375,6 @@ def fit_surrogate(
     mixture, task.guide = task.guide, None
     record = learn(task, data, options)
     task.guide = mixture
-    if not guided:
-        warn_if_mask_is_ignored(task.surrogate, seen[1][:64], target)
     value = surrogate_value(task, wrapped, rows.table)
     value.training_record = record | seconds
     return value

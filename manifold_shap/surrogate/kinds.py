@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifold_shap._messages import warn
 from manifold_shap.models import Model
 from manifold_shap.models.outputs import check_outputs
 from manifold_shap.nn import options_given
@@ -25,8 +24,6 @@ KINDS: dict[str, type[SurrogateNetwork]] = {
     "model": AdaptedModel,
     "own": OwnNetwork,
 }
-# A share of the largest value that means nothing.
-_NOTHING = 1e-5
 NAMED = tuple(name for name in KINDS if name != "own")
 
 
@@ -71,32 +68,3 @@ def check_network(network: SurrogateNetwork, x: Tensor) -> None:
         raise ValueError(
             str(error).replace("model(x)", "network(x, mask)").replace("the model", "`network`")
         ) from error
-
-
-@torch.no_grad()
-def warn_if_mask_is_ignored(network: SurrogateNetwork, x: Tensor, target: Tensor) -> None:
-    """Warn where a network takes an absent element for one that is 0, as found on a few rows.
-
-    Where 0 is padding, no player owns such an element.
-
-    Args:
-        network: after its training.
-        x: a few rows, as it sees them.
-        target: T(f(x)) of the training rows. Where that is constant, so is every value.
-    """
-    if bool((target - target[:1]).abs().max() <= _NOTHING * target.abs().max()):
-        return
-    every = torch.ones(len(x), 1, network.players, dtype=torch.bool, device=x.device)
-    half = every & (torch.arange(network.players, device=x.device) % 2 == 0)
-    owned = network.game.padding == 0
-    holed = [
-        (x if owned else x * network.present(some)[:, 0], some) for some in (half, every & ~half)
-    ]
-    moved = max((network(y, every) - network(y, some)).abs().max().item() for y, some in holed)
-    if moved <= _NOTHING * network(x, every).abs().max().item():
-        warn(
-            "The network does not depend on the mask: on rows in which every other player is 0, "
-            "its values with and without these players differ by at most "
-            f"{moved:.2g}, on {len(x)} rows, so that it cannot tell an absent element from one "
-            "that is 0. Let it use its second argument, the mask, or train it longer.",
-        )

@@ -170,7 +170,7 @@ class SurrogateNetwork(nn.Module, ABC):
         What is further away than any training row but extremes is seen at that distance.
         """
         found = ((x - self.x_mean) / self.x_scale).clamp(-MOST_UNITS, MOST_UNITS)
-        return found if self.game.padding is None else found * self.used(x)
+        return found * self.used(x)
 
     def present(self, mask: Bool[Tensor, "batch m players"]) -> Bool[Tensor, "batch m *event"]:
         """Masks over players as masks over the elements of rows."""
@@ -184,8 +184,7 @@ class SurrogateNetwork(nn.Module, ABC):
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]
     ) -> Float[Tensor, "batch m *event"]:
         """1 for the elements of present players, padding apart."""
-        present = self.present(mask).to(x.dtype)
-        return present if self.game.padding is None else present * self.used(x)[:, None]
+        return self.present(mask).to(x.dtype) * self.used(x)[:, None]
 
     def masked(
         self, x: Float[Tensor, "batch *event"], mask: Bool[Tensor, "batch m players"]

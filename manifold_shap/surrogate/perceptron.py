@@ -11,7 +11,6 @@ from manifold_shap.coalitions import Coalitions, Nested, Toggled
 from manifold_shap.models import Model
 from manifold_shap.nn import (
     MaskedLinear,
-    check_hidden,
     layers_behind,
     product_dtype,
     value_and_slope,
@@ -25,6 +24,8 @@ from manifold_shap.training.rows import without_padding
 # deviations: a value that is frequent has a bin of its own, a step.
 BINS = 16
 _LEAST_WIDTH = 1e-5
+# Players from which on running sums along orders take less time than products with masks.
+_MANY_PLAYERS = 64
 # Multiplications in a product of matrices for the time of one element that is read and written.
 _MEMORY_BOUND = 50
 
@@ -56,7 +57,6 @@ class Perceptron(SurrogateNetwork):
         binned: Sequence[int] = (),
     ) -> None:
         super().__init__(game)
-        check_hidden(hidden)
         bins = (game.index[element] for element in binned for _ in range(BINS))
         self.first = MaskedLinear([*game.index, *bins], self.players, hidden[0])
         padded = game.padding is not None
@@ -89,8 +89,8 @@ class Perceptron(SurrogateNetwork):
     def values(
         self, x: Float[Tensor, "batch *event"], coalitions: Coalitions
     ) -> Float[Tensor, "batch m outputs"]:
-        if isinstance(coalitions, Nested) and self.of_length is None:
-            # What players add to the first layer is summed along orders.
+        many = self.players >= _MANY_PLAYERS and self.of_length is None
+        if isinstance(coalitions, Nested) and many:
             first = self.first.along(self.flat(x), coalitions.items)
             first = first[:, :, coalitions.first - 1 :][:, :, : coalitions.run]
         elif isinstance(coalitions, Toggled):

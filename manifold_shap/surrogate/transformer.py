@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap._checks import check_whole
-from manifold_shap.convolutions import check_positions
+from manifold_shap.convolutions import check_positions, layer
 from manifold_shap.models import Model
-from manifold_shap.nn import check_hidden, make_activation
+from manifold_shap.nn import make_activation
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
@@ -50,7 +50,6 @@ class Transformer(SurrogateNetwork):
     ) -> None:
         super().__init__(game)
         hidden = (128, 128, 128) if hidden is None else hidden
-        check_hidden(hidden)
         width, event = hidden[0], game.event
         self.settings: dict[str, Any] = {
             "hidden": list(hidden),
@@ -113,8 +112,8 @@ class Transformer(SurrogateNetwork):
             attended = own.flatten(0, 1)[:, None, None]
         first = reader.to(h.dtype).expand(h.shape[0], -1)[:, None]
         h = torch.cat((first, h), dim=1)
-        for layer in self.layers:
-            h = layer(h, attended)
+        for block in self.layers:
+            h = block(h, attended)
         return h
 
     @property
@@ -156,8 +155,7 @@ class _Patches(nn.Module):
 
     def __init__(self, channels: int, axes: int, span: int, width: int) -> None:
         super().__init__()
-        kind = nn.Conv2d if axes == 2 else nn.Conv1d
-        self.embedding = kind(channels, width, span, span)
+        self.embedding = layer("Conv", axes)(channels, width, span, span)
         self.span = span
 
     def forward(

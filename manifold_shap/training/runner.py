@@ -210,14 +210,6 @@ class LightningTask(L.LightningModule):
         super().__init__()
         self.task, self.started, self.progress = task, started, progress
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Lightning notes the hook that it calls, fifty times in a step: where torch would first see
-        # whether the word is a weight.
-        if name == "_current_fx_name":
-            self.__dict__[name] = value
-        else:
-            super().__setattr__(name, value)
-
     def setup(self, stage: str) -> None:
         if multiprocessing.parent_process() is not None:
             silence()

@@ -192,8 +192,7 @@ def fit_imputer(
               `(channels, time)`;
             - a function of the shapes of a row in and out, `network((12,), (32,))`, that makes a
               torch module of vectors: it is asked for an encoder of the features of a row, a
-              decoder and, where there is one, a masked encoder of present features and the mask;
-            - an `nn.ModuleDict` of these, as `encoder`, `decoder` and `masked_encoder`.
+              decoder and, where there is one, a masked encoder of present features and the mask.
         latent, hidden: see `MaskedVAE`. Where rows have a hundred elements or more, None is 32, and
             widths of (512, 512) or, of convolutions, (32, 64, 64) channels; for shorter rows 16,
             and (256, 256) or (32, 64).

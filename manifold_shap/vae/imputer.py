@@ -190,17 +190,13 @@ class VAEImputer(Imputer):
         save_checkpoint(path, self.checkpoint)
 
     @torch.no_grad()
-    def mean(
-        self, x: Rows, mask: Mask, keys: Keys, draws: int = 64
-    ) -> Float[Tensor, "batch m *event"]:
-        """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares."""
-        return self.means(x, mask, keys, (self.temper,), draws)[0]
-
-    @torch.no_grad()
     def means(
         self, x: Rows, mask: Mask, keys: Keys, tempers: Sequence[float], draws: int = 64
     ) -> Float[Tensor, "tempers batch m *event"]:
-        """`mean` for several powers of the weights, from the same likelihoods."""
+        """E[x' | x_S], what absent elements are expected to be; of one-hot blocks the shares.
+
+        Several powers of the weights share their likelihoods.
+        """
         # With a power of 0 the logarithm of 0, of codes that are left out, would be no number.
         powers = torch.tensor(tempers, device=x.device).clamp(min=1e-9)[:, None, None]
         if self.posterior == "bank":
@@ -213,12 +209,6 @@ class VAEImputer(Imputer):
             weights = (powers[..., None] * known).softmax(-1)
             mean = torch.einsum("tbmk,bmke->tbme", weights, product.mean)
         return mean.unflatten(-1, self.players.event)
-
-    def bank_log_prob(
-        self, x: Float[Tensor, "pairs elements"], mask: Bool[Tensor, "pairs players"]
-    ) -> Float[Tensor, "pairs codes"]:
-        """τ log p(x_S|z) of the codes in the bank."""
-        return self._tempered(x, mask, self.temper) @ self.bank.table.T
 
     def _log_prob(
         self, x: Tensor, mask: Tensor, run: int, temper: float

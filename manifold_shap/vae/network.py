@@ -29,7 +29,7 @@ from manifold_shap._checks import check_whole
 from manifold_shap.nn import Network, kind_of
 from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood, Product
-from manifold_shap.vae.networks import NAMED, NETWORKS, Plan
+from manifold_shap.vae.networks import NAMED, NETWORKS
 
 # Log-scales in latent space, where codes are of order one. Of a row far from all others the network
 # extrapolates: unbounded, a scale of 1e8 would make the loss 1e13, and NaN soon after.
@@ -49,8 +49,8 @@ class MaskedVAE(nn.Module):
         fill: what absent elements are set to, as in the paper (-1 there); by default None, and the
             masked encoder gets zeros and the mask.
         activation: one of `nn.ACTIVATIONS`; of no effect on the user's networks.
-        network: `mlp` for fully connected networks, `conv` for convolutional ones; or the user's,
-            see `own_networks`.
+        network: `mlp` for fully connected networks, `conv` for convolutional ones; or a function
+            that makes each of them by its widths, see `own_networks`.
         event: shape of one input row, which convolutional networks need; by default flat.
         padding: the number that rows are padded by, see `Players`. Padding is seen by no encoder,
             and is no part of the likelihood.
@@ -65,8 +65,8 @@ class MaskedVAE(nn.Module):
 
     owner_of_statistic: Tensor
     owner_of_feature: Tensor
-    first: Any
-    rest: Any
+    owner_of_mask: Tensor
+    masked: Any
 
     def __init__(
         self,
@@ -92,11 +92,15 @@ class MaskedVAE(nn.Module):
         )
         features = owner[self.likelihood.feature_of]
         self.register_buffer("owner_of_feature", features, persistent=False)
-        mixture, shape = mixture * (2 * latent + 1), tuple(event or (len(owner),))
-        self.players = Players(range(int(owner.max()) + 1), owner.reshape(shape), padding)
-        plan, kind = Plan(self.likelihood, owner, shape, latent, mixture), kind_of(network, NAMED)
+        kind = kind_of(network, NAMED)
+        shaped = owner.reshape(tuple(event or (len(owner),)))
+        self.players = Players(range(int(owner.max()) + 1), shaped, padding)
+        # The numbers of the mask that its encoder sees.
+        beside = owner if kind == "conv" else torch.arange(len(self.players))
+        self.register_buffer("owner_of_mask", beside, persistent=False)
         options = (network,) if kind == "own" else (hidden, activation)
-        self.encoder, self.decoder, self.first, self.rest = NETWORKS[kind](plan, *options)
+        game = self.likelihood, self.players, latent, mixture * (2 * latent + 1)
+        self.encoder, self.decoder, self.masked = NETWORKS[kind](*game, *options)
 
     def encode(self, x: Float[Tensor, "batch elements"]) -> Independent:
         """q(z|x), a diagonal normal (Eq. 18)."""
@@ -111,18 +115,14 @@ class MaskedVAE(nn.Module):
         self, x: Float[Tensor, "batch elements"], mask: Bool[Tensor, "batch m players"]
     ) -> MixtureSameFamily:
         """r(z|x_S), a mixture of diagonal normals (Eq. 20), of batch shape `[batch, m]`."""
-        features = self._features(x)
-        if self.players.padding is not None:
-            # A player that a row lacks is in every coalition.
-            mask = mask | ~self.players.owned(x.unflatten(1, self.players.event))[:, None]
-        if self.fill is None:
-            hidden = self.first(features, mask)
-        else:
-            present = mask[..., self.owner_of_feature]
-            filled = torch.where(present, features[:, None], self.fill).flatten(0, 1)
-            grand = torch.ones_like(mask[:, :1]).repeat_interleave(mask.shape[1], 0)
-            hidden = self.first(filled, grand).unflatten(0, mask.shape[:2])[:, :, 0]
-        raw = self.rest(hidden).float().unflatten(-1, (self.components, 2 * self.latent + 1))
+        # A player that a row lacks is in every coalition.
+        mask = mask | ~self.players.owned(x.unflatten(1, self.players.event))[:, None]
+        present = mask[..., self.owner_of_feature]
+        beside = mask[..., self.owner_of_mask].to(x.dtype)
+        known = torch.where(present, self._features(x)[:, None], self.fill or 0.0)
+        beside = beside if self.fill is None else torch.ones_like(beside)
+        numbers = self.masked(torch.cat((known, beside), dim=-1).flatten(0, 1)).float()
+        raw = numbers.unflatten(0, mask.shape[:2]).unflatten(-1, (self.components, -1))
         return MixtureSameFamily(
             Categorical(logits=raw[..., 0], validate_args=False),
             _normal(raw[..., 1:]),

@@ -1,11 +1,19 @@
-"""Builds the networks of a masked-encoder VAE: fully connected or convolutional ones."""
+"""Builds the networks of a masked-encoder VAE: fully connected or convolutional ones.
+
+They take vectors and give vectors, of which `MaskedVAE` makes distributions:
+
+- an encoder, from the features of a row to the numbers of q(z|x), two for each dimension of z;
+- a decoder, from a code to the parameters of p(x|z);
+- a masked encoder, from the features of present elements and the mask beside them to the numbers of
+  r(z|x_S), as many as `mixture`; None where that is 0.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manifold_shap.convolutions import (
@@ -13,15 +21,8 @@ from manifold_shap.convolutions import (
     ConvolutionalEncoder,
     check_positions,
 )
-from manifold_shap.nn import (
-    MLP,
-    MaskedLinear,
-    check_hidden,
-    layers_behind,
-    of_shape,
-    options_given,
-    own_network,
-)
+from manifold_shap.nn import MLP, layers_behind, of_shape, options_given, own_network
+from manifold_shap.players import Players
 from manifold_shap.vae.likelihood import Likelihood
 
 # Numbers that a layer holds at a time: 64 MiB.
@@ -30,146 +31,96 @@ _MOST_HELD = 2**24
 # A row of at least this many elements, such as an image, needs wider networks.
 _MANY_ELEMENTS = 100
 
-
-class Networks(NamedTuple):
-    """The networks of a VAE: numbers in, numbers out; `MaskedVAE` makes distributions of them.
-
-    Attributes:
-        encoder: from features `[rows, features]` to the numbers of q(z|x), two for each dimension.
-        decoder: from codes `[rows, latent]` to the parameters of p(x|z).
-        first: what sees the present elements alone, from features `[batch, features]` and
-            coalitions `[batch, m, players]` to `[batch, m, width]`; None where r is not wanted.
-        rest: the layers behind it, to the numbers of r(z|x_S).
-    """
-
-    encoder: nn.Module
-    decoder: nn.Module
-    first: nn.Module | None
-    rest: nn.Module | None
+Networks: TypeAlias = tuple[nn.Module, nn.Module, nn.Module | None]
 
 
-class Plan(NamedTuple):
-    """What networks are built for.
-
-    Attributes:
-        likelihood: families of the elements.
-        owner: player of each of the flattened elements.
-        event: shape of one input row.
-        latent: dimensions of z.
-        mixture: numbers of r(z|x_S); 0 where it is not wanted.
-    """
-
-    likelihood: Likelihood
-    owner: Tensor
-    event: Sequence[int]
-    latent: int
-    mixture: int
-
-    @property
-    def players(self) -> int:
-        return int(self.owner.max()) + 1
-
-
-def fully_connected(plan: Plan, hidden: Sequence[int], activation: str) -> Networks:
-    """Networks of rows as vectors: any rows.
+def fully_connected(
+    likelihood: Likelihood,
+    players: Players,
+    latent: int,
+    mixture: int,
+    hidden: Sequence[int],
+    activation: str,
+) -> Networks:
+    """Networks of rows as vectors: any rows; the mask is over players.
 
     Args:
-        plan: what they are built for.
+        likelihood: families of the elements.
+        players: those of the rows.
+        latent: dimensions of z.
+        mixture: numbers of r(z|x_S).
         hidden: width of each hidden layer.
         activation: one of `nn.ACTIVATIONS`.
     """
-    check_hidden(hidden)
-    likelihood = plan.likelihood
-    features, parameters = likelihood.feature_of, len(likelihood.parameter_of)
-    encoder = MLP(len(features), hidden, 2 * plan.latent, activation)
-    decoder = MLP(plan.latent, [*reversed(hidden)], parameters, activation)
-    if not plan.mixture:
-        return Networks(encoder, decoder, None, None)
-    first = MaskedLinear(plan.owner[features].tolist(), plan.players, hidden[0])
-    return Networks(encoder, decoder, first, layers_behind(hidden, plan.mixture, activation))
+    features, parameters = len(likelihood.feature_of), len(likelihood.parameter_of)
+    encoder = MLP(features, hidden, 2 * latent, activation)
+    decoder = MLP(latent, [*reversed(hidden)], parameters, activation)
+    seen = features + len(players)
+    return encoder, decoder, MLP(seen, hidden, mixture, activation) if mixture else None
 
 
-def own_networks(plan: Plan, module: Any) -> Networks:
-    """A user's networks of vectors; the masked encoder sees `(x ⊙ mask, mask)` side by side.
+def own_networks(
+    likelihood: Likelihood, players: Players, latent: int, mixture: int, make: Any
+) -> Networks:
+    """A user's networks of vectors; the mask is over players.
 
     Args:
-        plan: what they are built for.
-        module: an `nn.ModuleDict` of an `encoder`, a `decoder` and, where it is wanted, a
-            `masked_encoder`; or a function that makes each of them, see `nn.own_network`.
+        likelihood, players, latent, mixture: see `fully_connected`.
+        make: a function that makes a network of these widths, see `nn.own_network`.
     """
-    features, parameters = len(plan.likelihood.feature_of), len(plan.likelihood.parameter_of)
-    shapes = {"encoder": (features, 2 * plan.latent), "decoder": (plan.latent, parameters)}
-    if plan.mixture:
-        shapes["masked_encoder"] = (features + plan.players, plan.mixture)
-    named = isinstance(module, nn.ModuleDict)
-    made = [
-        UsersNetwork(own_network(module[name] if named else module, (inputs,), (outputs,)), outputs)
-        for name, (inputs, outputs) in shapes.items()
-    ]
-    encoder, decoder, *masked = made
-    if not masked:
-        return Networks(encoder, decoder, None, None)
-    owner = plan.owner[plan.likelihood.feature_of]
-    return Networks(encoder, decoder, MaskedInputs(owner, masked[0]), nn.Identity())
+    features, parameters = len(likelihood.feature_of), len(likelihood.parameter_of)
+    encoder = UsersNetwork(make, features, 2 * latent)
+    decoder = UsersNetwork(make, latent, parameters)
+    seen = features + len(players)
+    return encoder, decoder, UsersNetwork(make, seen, mixture) if mixture else None
 
 
 class UsersNetwork(nn.Module):
     """A user's network of vectors, which are as wide as they should be."""
 
-    def __init__(self, network: nn.Module, outputs: int) -> None:
+    def __init__(self, make: Any, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.network, self.outputs = network, outputs
+        self.network, self.outputs = own_network(make, (inputs,), (outputs,)), outputs
 
     def forward(self, x: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows outputs"]:
         return of_shape(self.network(x), (len(x), self.outputs))
 
 
-class MaskedInputs(nn.Module):
-    """A network of `(x ⊙ mask, mask)`, side by side, the mask over players."""
-
-    owner: Tensor
-
-    def __init__(self, owner: Tensor, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-        self.register_buffer("owner", owner, persistent=False)
-
-    def forward(
-        self, x: Float[Tensor, "batch features"], mask: Bool[Tensor, "batch m players"]
-    ) -> Float[Tensor, "batch m width"]:
-        seen = torch.cat((x[:, None] * mask[..., self.owner], mask.to(x.dtype)), dim=-1)
-        return self.network(seen.flatten(0, 1)).unflatten(0, mask.shape[:2])
-
-
-def convolutional(plan: Plan, hidden: Sequence[int], activation: str) -> Networks:
+def convolutional(
+    likelihood: Likelihood,
+    players: Players,
+    latent: int,
+    mixture: int,
+    hidden: Sequence[int],
+    activation: str,
+) -> Networks:
     """Networks of pictures `(channels, height, width)` or series `(channels, time)`.
 
-    The masked encoder sees the present elements and, as channels beside them, which these are.
+    The mask is over elements: channels beside those of the row.
 
     Args:
-        plan: what they are built for.
+        likelihood, players, latent, mixture, activation: see `fully_connected`.
         hidden: channels of each block.
-        activation: one of `nn.ACTIVATIONS`.
     """
-    check_hidden(hidden)
-    size = check_positions(plan.event, plan.owner.tolist())
-    features = Channels(plan.likelihood.feature_of, plan.event)
-    parameters = Channels(plan.likelihood.parameter_of, plan.event)
+    event = players.event
+    size = check_positions(event, players.index.flatten().tolist())
+    features = Channels(likelihood.feature_of, event)
+    parameters = Channels(likelihood.parameter_of, event)
     most = max(1, _MOST_HELD // (max(hidden) * math.prod(size)))
-    width = 4 * hidden[-1]
-    channels = features.channels + plan.event[0]
     # Initial weights are drawn in this order, so that those of q and p do not depend on r.
     decode = ConvolutionalDecoder(
-        plan.latent, [*reversed(hidden)], parameters.channels, size, activation
+        latent, [*reversed(hidden)], parameters.channels, size, activation
     )
-    encode = ConvolutionalEncoder(features.channels, size, hidden, 2 * plan.latent, activation)
+    encode = ConvolutionalEncoder(features.channels, size, hidden, 2 * latent, activation)
     encoder = InParts(nn.Sequential(features, encode), most)
     decoder = InParts(nn.Sequential(decode, FromChannels(parameters)), most)
-    if not plan.mixture:
-        return Networks(encoder, decoder, None, None)
-    masked = ConvolutionalEncoder(channels, size, hidden, width, activation)
-    first = MaskedConvolutions(features, plan.owner, masked, most)
-    return Networks(encoder, decoder, first, layers_behind([width], plan.mixture, activation))
+    if not mixture:
+        return encoder, decoder, None
+    width = 4 * hidden[-1]
+    both = Channels(torch.cat((likelihood.feature_of, torch.arange(math.prod(event)))), event)
+    masked = ConvolutionalEncoder(both.channels, size, hidden, width, activation)
+    rest = layers_behind([width], mixture, activation)
+    return encoder, decoder, InParts(nn.Sequential(both, masked, rest), most)
 
 
 class Channels(nn.Module):
@@ -231,44 +182,6 @@ class InParts(nn.Module):
 
     def forward(self, x: Float[Tensor, "rows numbers"]) -> Float[Tensor, "rows outputs"]:
         return torch.cat([self.network(some) for some in x.split(self.most)])
-
-
-class MaskedConvolutions(nn.Module):
-    """A convolutional network of `(x ⊙ mask, mask)`, the mask as channels beside those of x.
-
-    Args:
-        features: lays features out as channels.
-        index: player that owns each of the flattened elements.
-        network: of both together.
-        most: pairs of row and coalition at a time.
-    """
-
-    index: Tensor
-
-    def __init__(
-        self, features: Channels, index: Tensor, network: ConvolutionalEncoder, most: int
-    ) -> None:
-        super().__init__()
-        self.features, self.network, self.most = features, network, most
-        self.register_buffer("index", index, persistent=False)
-
-    def forward(
-        self, x: Float[Tensor, "batch features"], mask: Bool[Tensor, "batch m players"]
-    ) -> Float[Tensor, "batch m width"]:
-        spread, coalitions = self.features(x), mask.flatten(0, 1)
-        numbers = torch.arange(len(coalitions), device=x.device)
-        parts = [
-            self.network(self._masked(spread[some // mask.shape[1]], coalitions[some]))
-            for some in numbers.split(self.most)
-        ]
-        return torch.cat(parts).unflatten(0, mask.shape[:2])
-
-    def _masked(
-        self, x: Float[Tensor, "pairs channels *size"], mask: Bool[Tensor, "pairs players"]
-    ) -> Float[Tensor, "pairs more *size"]:
-        present = mask[:, self.index].to(x.dtype).view(len(x), -1, *x.shape[2:])
-        copies = x.shape[1] // present.shape[1]
-        return torch.cat((x * present.repeat(1, copies, *(1,) * (x.ndim - 2)), present), dim=1)
 
 
 # How they are built, by name: "own" are the user's, which are not called by a name.

@@ -69,7 +69,7 @@ def test_values_are_efficient_in_any_batch_and_come_back_from_a_file(
     assert phi.std(1).min() > 0
     alone = torch.cat([explainer(x[k : k + 1]) for k in range(7)])
     torch.testing.assert_close(alone, phi, rtol=1e-4, atol=1e-5)
-    found = explainer.explain(x, batch_size=3)
+    found = ms.amortized_shapley(value, x, explainer=explainer, batch_size=3)
     assert found.efficiency_gap < 1e-4
     torch.testing.assert_close(found.phi.nan_to_num(), phi)
     explainer.checkpoint["state_dict"] |= {
@@ -88,7 +88,7 @@ def test_players_that_a_row_lacks_have_no_values(kind: str) -> None:
     lacks = torch.arange(len(value.players)) >= value.counts(x)[:, None]
     assert lacks.any()
     assert (explainer(x)[lacks] == 0).all()
-    found = explainer.explain(x)
+    found = ms.amortized_shapley(value, x, explainer=explainer)
     assert torch.equal(found.phi.isnan().all(2), lacks)
     assert 0 < explainer.measure(ms.exact_shapley(value, x)) < 100
 
@@ -116,11 +116,11 @@ def test_some_of_the_outputs_are_learned_alone(kind: str, tmp_path: Path) -> Non
     explainer.save(tmp_path / "explainer.ckpt")
     loaded = load_amortized(tmp_path / "explainer.ckpt", value)
     assert torch.equal(loaded(x), explainer(x))
-    assert loaded.explain(x).outputs == (names[2],)
+    assert ms.amortized_shapley(loaded.game, x, explainer=loaded).outputs == (names[2],)
     every = ms.exact_shapley(value, x)
     assert loaded.measure(every) == loaded.measure(ms.exact_shapley(value, x, outputs=[names[2]]))
     with pytest.raises(ValueError, match="Expected `outputs` to be"):
-        loaded.explain(x, outputs=[names[0]])
+        ms.amortized_shapley(loaded.game, x, explainer=loaded, outputs=[names[0]])
     coarse = value.grouped(torch.zeros(value.players.event, dtype=torch.int64))
     with pytest.raises(ValueError, match="Expected an explanation of the players"):
         loaded.measure(ms.exact_shapley(coarse, x))

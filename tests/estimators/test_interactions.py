@@ -214,7 +214,7 @@ def test_terms_of_three_players_are_exact(players: int) -> None:
         game, torch.tensor([[1.0], [-2.0]]).double().expand(2, players), index="k-SII",
         evaluations=2 * players**2,
     )  # fmt: skip
-    assert found.made_by["estimator"] == "parting"
+    assert found.made_by["estimator"] == "pairwise regression"
     assert found.made_by["evaluations"] <= 2 * 2 * players**2
     expected = pairs_only(torch.stack((truth, -2 * truth)))
     torch.testing.assert_close(pairs_only(found.values), expected, atol=1e-4, rtol=0)

@@ -97,7 +97,6 @@ def test_loading_with_another_model_is_refused(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"activation": "tanh"}, "Expected `activation` to be one of"),
-        ({"hidden": []}, "Expected `hidden` to list layer widths"),
         ({"x": TABLE / 0}, "300 of 300 entries of `x_train` are"),
         ({"x_validation": TABLE[:, :2]}, r"`x_validation` of shape \(rows, 3\)"),
         ({"model": lambda x: x}, "Expected the model to return a distribution"),

@@ -164,7 +164,6 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
     ("settings", "error", "message"),
     [
         ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 2"),
-        ({"hidden": []}, ValueError, "`hidden` to list layer widths"),
         ({"teacher": None}, TypeError, "`teacher` to be a value function of an"),
         ({"guide": ms.imputers.GaussianImputer(X)}, TypeError, "`guide` to be a `MixtureImputer`"),
         (

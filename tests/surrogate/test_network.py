@@ -131,7 +131,10 @@ def test_bins_belong_to_their_element_s_player(seed: int) -> None:
         dim=1,
     )
     torch.testing.assert_close(one, whole, atol=1e-5, rtol=1e-4)
-    orders = torch.rand(40, 3, 4, generator=generator).argsort(-1)
-    nested = orders.argsort(-1)[:, :, None] < torch.arange(1, 4)[:, None]
-    along = surrogate.values(x, Nested(orders, torch.zeros(40, 3, dtype=torch.int64)))
-    torch.testing.assert_close(along, surrogate(x, nested.flatten(1, 2)))
+
+
+def test_along_orders_of_many_players_the_first_layer_is_a_running_sum() -> None:
+    surrogate, x = make(event=(70,)), torch.randn(3, 70)
+    orders = torch.rand(3, 2, 70).argsort(-1)
+    nested = Nested(orders, torch.zeros(3, 2, dtype=torch.int64))
+    torch.testing.assert_close(surrogate.values(x, nested), surrogate(x, nested.masks()))

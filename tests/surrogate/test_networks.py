@@ -1,6 +1,5 @@
 """Every network of a surrogate: what it must not see, what it knows, and its derivatives."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +9,7 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Nested, Toggled, is_proper, toggled
-from manifold_shap.nn import growing
-from manifold_shap.surrogate.adapted import OwnNetwork
 from manifold_shap.surrogate.fit import load_surrogate
-from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.kinds import warn_if_mask_is_ignored
 from manifold_shap.surrogate.network import SurrogateNetwork
 from tests.learned import NETWORKS, SERIES, Masked, network_of, rows_of
 
@@ -70,10 +65,8 @@ def test_outputs_do_not_depend_on_the_batch(kind: str) -> None:
 def test_values_along_and_around_are_those_of_the_coalitions(kind: str) -> None:
     network, x, mask = some(kind, m=3)
     orders = torch.rand(4, 2, network.players).argsort(-1)
-    expected = network(x, growing(orders).flatten(1, 2)).unflatten(1, (2, -1))
-    keys = torch.zeros(4, 2, dtype=torch.int64)
-    found = network.values(x, Nested(orders, keys)).unflatten(1, (2, -1))
-    torch.testing.assert_close(found, expected, **close)
+    nested = Nested(orders, torch.zeros(4, 2, dtype=torch.int64))
+    torch.testing.assert_close(network.values(x, nested), network(x, nested.masks()), **close)
     expected = network(x, toggled(mask).flatten(1, 2)).unflatten(1, (3, -1))
     # What it gives for empty and full coalitions is not used.
     proper = (toggled(mask).any(-1) & ~toggled(mask).all(-1))[..., None]
@@ -213,30 +206,6 @@ def test_each_network_learns_a_value_function_and_is_loaded_again(
     assert explanation.efficiency_gap < 1e-5
 
 
-class Blind(Masked):
-    """Does not look at the mask, nor at rows."""
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(torch.ones_like(x), torch.ones_like(mask))
-
-
-class Half(Masked):
-    """Sees absent elements as 0, and not that they are absent."""
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(x, torch.ones_like(mask))
-
-
-def test_zero_that_is_padding_is_no_element_of_a_player() -> None:
-    x = torch.tensor([[3.0, 1.0, 2.0, 0.0], [5.0, 4.0, 0.0, 0.0]])
-    for padding in (None, 0.0):
-        network = OwnNetwork(GameShape((4,), range(4), 2, True, padding), Half((4,), 2))
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter("always")
-            warn_if_mask_is_ignored(network, x, target=x)
-        assert len(given) == (padding is None)
-
-
 class Short(Masked):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         return super().forward(x, mask)[:1]
@@ -262,13 +231,3 @@ def test_bad_networks_are_named(settings: dict[str, Any], message: str) -> None:
     x, model = data(60)
     with pytest.raises(ValueError, match=message):
         ms.fit_surrogate(model, x, **settings, **QUICK)
-
-
-def test_networks_that_do_not_know_what_is_absent_are_named() -> None:
-    x, model = data(60)
-    with pytest.warns(UserWarning, match="does not depend on the mask"):
-        ms.fit_surrogate(model, x, network=Blind(EVENT, 2), **QUICK)
-    with pytest.warns(UserWarning, match="does not depend on the mask"):
-        ms.fit_surrogate(model, x, network=Half(EVENT, 2), **QUICK)
-    # Not so where every value is the same.
-    ms.fit_surrogate(lambda x: torch.full((len(x), 2), 0.5), x, network=Blind(EVENT, 2), **QUICK)

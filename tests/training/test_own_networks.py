@@ -84,11 +84,6 @@ OWN: dict[str, tuple[Any, Any, Any]] = {
     "surrogate, module": (surrogate, Masked((3,), 2), Masked((3,), 3)),
     "imputer": (imputer("bank"), dense, lambda inputs, _: dense(inputs, (5,))),
     "imputer, encoder": (imputer("encoder"), dense, lambda inputs, _: dense(inputs, (5,))),
-    "imputer, modules": (
-        imputer("bank"),
-        nn.ModuleDict({"encoder": dense((3,), (4,)), "decoder": dense((2,), (6,))}),
-        nn.ModuleDict({"encoder": dense((3,), (5,)), "decoder": dense((2,), (6,))}),
-    ),
     "amortized": (amortized, Values, lambda inputs, _: Values(inputs, (2, 2))),
     "amortized, module": (amortized, Values((3,), (3, 2)), Values((3,), (2, 2))),
 }

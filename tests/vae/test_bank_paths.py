@@ -8,7 +8,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed, Nested, Toggled, toggled
-from manifold_shap.nn import growing
 from manifold_shap.vae.bank import RunningLikelihood
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.network import MaskedVAE
@@ -65,7 +64,8 @@ def orders(batch: int, count: int, seed: int = 0) -> Tensor:
 def runs(kind: str, seed: int = 0) -> Tensor:
     """Coalitions `[2 rows, 3 runs, run, players]`."""
     if kind == "along":
-        return growing(orders(2, 3, seed))
+        nested = Nested(orders(2, 3, seed), KEYS)
+        return nested.masks().unflatten(1, (3, -1))
     generator = torch.Generator().manual_seed(seed)
     mask = torch.rand(2, 3, len(PLAYERS), generator=generator) < 0.5
     return toggled(mask)

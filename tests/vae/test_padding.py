@@ -102,7 +102,9 @@ def test_padded_series_are_imputed_and_explained() -> None:
     assert isinstance(imputer, ms.VAEImputer)
     inside = players(-9.0).owners(x) > 0
     expected = x[:, :, :1].expand_as(x)
-    found = imputer.mean(x, mask, torch.zeros(120, 1, dtype=torch.int64))[:, 0]
+    found = imputer.means(x, mask, torch.zeros(120, 1, dtype=torch.int64), (imputer.temper,))[0][
+        :, 0
+    ]
     error, spread = (gap[inside].square().mean() for gap in (found - expected, expected - 5))
     assert error < 0.1 * spread
     weight = torch.randn(16, 3, generator=torch.Generator().manual_seed(0))

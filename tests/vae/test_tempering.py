@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
 from manifold_shap.vae.fit import TEMPERS, choose_temper, largest_good
 from tests import examples
 
@@ -33,12 +32,3 @@ def test_one_standard_error_of_the_difference_is_not_held_against_a_larger_power
     assert largest_good(errors) == TEMPERS[2]
     errors[2] += 0.5
     assert largest_good(errors) == TEMPERS[1]
-
-
-def test_powers_of_the_weights_share_their_likelihoods() -> None:
-    imputer, x, keys = examples.vae(), examples.normal(2, 4, 1), torch.arange(32).reshape(2, 16)
-    mask, powers = all_coalitions(4).expand(2, -1, -1), (0.0, 2.0)
-    for power, mean in zip(powers, imputer.means(x, mask, keys, powers), strict=True):
-        imputer.temper = power
-        weights = imputer.bank_log_prob(x, mask[:, 5]).softmax(-1)
-        torch.testing.assert_close(mean[:, 5], imputer.bank.mean([weights]))

@@ -14,6 +14,7 @@ from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.fit import fit_imputer, load_imputer
 from manifold_shap.vae.imputer import VAEImputer
+from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE
 
 
@@ -101,7 +102,7 @@ def test_samples_follow_the_weights() -> None:
     mask = masks(1)[:, 5:6].expand(1, 4000, -1)
     keys = torch.arange(4000)[None]
     one_each = made.sample(x, Listed(mask, keys), range(1))[0, :, 0]
-    expected = made.mean(x, mask[:, :1], keys[:, :1], draws=20_000)[0, 0]
+    expected = made.means(x, mask[:, :1], keys[:, :1], (made.temper,), 20_000)[0, 0, 0]
     absent = ~mask[0, 0]
     error = one_each.std(0) / 4000**0.5
     gap = (one_each.mean(0) - expected).abs() - 4 * error
@@ -113,22 +114,21 @@ def test_samples_follow_the_weights() -> None:
 
 def test_bank_weights_are_the_posterior_over_codes() -> None:
     made, x = imputer(temper=0.7, bank_size=40), rows(2, seed=1)
-    log_prob = made.bank_log_prob(x.repeat_interleave(16, 0), masks(2).flatten(0, 1))
-    weights = log_prob.softmax(-1).unflatten(0, (2, 16))
     likelihood = made.network.likelihood
-    statistics = likelihood.statistics(x)
+    means = made.means(x, masks(2), torch.zeros(2, 16, dtype=torch.int64), (0.7, 0.1))
+    statistics, decoded = likelihood.statistics(x), Product(likelihood, made.bank.table).mean
     for b, k in ((0, 5), (1, 12), (0, 0)):
         present = all_coalitions(4)[k][likelihood.statistic_of]
         log_p = (made.bank.table * statistics[b] * present).sum(1)
-        torch.testing.assert_close(weights[b, k], (0.7 * log_p).softmax(0))
-    assert torch.allclose(weights[:, 0], torch.tensor(1 / len(made.bank)))
+        for mean, power in zip(means, (0.7, 0.1), strict=True):
+            torch.testing.assert_close(mean[b, k], (power * log_p).softmax(0) @ decoded)
 
 
 def test_importance_weights_correct_the_masked_encoder() -> None:
     # Whatever r proposes, many weighted draws estimate the mean under p(z|x_S) ∝ p(x_S|z) p(z).
     made, x, mask = imputer("encoder", importance=True), rows(1, seed=1), masks(1)[:, 5:6]
     keys = torch.zeros(1, 1, dtype=torch.int64)
-    mean = made.mean(x, mask, keys, draws=20_000)
+    mean = made.means(x, mask, keys, (made.temper,), 20_000)[0]
     grid = torch.cartesian_prod(*[torch.linspace(-6, 6, 121)] * 2)
     decoded = made.network.decode(grid)
     present = mask[0, 0][made.network.owner_of_statistic]
@@ -196,7 +196,7 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_
     fit_imputer(x, posterior="encoder", **few).save(tmp_path / "r.ckpt")
     beside = load_imputer(tmp_path / "r.ckpt", alone.reference, posterior="bank", temper=0.5)
     weights, more = (dict(each.named_parameters()) for each in (alone.network, beside.network))
-    assert {name.partition(".")[0] for name in more.keys() - weights} == {"first", "rest"}
+    assert {name.partition(".")[0] for name in more.keys() - weights} == {"masked"}
     assert all(torch.equal(weight, more[name]) for name, weight in weights.items())
     mask, keys = masks(3), torch.arange(48).reshape(3, 16)
     drawn = [each.impute(x[:3], Listed(mask, keys), range(6)).rows for each in (alone, beside)]

@@ -181,7 +181,7 @@ def measure(name: str, seeds: Sequence[int], budgets: Sequence[int]) -> dict[str
             works |= {
                 side: by_peer
                 for side, (method, _) in PEERS.items()
-                if hasattr(shapiq, method) and players <= FEW_PLAYERS.get(side, players)
+                if getattr(shapiq, method, None) and players <= FEW_PLAYERS.get(side, players)
             }
         found: dict[str, list[dict[str, Any]]] = {}
         for side, work in works.items():

@@ -1,14 +1,12 @@
 """Is this checkout as fast as another one? CPU time of the same work, in both, in turn.
 
-    python benchmarks/speed/against.py --against ../other-checkout
-    python benchmarks/speed/against.py --against ../other-checkout --repeats 5 permutation kernel
+    python benchmarks/against.py ../other-checkout
+    python benchmarks/against.py ../other-checkout --repeats 5 permutation kernel
 
-Each checkout has a process of its own, of one thread, that imports the package from there, trains
-the same small value functions by the public functions that both have, and then does a work whenever
-it is told to. Works alternate between both, which of them begins alternates, too, and CPU time is
-what counts. A line has the medians of both, and the median ratio with a 95 % interval, by
-resampling the repeats. A work is slower by more than noise where that interval lies above
-1 + `--tolerance`; then the exit code is 1.
+Each checkout has a process of one thread that imports the package from there, trains the same small
+value functions, and then does a work whenever it is told to. Works alternate between both. A line
+has the medians of both, and the median ratio with a 95 % interval, by resampling the repeats. Where
+an interval lies above 1.02 the exit code is 1.
 """
 
 import argparse
@@ -24,77 +22,62 @@ from typing import Any
 
 import numpy as np
 
-NAMES = "exact permutation kernel coalition gaussian empirical bank training streaming compositions"
+NAMES = ("exact", "permutation", "kernel", "gaussian", "empirical", "bank", "training", "streaming")
+SLOWER = 1.02
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="name", help=f"of: {NAMES}")
-    parser.add_argument("--against", type=Path, help="the other checkout; without one, serve")
-    parser.add_argument("--repeats", type=int, default=15, help="of each work in each checkout")
-    parser.add_argument("--tolerance", type=float, default=0.02, help="a ratio may exceed 1 by it")
-    given = parser.parse_args()
-    if given.against is None:
+    if sys.argv[1:] == ["serve"]:
         return serve()
-    names = given.names or NAMES.split()
-    if unknown := sorted(set(names) - set(NAMES.split())):
-        parser.error(f"expected names among {NAMES} but got {', '.join(unknown)}")
-    here = Path(__file__).resolve().parents[2]
-    sides = [_start(place.resolve()) for place in (here, given.against)]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("against", type=Path, help="the other checkout")
+    parser.add_argument("names", nargs="*", help=f"works, of {', '.join(NAMES)}")
+    parser.add_argument("--repeats", type=int, default=15, help="of each work in each checkout")
+    given = parser.parse_intermixed_args()
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    sides = [
+        subprocess.Popen(
+            # -P: modules beside this file are no packages to import.
+            [sys.executable, "-P", __file__, "serve"],
+            env={**os.environ, **one_thread, "PYTHONPATH": str(place)},
+            cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+        )
+        for place in (Path(__file__).resolve().parents[1], given.against.resolve())
+    ]  # fmt: skip
     print("work           here, s  there, s  here / there  95 % interval", flush=True)
-    slower = [name for name in names if _compare(name, sides, given.repeats, given.tolerance)]
+    slower = [name for name in given.names or NAMES if compare(name, sides, given.repeats)]
     for side in sides:
         side.communicate("")
     sys.exit(f"slower by more than noise: {', '.join(slower)}" if slower else 0)
 
 
-def _start(checkout: Path) -> "subprocess.Popen[str]":
-    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    # -P: modules beside this file are no packages to import.
-    return subprocess.Popen(
-        [sys.executable, "-P", __file__],
-        env={**os.environ, **one_thread, "PYTHONPATH": str(checkout)},
-        cwd=checkout,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    )
-
-
-def _compare(name: str, sides: list[Any], repeats: int, tolerance: float) -> bool:
+def compare(name: str, sides: list[Any], repeats: int) -> bool:
     """Print a line of one work; whether it is slower here by more than noise."""
     took = np.empty((repeats, 2))
     for repeat in range(-1, repeats):  # The first is not counted.
         for which in (0, 1) if repeat % 2 else (1, 0):
-            took[repeat, which] = _ask(sides[which], name)
+            sides[which].stdin.write(f"{name}\n")
+            lines = (line for line in sides[which].stdout if line.startswith("took "))
+            took[repeat, which] = float(next(lines).split()[1])
     ratio = took[:, 0] / took[:, 1]
-    resampled = np.random.default_rng(0).choice(ratio, (2000, repeats))
-    low, high = np.quantile(np.median(resampled, 1), (0.025, 0.975))
+    resampled = np.median(np.random.default_rng(0).choice(ratio, (2000, repeats)), 1)
+    low, high = np.quantile(resampled, (0.025, 0.975))
     here, there = np.median(took, 0)
     figures = f"{here:8.3f}  {there:8.3f}  {np.median(ratio):12.3f}  {low:.3f} to {high:.3f}"
     print(f"{name:13}  {figures}", flush=True)
-    return bool(low > 1 + tolerance)
-
-
-def _ask(side: Any, name: str) -> float:
-    side.stdin.write(f"{name}\n")
-    for line in side.stdout:
-        if line.startswith("took "):
-            return float(line.split()[1])
-    raise RuntimeError("Expected a time but the process of a checkout ended; its error is above.")
+    return bool(low > SLOWER)
 
 
 def serve() -> None:
     """In a checkout: prepare the works, and time the one that a line names."""
-    works = _works()
+    works = prepared()
     for line in sys.stdin:
         start = time.process_time()
         works[line.strip()]()
         print("took", time.process_time() - start, flush=True)
 
 
-def _works() -> dict[str, Callable[[], object]]:
+def prepared() -> dict[str, Callable[[], object]]:
     import torch
     from sklearn.datasets import load_digits
     from torch import nn
@@ -124,26 +107,17 @@ def _works() -> dict[str, Callable[[], object]]:
             estimator = partial(ms.permutation_shapley, permutations=2)
             ms.explain_rows(Path(place, "rows.zarr"), pixels, x.repeat(2, 1)[:2048], estimator)
 
-    ratios = ms.imputed_value(head, ms.imputers.MarginalImputer(table[:50]), "ilr", draws=50)
-    explained = ms.permutation_shapley(ratios, table[:500], permutations=2)
-
-    def composed() -> None:
-        for _ in range(200):
-            for told in ("compositions", "norms", "cosines", "projections"):
-                getattr(explained, told)()
-
-    return {
-        "exact": partial(ms.exact_shapley, patches, x[:16]),
-        "permutation": partial(ms.permutation_shapley, pixels, x[:16], permutations=32),
-        "kernel": partial(ms.kernel_shapley, pixels, x[:8], evaluations=4096),
-        "coalition": partial(ms.coalition_shapley, pixels, x[:8], coalitions=128),
-        "gaussian": imputed(head, ms.imputers.GaussianImputer(table), table[:256]),
-        "empirical": imputed(head, ms.imputers.EmpiricalImputer(table), table[:64]),
-        "bank": imputed(model, bank, binary[:2]),
-        "training": fit,
-        "streaming": streamed,
-        "compositions": composed,
-    }
+    works = (
+        partial(ms.exact_shapley, patches, x[:16]),
+        partial(ms.permutation_shapley, pixels, x[:16], permutations=32),
+        partial(ms.kernel_shapley, pixels, x[:8], evaluations=4096),
+        imputed(head, ms.imputers.GaussianImputer(table), table[:256]),
+        imputed(head, ms.imputers.EmpiricalImputer(table), table[:64]),
+        imputed(model, bank, binary[:2]),
+        fit,
+        streamed,
+    )
+    return dict(zip(NAMES, works, strict=True))
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ class Experiment:
 
     title: str
     run: Callable[..., dict[str, Any]]
-    tables: Callable[[Any], Sequence[Table]]
+    tables: Callable[[Any], Sequence[Table]] = field(default=lambda found: ())
     figures: Callable[[Any], Mapping[str, Figure]] = field(default=lambda found: {})
     claims: Callable[[Any], Sequence[Claim]] = field(default=lambda found: ())
     summary: Callable[[Any], Mapping[str, Any]] = field(default=lambda found: {})

@@ -132,11 +132,11 @@ def overview() -> str:
         if not name.startswith("papers/") and (result := stored(name)):
             one, short = experiment(name), name.partition("/")[2]
             link = f"[{one.title}](results/{short}.md)"
-            for what, figure in one.summary(result["found"]).items():
-                rows.append([link, what, figure])
+            told = one.summary(result["found"]).items()
+            rows.append([link, "; ".join(f"{what}: {report.number(n)}" for what, n in told)])
             if (folder_of(name) / f"{short}.png").exists():
                 plots.append(f'<img src="results/{short}.png" alt="{one.title}" width="760">\n')
-    return "\n".join([report.markdown(("experiment", "what", "figure"), rows), *plots])
+    return "\n".join([report.markdown(("experiment", "figures"), rows), *plots])
 
 
 def write_lists() -> None:

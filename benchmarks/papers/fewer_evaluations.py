@@ -1,21 +1,14 @@
-"""The surrogate has v(S) itself; the VAE has a draw of it. A standard error after m evaluations is
-proportional to the standard deviation of one marginal contribution, so that the ratio of variances
-is that of the evaluations which it takes to match a standard error.
-
-The paper says "roughly 10 times fewer", and not of which values. Ratios are smallest where features
-determine each other most, since draws given some of them then vary little, and they depend on the
-training. MNIST is left out.
+"""The surrogate has v(S) itself; the VAE has a draw of it. The ratio of the variances of one
+marginal contribution is that of the evaluations for equal standard errors. The paper says "roughly
+10 times fewer", and not of which values. MNIST is left out.
 """
 
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from sklearn.linear_model import LinearRegression
-from sklearn.metrics import r2_score
 from torch import Tensor
 
 import manifold_shap as ms
@@ -32,7 +25,6 @@ LOCAL, SHARED, GLOBAL = (
     "local values, draws of each coalition", "local values, draws shared along an order",
     "global values, draws of each coalition",
 )  # fmt: skip
-DETERMINED = "share of a feature that a linear fit by the others explains"
 PAPER, WITHIN = 10.0, 2.0  # "Roughly": within this factor.
 PARTS = 10
 BLOCK = 50  # Rows at a time.
@@ -60,7 +52,6 @@ def run(
             kind: ratio(drawn.get(kind, drawn[LOCAL]), exact, kind == GLOBAL)
             for kind in (LOCAL, SHARED, GLOBAL)
         }
-        found[name][DETERMINED] = (determined(own.data.x_train, own.data.players), None)
     return found
 
 
@@ -99,16 +90,6 @@ def ratio(drawn: Tensor, exact: Tensor, overall: bool) -> tuple[float, float]:
     ]
     error = torch.tensor(groups).std().item() / len(groups) ** 0.5
     return variance(drawn, overall) / variance(exact, overall), error
-
-
-def determined(x: Tensor, players: ms.Players) -> float:
-    """Share of the variance of a player's elements that a linear fit by all others explains."""
-    rows = x.flatten(1).numpy()
-    shares = []
-    for own in players.expand(torch.eye(len(players)).bool()).flatten(1).numpy():
-        fitted = LinearRegression().fit(rows[:, ~own], rows[:, own]).predict(rows[:, ~own])
-        shares.append(r2_score(rows[:, own], fitted, multioutput="variance_weighted"))
-    return fmean(shares)
 
 
 def claims(found: Found) -> list[Claim]:

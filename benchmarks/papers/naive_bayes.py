@@ -1,12 +1,7 @@
-"""Ten data sets. Table 2: within each row, do Shapley values of the log-odds order the variables as
-their weights of evidence do? Table 3: over the variables, do mean |φ| correlate with those of
-KernelSHAP, whose game is that of the probability?
-
-"MODL, weighted" rebuilds the steps of Khiops, the paper's software; "bins" cuts numbers at
-quantiles. A Shapley value is the evidence less its mean, so that orders differ where mean evidence
-is large. On log-odds KernelSHAP gives the exact values: the rest is the change to probabilities,
-and the sample. Of the paper's figures, German's Kendall of 19/21 is of 7 variables and none of its
-9.
+"""Table 2: within each row, do Shapley values of the log-odds order the variables as weights of
+evidence do? Table 3: over the variables, do mean |φ| correlate with those of KernelSHAP, whose game
+is that of the probability? "MODL, weighted" rebuilds Khiops, the paper's software; "bins" cuts
+numbers at quantiles.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
-from scipy.stats import kendalltau, spearmanr
+from scipy.stats import kendalltau
 from torch import Tensor
 
 import manifold_shap as ms
@@ -117,7 +112,6 @@ def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, 
     """All measures of one classifier; pairs are a figure and its standard error.
 
     `tau` is Kendall's between exact values and weights of evidence of a row, the mean over rows;
-    `offset` the share of |E[evidence]|, by which both differ, in the mean |phi|, over variables.
     `pearson`, `kendall` are between the variables' mean |phi|, exact and of KernelSHAP. `shares`
     are mean |phi| over their sum.
 
@@ -146,7 +140,6 @@ def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, 
     return {
         "seconds": {"exact": of_exact},
         "tau": spread(tau.tolist(), of_mean=True),
-        "offset": (added.mean(0).abs().sum() / exact.sum()).item(),
         "pearson": _with_error(pearson, exact, kernel, seed),
         "kendall": _with_error(kendall, exact, kernel, seed),
         "shares": {
@@ -218,10 +211,6 @@ def tables(found: Found) -> list[Table]:
         ours = [of[NEAREST][measure][0] for of in found.values()]
         lines.append([f"mean {what}", fmean(paper), fmean(ours)])
         lines.append([f"lowest {what}", min(paper), min(ours)])
-    for kind in shown(found):
-        apart = [(of[kind]["offset"], 1 - of[kind]["tau"][0]) for of in found.values()]
-        what = f"Spearman of mean evidence by mean |φ| with 1 - Kendall of Table 2, {kind}"
-        lines.append([what, None, float(spearmanr(apart).statistic)])
     return [Table([f"all data sets, {NEAREST}", "paper", "ours"], lines)]
 
 

@@ -1,12 +1,7 @@
-"""Fig. 1: the values of rows of Adult of which the class "more" has the probabilities 0.99, 0.50
-and 0.01, over their sum, which is negative where a row is below the mean. Fig. 2: rows of the
-"modified table" that KernelSHAP makes of one example of Crx, all of which the classifier has to
-predict.
-
-The classifiers are "MODL, weighted" and "10 bins" of [naive_bayes](naive_bayes.md). The paper names
-neither its rows nor the values: ours are those nearest to its probabilities, beside the mean of all
-such rows. The package shap has its defaults before version 0.47. Beyond 11 variables its coalitions
-are a sample, so that the table does not grow as 2^d. Needs `shap`.
+"""Fig. 1: values of rows of Adult with three probabilities of the class "more", over their sum,
+which is negative where a row is below the mean. Fig. 2: rows of the table that KernelSHAP makes of
+one example of Crx. The classifiers are those of [naive_bayes](naive_bayes.md); shap has its
+defaults before version 0.47, and draws a sample of coalitions beyond 11 variables.
 """
 
 import logging
@@ -20,7 +15,7 @@ from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.report import Claim, Found, number, spread
 from benchmarks.support.lemaire import Discretised, equally_frequent, most_probable, read
 from benchmarks.support.measures import timed
 
@@ -155,13 +150,6 @@ def claims(found: Found) -> list[Claim]:
               f"{number(crx['exact seconds'])} s against {number(took)} s",
               crx["exact seconds"] < took),
     ]  # fmt: skip
-
-
-def tables(found: Found) -> list[Table]:
-    crx = found["crx"]
-    sizes = zip(crx["sizes"], crx["table"], crx["seconds"], strict=True)
-    each = {number(n): {"rows of the table": rows, "seconds": s} for n, rows, s in sizes}
-    return [records("Crx, examples of the background", each)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -1,10 +1,7 @@
-"""Global values on the manifold are the parts of the model's accuracy that features account for,
-and those are not negative. Off the manifold they may be: on a table of two binary features, and on
-the abalone data, whose eight measurements are strongly correlated.
-
-The table of Fig. 4(a) has no numbers in the text. Ours is severity of a disease (x0), its treatment
-(x1) and mortality, with probabilities chosen so that x1 is negative off the manifold: that such
-tables exist is all that it shows. A value counts as negative three standard errors below zero.
+"""Global values on the manifold are parts of the model's accuracy, and not negative. Off it they
+may be: on the abalone data, and on a table of two binary features (severity of a disease, its
+treatment), whose probabilities are ours and chosen so that x1 is negative. A value counts as
+negative three standard errors below zero.
 """
 
 from collections.abc import Mapping

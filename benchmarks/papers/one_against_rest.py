@@ -1,7 +1,5 @@
-"""Classes one by one beside compositions, for an iris (Noé et al. 2024, Section 6.1, Fig. 3).
-
-Shapley values of each class's probability explain it against the rest. Added to the base one after
-the other, they may leave the simplex: a probability below zero or above one. Compositions cannot.
+"""Shapley values of each class's probability, added to the base one after the other, may leave the
+simplex: a probability below zero or above one. Compositions cannot.
 """
 
 from typing import Any
@@ -28,7 +26,7 @@ def run(
     seed: int = 0,  # of the SVM's calibration
 ) -> dict[str, Any]:
     """Both explanations of the iris, and how far partial sums leave the simplex."""
-    example = iris("all")
+    example = iris()
     of_ratios = example.value(seed)
     of_classes = ms.imputed_value(
         of_ratios.model, of_ratios.imputer, "probability", draws=len(example.x_train)

@@ -1,6 +1,6 @@
-"""The first of the outliers whose explanation off the manifold is wrong beyond doubt: a feature
-that reads like all others is above one of the five broken features by more than three standard
-errors of their difference. The first claim is about all outliers, the others about this one.
+"""The first outlier whose explanation off the manifold is wrong beyond doubt: a feature that reads
+like all others is above one of the five broken ones by three standard errors. The first claim is
+about all outliers.
 """
 
 from typing import Any

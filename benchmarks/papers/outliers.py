@@ -1,11 +1,7 @@
 """Twenty noisy readings of one hidden bit; outliers read its opposite in the first five (Eqs.
-11-12). An isolation forest finds them. The cause of each outlier is known, so an explanation is
-wrong unless these five features have the five largest Shapley values.
-
-The paper does not give the settings of its forests, on which the share of wrong explanations
-depends more than on the noise: a small forest by chance splits some features more often than
-others. Fig. 3(f) depends on the law of the coalitions: with a uniform share of the other features
-one outlier coalition in sixteen has none of them, and its five features alone look like an inlier.
+11-12), and an isolation forest finds them. An explanation is wrong unless these five features have
+the five largest Shapley values. The paper does not give the settings of its forests, on which the
+share of wrong explanations depends more than on the noise.
 """
 
 from collections.abc import Sequence
@@ -22,7 +18,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.report import Claim, Found, number, spread
 from manifold_shap.coalitions import Listed
 
 TITLE = "Outliers are explained wrongly off the manifold"
@@ -223,18 +219,6 @@ def claims(found: Found) -> list[Claim]:
                   "the five broken features alone rightly look like an inlier"),
         ]  # fmt: skip
     return made
-
-
-def tables(found: Found) -> list[Table]:
-    of_scores = {
-        f"{kind} coalitions, {law}": {
-            "taken for the other kind": by["mistaken"],
-            "distance from actual rows": by["distance"],
-        }
-        for law, kinds in found["scores"].items()
-        for kind, by in kinds.items()
-    }
-    return [records(f"scores, σ = {found['shown']}", of_scores)]
 
 
 def figures(found: Found) -> dict[str, Figure]:

@@ -1,11 +1,8 @@
-"""The thesis explains a model of Alzheimer's disease by marginal values, by three kinds of
-conditional ones, and by asymmetric, causal and asymmetric causal ones. Its data (ADNI) are not
-public, and its plots have no numbers. Here boosted trees predict bicycles rented per day, the data
-of Heskes et al., in their order of causes: the trend, then the season, then the weather.
-
-Conditional values behind the asymmetric and the causal ones are Gaussian. Heskes et al. restrict
-the orders of the conditional game, the thesis those of the marginal one. "Hardly differ" is less
-than a tenth of Σ|φ| at other features, "larger" is by three standard errors.
+"""The thesis' data (ADNI) are not public, and its plots have no numbers. Here boosted trees predict
+bicycles rented per day, the data of Heskes et al., in their order of causes: trend, season,
+weather. Conditional values behind asymmetric and causal ones are Gaussian. Heskes et al. restrict
+the orders of the conditional game, the thesis those of the marginal one. "Larger" is by three
+standard errors.
 """
 
 from collections.abc import Sequence
@@ -22,21 +19,9 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Claim, Found, Table, cell, number
-from benchmarks.support.explained import (
-    BOTH,
-    CAUSAL,
-    COPULA,
-    EMPIRICAL,
-    FOUR,
-    GAUSSIAN,
-    IMPUTERS,
-    MARGINAL,
-    OF_MARGINAL,
-    WAYS,
-    explanation,
-    repeated,
-)
-from benchmarks.support.measures import HARDLY, apart, gap, share_apart, shares_apart, sure
+from benchmarks.support import explained as of
+from benchmarks.support.explained import explanation, repeated
+from benchmarks.support.measures import HARDLY, apart, gap, shares_apart, sure
 from manifold_shap.data import bike
 
 TITLE = "Seven ways to explain one model"
@@ -51,9 +36,9 @@ OCTOBER, DECEMBER = "2012-10-09", "2012-12-03"
 TEST_SHARE = 0.2
 UNIT, AICC = "bicycles", "empirical, bandwidth by AICc"
 SIMILAR = {
-    "marginal, Gaussian, copula and empirical values are very similar": ("5.5", WAYS[:4]),
+    "marginal, Gaussian, copula and empirical values are very similar": ("5.5", of.WAYS[:4]),
     "marginal, causal, asymmetric (marginal game) and asymmetric causal values hardly differ":
-        ("5.6", FOUR),
+        ("5.6", of.FOUR),
 }  # fmt: skip
 
 
@@ -95,15 +80,15 @@ def run(
     trees: Any = HistGradientBoostingRegressor(random_state=seed)
     trees.fit(data.x_train.numpy(), data.y_train.numpy())
     model = ms.as_model(trees, data.x_train[:8], [UNIT], returns="values")
-    by = {way: make(data.x_train, PLAYERS) for way, make in IMPUTERS.items()}
-    causal = ms.imputers.CausalImputer(by[GAUSSIAN], ordering, list(confounding))
+    by = {way: make(data.x_train, PLAYERS) for way, make in of.IMPUTERS.items()}
+    causal = ms.imputers.CausalImputer(by[of.GAUSSIAN], ordering, list(confounding))
     aicc: Any = {"bandwidth": "aicc", "targets": model(data.x_train)}
     games: dict[str, tuple[Any, Any]] = {
         **{way: (imputer, None) for way, imputer in by.items()},
-        "asymmetric": (by[GAUSSIAN], ordering),
-        CAUSAL: (causal, None),
-        BOTH: (causal, ordering),
-        OF_MARGINAL: (by[MARGINAL], ordering),
+        "asymmetric": (by[of.GAUSSIAN], ordering),
+        of.CAUSAL: (causal, None),
+        of.BOTH: (causal, ordering),
+        of.OF_MARGINAL: (by[of.MARGINAL], ordering),
         AICC: (ms.imputers.EmpiricalImputer(data.x_train, PLAYERS, **aicc), None),
     }
     found = {
@@ -115,8 +100,8 @@ def run(
         "rented": data.y_test[:2],
         "days": list(data.dates),
         "x": data.x_test,
-        "base": found[MARGINAL].base.flatten()[0],
-        "prediction": found[MARGINAL].prediction[:, 0],
+        "base": found[of.MARGINAL].base.flatten()[0],
+        "prediction": found[of.MARGINAL].prediction[:, 0],
         "earlier": [sum(name in part for part in ordering[:-1]) for name in NAMES],
         "phi": {way: one.phi[..., 0] for way, one in found.items()},
         "standard_error": {way: one.standard_error[..., 0] for way, one in found.items()},
@@ -145,7 +130,7 @@ def claims(found: Found) -> list[Claim]:
         share = max(shares_apart([phi[way] for way in ways]))
         text += f": any two have less than {HARDLY:.0%} of Σ|φ| at other features"
         made.append(Claim(text, f"thesis, Fig. {figure}", f"{share:.0%}", share < HARDLY, why))
-    pairs = (MARGINAL, OF_MARGINAL), (CAUSAL, BOTH)
+    pairs = (of.MARGINAL, of.OF_MARGINAL), (of.CAUSAL, of.BOTH)
     orders = [apart(phi[a], phi[b]) for a, b in pairs]
     games = [apart(phi[a], phi[b]) for a, b in zip(*pairs, strict=True)]
     ours = " against ".join(
@@ -155,19 +140,19 @@ def claims(found: Found) -> list[Claim]:
     why = "in the marginal game the order matters only for interactions"
     made.append(Claim(text, "thesis, Chapter 6", f"{ours} bicycles",
                       all(sure(gap(a, b)) for a in orders for b in games), why))  # fmt: skip
-    for way in (CAUSAL, "asymmetric", BOTH):
-        one, other = (earlier_share(found, phi[name]) for name in (way, MARGINAL))
+    for way in (of.CAUSAL, "asymmetric", of.BOTH):
+        one, other = (earlier_share(found, phi[name]) for name in (way, of.MARGINAL))
         text = f"{way} values give more to trend and season than marginal ones"
         ours = f"{one.mean():.0%} against {other.mean():.0%}"
         made.append(Claim(text, "Heskes et al., Fig. 3", ours, sure(gap(one, other))))
-    for way, player, rival in ((MARGINAL, "temp", "cosyear"), (CAUSAL, "cosyear", "temp")):
+    for way, player, rival in ((of.MARGINAL, "temp", "cosyear"), (of.CAUSAL, "cosyear", "temp")):
         one, other = (phi[way][:, NAMES.index(name)].abs() for name in (player, rival))
         ours = f"{number(one.mean().item())} against {number(other.mean().item())} bicycles"
         why = "in their data two temperatures share the value that one has here"
         text = f"{way} values are larger for {player} than for {rival}"
         made.append(Claim(text, "Heskes et al., Fig. 3", ours, sure(gap(one, other)), why))
     for player, month, sign in (("cosyear", "October", 1), ("temp", "December", -1)):
-        (a, e), (b, f) = (between_days(found, way, player) for way in (CAUSAL, MARGINAL))
+        (a, e), (b, f) = (between_days(found, way, player) for way in (of.CAUSAL, of.MARGINAL))
         text = f"causal values of {player} favour {month} of the two days more than marginal ones"
         ours = f"by {cell((sign * a, e))} against {cell((sign * b, f or None))} bicycles"
         holds = sure((sign * (a - b), (e**2 + f**2) ** 0.5))
@@ -176,17 +161,10 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    phi = {name: torch.tensor(one) for name, one in found["phi"].items()}
     lines: list[list[Any]] = [["R² of the model on the days explained", found["r2"]]]
     for k, day in enumerate((OCTOBER, DECEMBER)):
         lines += [[f"bicycles predicted for {day}", found["prediction"][k]]]
         lines += [[f"bicycles rented on {day}", found["rented"][k]]]
-    for how, empirical in (("0.1", EMPIRICAL), ("AICc", AICC)):
-        three = [phi[way] for way in (GAUSSIAN, COPULA, empirical)]
-        least = min(share_apart(phi[MARGINAL], one) for one in three)
-        said = f"Σ|φ| at other features, of Gaussian, copula and empirical (bandwidth {how})"
-        lines += [[f"largest share of {said}", max(shares_apart(three))]]
-        lines += [[f"smallest share of {said} from marginal", least]]
     return [Table(["", "ours"], lines)]
 
 
@@ -197,7 +175,7 @@ def figures(found: Found) -> dict[str, Figure]:
         way: explanation(
             found["phi"][way], found["x"], NAMES, UNIT, found["standard_error"][way], **about
         )
-        for way in WAYS
+        for way in of.WAYS
     }
     drawn: dict[str, Any] = {"": ms.plots.beeswarm(shown)}
     drawn |= {day: ms.plots.bar(shown, row=k) for k, day in enumerate(("october", "december"))}

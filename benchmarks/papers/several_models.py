@@ -1,9 +1,6 @@
-"""The thesis compares XGBoost with logistic regression by four kinds of Shapley values. Its data
-(ADNI) are not public. Here the 442 patients are those of scikit-learn's diabetes data, whose
-disease progressed by more than the median or not; seven features, as many as the thesis has. Random
-forests and a network are beside, and conditional values, by one empirical law for all the models,
-which get the same completed rows. The order of causes (age and sex, body mass, what is measured) is
-ours.
+"""The thesis' data (ADNI) are not public. Here the 442 patients are those of scikit-learn's
+diabetes data, whose disease progressed by more than the median or not, with seven features. All
+models get the same completed rows, of one empirical law. The order of causes is ours.
 """
 
 import itertools
@@ -166,7 +163,6 @@ def of_model(x: Tensor, phi: Float[Tensor, "rows players"]) -> dict[str, Any]:
         APART: (1 + abs(larger)) / 2,
         WITHIN: (min(one.std(), other.std()) / between).item(),
         "spreads": dict(zip(NAMES, phi.std(0).tolist(), strict=True)),
-        "sizes": dict(zip(NAMES, phi.abs().mean(0).tolist(), strict=True)),
     }
 
 
@@ -249,17 +245,9 @@ def tables(found: Found) -> list[Table]:
         for name in MODELS
     }  # fmt: skip
     between = {pair: {way: summary("between models", way, pair) for way in WAYS} for pair in PAIRS}
-    sizes = {
-        name: {model: summary("models", CONDITIONAL, model, "sizes", name) for model in MODELS}
-        for name in NAMES
-    }
-    columns = (*NAMES, OUTCOME)
-    associated = [[n, *row] for n, row in zip(columns, found["associations"], strict=True)]
     return [
         records("model", accuracy),
         records("share of Σ|φ| at other features", between),
-        records("mean |φ|, conditional", sizes),
-        Table(["association", *columns], associated),
     ]
 
 

@@ -1,7 +1,5 @@
 """Off the manifold, absent pixels are those of another digit: a splice. On it, they are imputed
-given the pixels that are there. Where a tenth of the pixels is known, splices are as near to
-training digits as completions are, since they are nearly other digits, and say nothing of this one.
-The bounds for "far from the data" and for "informative" are ours.
+from the pixels that are there. Bounds are ours.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,7 @@
-"""The mean squared error of Eq. (16) on test rows: off the manifold, by the unsupervised method
-(the masked-encoder VAE), by the supervised one (the surrogate), and by the table itself where all
-of its features are binary. As in the paper, a data set has one split and one classifier, and each
-learned method is trained with several seeds.
-
-"As published" is App. A with the sizes of Table 2, for fewer epochs on one cycle of the learning
-rate. Our unsupervised method differs from it: absent inputs are marked as absent, and codes are
-those of training rows, weighted by how well they explain x_S. The paper's ten drugs are not listed,
-and the empirical optimum has seen the test rows.
+"""Eq. (16) on test rows. As in the paper, a data set has one split and one classifier, and learned
+methods are trained with several seeds. "As published" is App. A with the sizes of Table 2, for
+fewer epochs; our unsupervised method weights codes of training rows by how well they explain x_S.
+The empirical optimum has seen the test rows.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,12 +1,7 @@
-"""The thesis says that TreeSHAP explains by the conditional expectation. Here are both forms of it
-in the package shap, path-dependent and interventional, beside marginal and conditional values of
-the same trees, for bicycles rented per day. One model has never seen the season: what a method
-gives to it nevertheless, it gives because the weather tells it.
-
-At a split on an absent feature path-dependent TreeSHAP takes both branches in proportion to their
-training rows: that is the conditional expectation only where features are independent. shap keeps
-thresholds in single precision, in which one may become equal to a value next to it, so features are
-rounded to 1/512. Times are processor seconds, fits of the imputers included. Needs `shap`.
+"""The thesis says that TreeSHAP explains by the conditional expectation. Here both forms of it in
+the package shap stand beside marginal and conditional values of the same trees, for bicycles rented
+per day. One model has never seen the season. Features are rounded to 1/512, since shap keeps
+thresholds in single precision. Times are processor seconds, fits of imputers included.
 """
 
 import time

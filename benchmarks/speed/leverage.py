@@ -1,11 +1,7 @@
-"""The benchmark of LeverageSHAP (Musco & Witter 2025): error for as many evaluations per player.
-
-Every seed explains another row, from as many values of the game on all sides. A figure is |phi -
-exact| / |exact|, a mean over seeds. Iris, diabetes, census, independent and correlated have the
-model of that paper, 100 boosted trees of depth 4, and the mean of a column for players that are
-absent; more games are a random forest on census, and one on diabetes whose value function draws
-completions given x_S. Needs `.[peers]` and xgboost; LeverageSHAP and RegressionMSR come with newer
-versions of shapiq, and are left out where it has none.
+"""Error for as many evaluations per player (Musco & Witter 2025): |phi - exact| / |exact|, a mean
+over seeds, each with another row. Games are boosted trees with the mean of a column for absent
+players, a random forest on census, and one on diabetes that draws completions. Needs `.[peers]` and
+xgboost; sides that the installed shapiq lacks are left out.
 """
 
 import math
@@ -23,7 +19,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, parts, records, spread
+from benchmarks.report import Claim, Found, parts, spread
 from manifold_shap.data import census
 
 TITLE = "LeverageSHAP's benchmark"
@@ -233,13 +229,6 @@ def claims(found: Found) -> list[Claim]:
               ratio is None or ratio <= 1 / 2.6)
         for name, ratio in means(found).items() if name in PAPER
     ]  # fmt: skip
-
-
-def tables(found: Found) -> list[Table]:
-    ratios = {name: {str(k): one for k, one in against(entry, LEVERAGE).items()}
-              for name, entry in found.items()}  # fmt: skip
-    ratios = {name: one for name, one in ratios.items() if one}
-    return [records("error of auto over LeverageSHAP's; evaluations per player", ratios)]
 
 
 def summary(found: Found) -> dict[str, Any]:

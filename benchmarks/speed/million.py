@@ -1,11 +1,6 @@
-"""A million census rows in one pass each, with an audit: seconds, peak memory, and the error.
-
-A surrogate and its amortised explainer are trained on the census data. As there are but 48,842
-rows, those to explain are drawn by a VAE of the training rows, whose masked encoder knows of no
-player: rows like those of the census, all different, in a file. A fresh process streams them into a
-store, some of them estimated again by permutations (`audit=`); its seconds and its peak memory are
-those of the table. Others of the drawn rows, which the store does not have, are then explained by
-all coalitions: the error that the audit should tell.
+"""A surrogate and its amortised explainer are trained on the census data; a VAE draws as many rows
+like them. A fresh process streams these into a store, some of them estimated again (`audit=`).
+Others are explained by all coalitions: the error that the audit should tell.
 """
 
 from functools import partial

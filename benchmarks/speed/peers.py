@@ -1,9 +1,6 @@
-"""Shapley values by shap, lightshap, captum, shapiq and this package, on the same value function.
-
-Every side explains the same test rows by the same surrogate, in its default settings: a callable
-that gives the values of coalitions, all classes at once. captum and shapiq explain one class per
-run, so that all classes take as many runs. Each side has the batch size that is best for it of
-those tried, and figures are medians over seeds. Needs `.[peers]`.
+"""Every side explains the same test rows by the same surrogate, in its default settings and its
+best batch size of those tried: a callable that gives the values of coalitions, all classes at once.
+captum and shapiq explain one class per run. Figures are medians over seeds. Needs `.[peers]`.
 """
 
 import statistics

@@ -1,12 +1,6 @@
-"""How streamed rows grow, and what workers of Dask gain.
-
-*Growth*: seconds, peak memory and disk of `explain_rows` by rows, in blocks of the same size, with
-an estimator that computes nothing: what is left is `explain_rows` itself. *Workers*: a surrogate
-for the census data is briefly trained; test rows, repeated until there are enough, are explained by
-one and by two workers of one thread each, processes of one cluster on this machine, which have read
-the value function before the time starts. Beside them, what the machine itself gives: one process
-and two that explain as many rows in the same blocks, each for itself, without an engine or a store.
-Sides alternate.
+"""Growth: seconds, peak memory and disk of `explain_rows` by rows, with an estimator that computes
+nothing. Workers: test rows of the census explained by one and by two Dask workers of one thread,
+processes on this machine; beside them one process and two without an engine or a store.
 """
 
 import statistics
@@ -125,11 +119,9 @@ def ratio(found: Found, what: str) -> float:
 def tables(found: Found) -> list[Table]:
     growth = found["growth"]
     points = {f"{one['rows']:,} rows in {one['blocks']:,} blocks": one for one in growth["rows"]}
-    runs = {f"run {number + 1}": one for number, one in enumerate(found["workers"]["runs"])}
     return [
         records("growth", points),
         records("", {"exponent against rows": growth["exponents"]}),
-        records("workers", runs),
         Table(["speed, two / one", ""], [["workers", ratio(found, "seconds")],
               ["without an engine", ratio(found, "unaided")]]),
     ]  # fmt: skip

@@ -2,9 +2,7 @@
 
 import itertools
 import math
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -46,14 +44,11 @@ def seconds(
 
 
 def peak_memory() -> float:
-    """Most megabytes that were resident at once in this process."""
+    """Most megabytes that were resident at once in this process, where there is a Linux."""
     # The kernel starts a new program's `ru_maxrss` at the peak of the process that started it.
-    status = Path("/proc/self/status")
-    if status.exists():
-        (peak,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(peak.split()[1]) / 1024
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    status = Path("/proc/self/status").read_text().splitlines()
+    (peak,) = (line for line in status if line.startswith("VmHWM"))
+    return int(peak.split()[1]) / 1024
 
 
 def in_own_process(work: Callable[..., T], *arguments: Any) -> T:

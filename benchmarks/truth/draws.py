@@ -1,10 +1,7 @@
-"""How often intervals hold the Shapley values of all donors, where value functions draw some.
-
-A value function with as many draws as the imputer has donors is exact, and so are its Shapley
-values of all coalitions. Those of the default draws are compared with them, by every estimator that
-takes draws: over rows, players and outputs, and over seeds of draws and coalitions alike. The
-tables are one of categories that are skewed and go together, abalone, and bike; the model has two
-outputs, smooth ones of random directions.
+"""A value function with as many draws as the imputer has donors is exact. Intervals of Shapley
+values by the default draws are to hold the exact ones: over rows, players, outputs and seeds. The
+tables are categories that go together, abalone and bike; the model has two smooth outputs of random
+directions.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,10 +9,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table, number, records
+from benchmarks import draw
+from benchmarks.report import Found, number
 from manifold_shap.data import load
 
 TITLE = "Coverage of intervals with draws of donors"
@@ -118,9 +117,12 @@ def compared(
     }
 
 
-def tables(found: Found) -> list[Table]:
-    covered = {which: {"coverage": each["coverage"]} for which, each in found["intervals"].items()}
-    return [records(f"{LEVEL:.0%} intervals", covered)]
+def figures(found: Found) -> dict[str, Figure]:
+    panels: dict[str, Any] = {}
+    for which, one in found["intervals"].items():
+        table, imputer, estimator = which.split(", ", 2)
+        panels.setdefault(estimator, {})[f"{table}, {imputer}"] = one["coverage"]
+    return {"": draw.dots({"coverage of 95 % intervals": panels}, "")}
 
 
 def summary(found: Found) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 
 import manifold_shap as ms
+from benchmarks import reproduce
 from benchmarks.papers import (
     categories,
     fewer_evaluations,
@@ -16,7 +17,8 @@ from benchmarks.papers import (
     splices,
 )
 from benchmarks.speed.interactions import of_all, of_few
-from benchmarks.support.repetitions import cell_means
+from benchmarks.truth import value_functions
+from benchmarks.truth.global_values import cell_means
 from manifold_shap.coalitions import all_coalitions
 from tests.test_metrics import Noisy
 
@@ -89,6 +91,8 @@ def test_interactions_in_closed_form_are_those_of_enumeration(make: Any) -> None
     found = ms.shapley_interactions(game, torch.zeros(1, 10)).values[0].double()
     found = found * (1 - torch.eye(10))[..., None]
     torch.testing.assert_close(found, game.interactions(), atol=1e-6, rtol=0)
+    exact = ms.exact_shapley(game, torch.zeros(1, 10)).phi[0].double()
+    torch.testing.assert_close(exact, game.shapley(), atol=1e-5, rtol=0)
 
 
 def test_cell_means_are_means_of_the_rows_that_agree() -> None:
@@ -103,3 +107,21 @@ def test_cell_means_are_means_of_the_rows_that_agree() -> None:
     expected = (alike @ targets + targets.mean(0)) / (alike.sum(-1, keepdim=True) + 1)
     assert (alike.sum(-1) == 0).any()
     torch.testing.assert_close(cell_means(x, targets, sizes)(rows, mask), expected)
+
+
+def test_errors_of_ratios_are_paired() -> None:
+    row = torch.rand(1000, generator=torch.Generator().manual_seed(0))
+    found = value_functions.compared(
+        {"marginal": 3 * row, "vae": row, "copula": row + 0.1 * row.flip(0)}
+    )["over the best"]
+    assert found["vae"] == [1.0, 0.0]
+    assert found["marginal"] == [pytest.approx(3), pytest.approx(0, abs=1e-6)]
+    assert found["copula"] == [pytest.approx(1.1), pytest.approx(0.002, rel=1)]
+
+
+def test_where_it_was_measured_the_choice_is_never_clearly_behind() -> None:
+    data = reproduce.stored("truth/value_functions")["found"]["data"]
+    assert set(data) == {*value_functions.PUBLIC, *value_functions.KNOWN}
+    for one in data.values():
+        ratio, error = one["error"]["over the best"][one["chosen"]]
+        assert ratio - 2 * error < 1.05

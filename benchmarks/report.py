@@ -34,6 +34,9 @@ from manifold_shap.io.files import write_whole
 
 Found = Mapping[str, Any]
 ROOT = Path(__file__).parents[1]
+_IMPORTS = re.compile(r"^from (benchmarks\.(?:papers|speed|truth|laws)\.\w+) import", re.M)
+_OF_PAGES = ("claims", "tables", "figures", "summary")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 ROUNDING = 1e-12  # An error below this part of its figure is none.
 # Seconds of finished parts that the present run has read instead of measuring them.
 _SAVED: list[float] = []
@@ -97,6 +100,7 @@ class Experiment:
         claims: of the paper, asked of what was found.
         summary: the figures for the list of all experiments, by what they are.
         quick: settings of the quick form that differ.
+        caption: what the figures of the summary are.
         source: the paper, and the place in it.
         errors: what the errors of the tables are.
         about: what is measured, and how.
@@ -110,6 +114,7 @@ class Experiment:
     claims: Callable[[Any], Sequence[Claim]] = field(default=lambda found: ())
     summary: Callable[[Any], Mapping[str, Any]] = field(default=lambda found: {})
     quick: Mapping[str, Any] = field(default_factory=dict)
+    caption: str = ""
     source: str = ""
     errors: str = "standard errors"
     about: str = ""
@@ -138,8 +143,14 @@ class Experiment:
 
 
 def code_of(module: ModuleType) -> str:
-    """A digest of package, shared code and experiment, without comments or docstrings."""
-    return _digest(_package(), _bare(Path(str(module.__file__))))
+    """A digest of what is measured, and what measures: no comments, docstrings or pages."""
+    files, left = set[Path](), [Path(str(module.__file__))]
+    while left:
+        file = left.pop()
+        found = _IMPORTS.findall(file.read_text()) if file not in files else ()
+        left += [ROOT / f"{name.replace('.', '/')}.py" for name in found]
+        files.add(file)
+    return _digest(_package(), *map(_bare, sorted(files)))
 
 
 @cache
@@ -150,10 +161,9 @@ def _package() -> str:
 
 def _bare(file: Path) -> str:
     tree = ast.parse(file.read_text())
+    tree.body = [node for node in tree.body if getattr(node, "name", "") not in _OF_PAGES]
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
-            node
-        ):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
             node.body[0] = ast.Pass()
     return ast.unparse(tree)
 

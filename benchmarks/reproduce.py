@@ -133,7 +133,8 @@ def overview() -> str:
             one, short = experiment(name), name.partition("/")[2]
             link = f"[{one.title}](results/{short}.md)"
             told = one.summary(result["found"]).items()
-            rows.append([link, "; ".join(f"{what}: {report.number(n)}" for what, n in told)])
+            text = "; ".join(f"{what} {report.number(figure)}" for what, figure in told)
+            rows.append([link, f"{one.caption}: {text}" if one.caption else text])
             if (folder_of(name) / f"{short}.png").exists():
                 plots.append(f'<img src="results/{short}.png" alt="{one.title}" width="760">\n')
     return "\n".join([report.markdown(("experiment", "figures"), rows), *plots])

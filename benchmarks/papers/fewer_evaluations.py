@@ -13,7 +13,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, records
+from benchmarks.report import Claim, Found, Table, number, parts, records
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import sample_orders
 
@@ -37,22 +37,20 @@ def run(
     epochs: int | None = None,  # of the trainings; None: those of the commands
     seed: int = 0,  # of everything
 ) -> dict[str, Any]:
-    """Ratios of the evaluations, and how far features determine each other, by data set."""
-    found: dict[str, Any] = {}
-    for name in data:
-        own = Trained(name, seed, of_paper(name, seed))
-        if name == "drug":
-            own.tabulate()
-        x, y = own.data.x_test[:rows], own.data.y_test[:rows]
-        surrogate, vae = own.surrogate(**shorter(epochs)), own.vae(1, **shorter(epochs))
-        exact = contributions(surrogate, x, y, orders, seed)
-        drawn = {each: contributions(vae, x, y, orders, seed, shared=each == SHARED)
-                 for each in (LOCAL, SHARED)}  # fmt: skip
-        found[name] = {
-            kind: ratio(drawn.get(kind, drawn[LOCAL]), exact, kind == GLOBAL)
-            for kind in (LOCAL, SHARED, GLOBAL)
-        }
-    return found
+    """Ratios of the evaluations, by data set."""
+    return parts(data, measure, rows=rows, orders=orders, epochs=epochs, seed=seed)
+
+
+def measure(name: str, rows: int, orders: int, epochs: int | None, seed: int) -> dict[str, Any]:
+    own = Trained(name, seed, of_paper(name, seed))
+    if name == "drug":
+        own.tabulate()
+    x, y = own.data.x_test[:rows], own.data.y_test[:rows]
+    surrogate, vae = own.surrogate(**shorter(epochs)), own.vae(1, **shorter(epochs))
+    exact = contributions(surrogate, x, y, orders, seed)
+    own_draws, shared = (contributions(vae, x, y, orders, seed, each) for each in (False, True))
+    kinds = ((LOCAL, own_draws, False), (SHARED, shared, False), (GLOBAL, own_draws, True))
+    return {kind: ratio(drawn, exact, overall) for kind, drawn, overall in kinds}
 
 
 def contributions(

@@ -22,6 +22,7 @@ from benchmarks.support.measures import timed
 from benchmarks.support.trained import brief_surrogate
 
 TITLE = "Error of auto in equal time"
+CAPTION = "error of `auto` over the best in equal time"
 ERRORS = "none"
 QUICK = {"players": [6, 10], "budgets": [10, 20], "rows": 2, "repeats": 1, "surrogates": []}
 ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
@@ -180,7 +181,4 @@ def tables(found: Found) -> list[Table]:
 
 def summary(found: Found) -> dict[str, Any]:
     (ratios,) = tables(found)
-    return {
-        f"{cost}, {kind}: error of `auto` over the best in equal time": mean
-        for cost, kind, mean, _ in ratios.rows
-    }
+    return {f"{cost}, {kind}": mean for cost, kind, mean, _ in ratios.rows}

@@ -11,7 +11,7 @@ import onnxruntime
 import torch
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table, records
+from benchmarks.report import Found, Table, parts, records
 from benchmarks.support.measures import seconds
 from benchmarks.support.trained import brief_surrogate
 from manifold_shap.exports.graphs import PREDICTION, PredictionGraph
@@ -30,10 +30,11 @@ def run(
     repeats: int = 15,  # of each measurement, of which the median counts
 ) -> dict[str, Any]:
     """Milliseconds for a row, and the largest difference."""
-    return {name: _measured(name, epochs, rows, coalitions, repeats) for name in data}
+    how = {"rows": list(rows), "coalitions": coalitions, "repeats": repeats}
+    return parts(data, measure, epochs=epochs, **how)
 
 
-def _measured(
+def measure(
     name: str, epochs: int, rows: Sequence[int], coalitions: int, repeats: int
 ) -> dict[str, Any]:
     source, *network = name.split()
@@ -56,7 +57,6 @@ def _measured(
     times = seconds({TORCH: lambda: value(x, mask), ONNX: lambda: v(asked)}, repeats)
     gap = (v(asked) - value(x, mask)).abs().max().item()
     found[f"v, {coalitions} coalitions of {len(x)} rows"] = _compared(times, len(x), gap)
-    print(name, found, flush=True)
     return found
 
 

@@ -226,9 +226,9 @@ def tables(found: Found) -> list[Table]:
 
 def summary(found: Found) -> dict[str, Any]:
     told = {
-        f"{name}: error over that of the best other way": one["learned over the best"]
+        f"{name}, error over that of the best other way": one["learned over the best"]
         for by in found.values()
         for name, one in by["figures"].items()
     }
     errors = found.get("pictures", {}).get("errors", {})
-    return {f"mnist, {name}: error": one["mse"] for name, one in errors.items()} | told
+    return {f"mnist, {name}, error": one["mse"] for name, one in errors.items()} | told

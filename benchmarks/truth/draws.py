@@ -18,6 +18,7 @@ from benchmarks.report import Found, number
 from manifold_shap.data import load
 
 TITLE = "Coverage of intervals with draws of donors"
+CAPTION = "coverage of 95 % intervals"
 ERRORS = "standard errors over seeds"
 QUICK = {"tables": ["categories"], "rows": 4, "seeds": 2}
 LEVEL = 0.95
@@ -131,6 +132,5 @@ def summary(found: Found) -> dict[str, Any]:
     for which, one in found["intervals"].items():
         by.setdefault(which.split(", ", 2)[2], []).append(one["coverage"][0])
     return {
-        f"coverage of 95 % intervals, {estimator}": f"{number(min(some))} to {number(max(some))}"
-        for estimator, some in by.items()
+        estimator: f"{number(min(some))} to {number(max(some))}" for estimator, some in by.items()
     }

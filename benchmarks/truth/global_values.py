@@ -1,6 +1,6 @@
 """Each repetition draws rows and labels, learns m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) on
 all folds but one, and explains that fold: by `corrected_global_values`, and by the learned m alone.
-Asia has cell means, other laws small networks. Players whose true value is below a thousandth of
+Learners are small networks, trained together. Players whose true value is below a thousandth of
 the largest stand apart: the influence function is as good as zero there.
 """
 
@@ -22,6 +22,7 @@ from manifold_shap.laws import SizeUniform
 from manifold_shap.oracles import ConditionalLaw, GaussianMixture
 
 TITLE = "Coverage of intervals of global values"
+CAPTION = "coverage of corrected values"
 ERRORS = "standard errors over repetitions"
 QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000}
 LEVEL, REACH = 0.95, 1.959964  # And the quantile of the normal.
@@ -64,7 +65,7 @@ def measure(
     for first in range(0, repetitions, _TOGETHER):
         seeds = range(first, min(first + _TOGETHER, repetitions))
         data = [law.sample(rows, seed=20_000 + each) for each in seeds]
-        learned = iter(learners(name, law, model, data, seeds, folds, steps))
+        learned = iter(learners(law, model, data, seeds, folds, steps))
         for (x, y), each in zip(data, seeds, strict=True):
             pairs = list(itertools.islice(learned, folds))
             own, usual = iter(pairs), None if few else estimator
@@ -142,7 +143,6 @@ def true_values(law: ConditionalLaw, model: ms.Model, estimator: Any, rows: int)
 
 
 def learners(
-    name: str,
     law: ConditionalLaw,
     model: ms.Model,
     data: Sequence[Any],
@@ -158,13 +158,10 @@ def learners(
         for k in range(folds):
             others = torch.cat([*numbers[:k], *numbers[k + 1 :]])
             sets.append((x[others], both[others]))
-    if name == "asia":
-        means = [cell_means(x, both, law.sizes or ()) for x, both in sets]
-    else:
-        # Folds of one row more or less are cut to one length.
-        least = min(len(x) for x, _ in sets)
-        x, both = (torch.stack([one[k][:least] for one in sets]) for k in (0, 1))
-        means = trained_together(x, both, encoder(law), steps, seeds[0])
+    # Folds of one row more or less are cut to one length.
+    least = min(len(x) for x, _ in sets)
+    x, both = (torch.stack([one[k][:least] for one in sets]) for k in (0, 1))
+    means = trained_together(x, both, encoder(law), steps, seeds[0])
     pairs = []
     for one, (x, both) in zip(means, sets, strict=True):
         m, h = (
@@ -186,28 +183,6 @@ def known(
     whole = model(x, scale="probabilities")[:, None]
     found = torch.where(mask.all(-1, keepdim=True), whole, found).clamp(min=1e-9)
     return found.double() / found.double().sum(-1, keepdim=True)
-
-
-def cell_means(x: Tensor, targets: Tensor, sizes: Sequence[int]) -> Means:
-    """Means over the rows that agree on the present players, with one more row that is the mean.
-
-    Args:
-        x: states 0, 1, ... of the players.
-        targets: `[rows, classes]`.
-        sizes: numbers of states.
-    """
-    weighted = torch.cat((targets.double(), torch.ones(len(x), 1).double()), 1)
-    sums = torch.zeros(*sizes, weighted.shape[1]).double()
-    sums.index_put_(tuple(x.long().T), weighted, accumulate=True)
-    for axis in range(len(sizes)):
-        sums = torch.cat((sums, sums.sum(axis, keepdim=True)), axis)
-    mean, every = targets.double().mean(0), torch.tensor(sizes)
-
-    def means(x: Tensor, mask: Tensor) -> Tensor:
-        found = sums[torch.where(mask, x[:, None].long(), every).unbind(-1)]
-        return (found[..., :-1] + mean) / (found[..., -1:] + 1)
-
-    return means
 
 
 def trained_together(
@@ -304,4 +279,4 @@ def tables(found: Found) -> list[Table]:
 
 def summary(found: Found) -> dict[str, Any]:
     laws = found["laws"].items()
-    return {f"coverage of corrected values, {n}": o["corrected"]["pooled"][0] for n, o in laws}
+    return {name: one["corrected"]["pooled"][0] for name, one in laws}

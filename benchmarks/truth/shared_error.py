@@ -16,6 +16,7 @@ import manifold_shap as ms
 from benchmarks.report import Found, Table, records
 
 TITLE = "Coverage of intervals of global values where coalitions are sampled"
+CAPTION = "coverage of 95 % intervals"
 ERRORS = "none"
 QUICK = {"rows": [60], "repetitions": 4}
 PLAYERS, SCALE, LEVEL = 14, 0.002, 0.95
@@ -103,4 +104,4 @@ def tables(found: Found) -> list[Table]:
 
 
 def summary(found: Found) -> dict[str, Any]:
-    return {f"coverage, {name}": one["coverage"][0] for name, one in found.items()}
+    return {name: one["coverage"][0] for name, one in found.items()}

@@ -18,8 +18,6 @@ from benchmarks.papers import (
 )
 from benchmarks.speed.interactions import of_all, of_few
 from benchmarks.truth import value_functions
-from benchmarks.truth.global_values import cell_means
-from manifold_shap.coalitions import all_coalitions
 from tests.test_metrics import Noisy
 
 
@@ -93,20 +91,6 @@ def test_interactions_in_closed_form_are_those_of_enumeration(make: Any) -> None
     torch.testing.assert_close(found, game.interactions(), atol=1e-6, rtol=0)
     exact = ms.exact_shapley(game, torch.zeros(1, 10)).phi[0].double()
     torch.testing.assert_close(exact, game.shapley(), atol=1e-5, rtol=0)
-
-
-def test_cell_means_are_means_of_the_rows_that_agree() -> None:
-    """With one more row, the mean of all: also where no row agrees."""
-    generator = torch.Generator().manual_seed(0)
-    sizes = (2, 3, 4)
-    x = torch.stack([torch.randint(n, (30,), generator=generator) for n in sizes], 1).float()
-    targets = torch.rand(30, 2, generator=generator).double()
-    rows = torch.cartesian_prod(*(torch.arange(n) for n in sizes)).float()
-    mask = all_coalitions(3).expand(len(rows), -1, -1)
-    alike = ((rows[:, None, None] == x) | ~mask[:, :, None]).all(-1).double()
-    expected = (alike @ targets + targets.mean(0)) / (alike.sum(-1, keepdim=True) + 1)
-    assert (alike.sum(-1) == 0).any()
-    torch.testing.assert_close(cell_means(x, targets, sizes)(rows, mask), expected)
 
 
 def test_errors_of_ratios_are_paired() -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 from torch import Tensor
 
 from benchmarks.laws.latent import MISSING, NAMES, LatentClasses
-from benchmarks.laws.network import TARGETS, BayesianNetwork, Variable, read_bif
+from benchmarks.laws.network import TARGETS, BayesianNetwork, Variable
 from manifold_shap.coalitions import all_coalitions
 from tests.laws import Enumerated
 
@@ -90,31 +90,6 @@ def test_public_networks_are_read(name: str) -> None:
     counts = torch.bincount(y, minlength=len(base))
     assert stats.chisquare(counts, base * len(x)).pvalue > FALSE_ALARM
     assert torch.equal(law.rows(law.frame(x)), x)
-
-
-def test_a_file_is_read(tmp_path: Path) -> None:
-    text = """
-    // A comment.
-    network weather { property author = "nobody"; }
-    variable season { type discrete [ 3 ] { <5, 5-12, Asy/Patch }; }
-    variable "the rain" { type discrete[2]{yes,no}; }
-    probability ( season ) { table 0.25, 0.5,
-                                   0.25; }
-    probability ( "the rain" | season ) {
-      (5-12) 1e-1, 0.9;
-      default 0.5, 0.5;
-    }
-    """
-    path = tmp_path / "network.bif"
-    path.write_text(text)
-    season, rain = read_bif(path)
-    assert (season.name, rain.name, rain.parents) == ("season", "the rain", ("season",))
-    assert season.states == ("<5", "5-12", "Asy/Patch")
-    assert season.table.tolist() == [0.25, 0.5, 0.25]
-    assert rain.table.tolist() == [[0.5, 0.5], [0.1, 0.9], [0.5, 0.5]]
-    path.write_text(text.replace("0.25; }", "0.75; }"))
-    with pytest.raises(ValueError, match="probabilities of 'season' that sum to one"):
-        read_bif(path)
 
 
 # -- latent classes --------------------------------------------------------------------------------

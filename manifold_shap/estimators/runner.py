@@ -5,7 +5,7 @@ from math import inf, nan
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -92,7 +92,9 @@ def explain(
     order = Ordering.of(ordering, value.players, constant_players(value.players, value.spec.table))
     rows, parts = value.rows(x), []
     values: Any
-    for group in _by_player_count(value, rows):
+    counts = value.counts(rows.to(value.device)).cpu()
+    groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
+    for group in groups if value.players.by_row else [torch.arange(len(rows))]:
         game = Evaluator(value, rows[group], order, batch_size, progress, group)
         asking, values = estimator(game, **settings), None
         with game.batches.bar:
@@ -104,14 +106,6 @@ def explain(
                     break
                 values = game.evaluate(*asked)
     return _explanation(value, rows, parts, order, row_labels(x) or ())
-
-
-def _by_player_count(value: ValueFunction, rows: Tensor) -> list[Int64[Tensor, " some"]]:
-    """Numbers of the rows that have equally many players, from the fewest to the most."""
-    if not value.players.by_row:
-        return [torch.arange(len(rows))]
-    counts = value.counts(rows.to(value.device)).cpu()
-    return [(counts == count).nonzero()[:, 0] for count in counts.unique()]
 
 
 def _explanation(

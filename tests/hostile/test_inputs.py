@@ -100,7 +100,7 @@ def random_model() -> Callable[[Tensor], Tensor]:
 
 
 def no_surrogate(run: Path) -> None:
-    (run / "surrogate" / "surrogate.ckpt").unlink()
+    (run / "surrogate" / "manifold_shap.json").unlink()
 
 
 def constant(rows: pd.DataFrame) -> np.ndarray:
@@ -242,12 +242,9 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     SystemExit: {
         "no.csv": lambda: typed("train", "data=table", "data.path=no.csv", "data.target=y"),
-        "model classifier": lambda: typed(
-            "train", "model=file", "model.path=m.onnx", "classifier=mlp"
-        ),
         "config.yaml damaged": lambda: tampered(recorded(data=3)),
         "rows differ": lambda: tampered(recorded(rows="0" * 64)),
-        "train.py": lambda: tampered(no_surrogate),
+        "surrogate manifold_shap.json": lambda: tampered(no_surrogate),
     },
 }
 

@@ -1,8 +1,6 @@
-"""A GPU against the CPU of the same machine: training, sampling, and the amortised explainer.
-
-Surrogates are trained on each device by the same settings; their errors are on the same test rows
-and coalitions. Rates of explaining are of the surrogate that was trained on the first device, which
-moves to the others. `python benchmarks/gpu.py` runs this beside all else that has to do with a GPU.
+"""Surrogates are trained on each device by the same settings; errors are on the same test rows and
+coalitions. Rates of explaining are of the surrogate that was trained on the first device, which
+moves to the others.
 """
 
 from collections.abc import Sequence
@@ -12,8 +10,8 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
+from benchmarks.support.measures import seconds, timed
 from benchmarks.support.trained import Trained
-from benchmarks.timing import seconds, timed
 
 TITLE = "A GPU against the CPU"
 QUICK = {"data": ["digits"], "epochs": 1, "rows": 4, "permutations": 4, "repeats": 1}

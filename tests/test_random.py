@@ -60,17 +60,6 @@ def test_neighbouring_keys_give_uniform_numbers_that_are_unrelated(step: int) ->
         assert abs(correlation((first[lag:] - 0.5) ** 2, (first[:-lag] - 0.5) ** 2)) < most
 
 
-def test_draws_and_places_are_unrelated() -> None:
-    numbers = noise.uniform(torch.arange(100), (10,), range(20))
-    assert distance_from_uniform(numbers) < 1.95
-    for axis in range(3):
-        ahead = numbers.narrow(axis, 1, numbers.shape[axis] - 1)
-        behind = numbers.narrow(axis, 0, numbers.shape[axis] - 1)
-        assert abs(correlation(ahead, behind)) < 5 / ahead.numel() ** 0.5
-    # Of 20,000 numbers with 23 bits each 24 ± 5 are expected to come twice.
-    assert numbers.unique().numel() > numbers.numel() - 50
-
-
 def test_normal_numbers_have_the_moments_of_a_normal_law() -> None:
     numbers = noise.normal(torch.arange(COUNT), ()).double()
     assert abs(numbers.mean()) < 5 / COUNT**0.5

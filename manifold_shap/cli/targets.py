@@ -157,7 +157,6 @@ def retrained(run: "Run") -> ValueFunction:
         data.y_train.numpy(),
         players=data.players,
         space=run.space,
-        progress=bool(run.cfg.progress),
         table=data.table,
     )
 

@@ -11,7 +11,7 @@ a confounded one (they share hidden causes) it does not affect them at all. Of a
 player is a component, given its own causes: p(x_S̄ | do(x_S)) = Π_j p(x_j | causes of j), j ∈ S̄.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -66,10 +66,6 @@ class CausalImputer(Imputer):
     [['a'], ['b', 'c']]
     """
 
-    own: Tensor  # Whom each component draws,
-    before: Tensor  # given whom,
-    above: Tensor  # and who comes before these in turn.
-
     def __init__(self, imputer: Imputer, ordering: Any, confounding: Any = None) -> None:
         # Not Imputer's: the reference rows are those of the inner imputer, and are not copied.
         nn.Module.__init__(self)
@@ -83,13 +79,13 @@ class CausalImputer(Imputer):
         # Draws of several random components never repeat.
         fresh = len(steps) > 1 and imputer.unsampled_fraction(1) > 0
         self.distinct_draws = None if fresh else imputer.distinct_draws
-        masks = {
-            "own": [step.own for step in steps],
-            "before": [step.given for step in steps],
-            "above": [self.ordering.before[:, step.own].any(1) for step in steps],
-        }
-        for name, each in masks.items():
-            self.register_buffer(name, torch.stack(each).to(imputer.device), persistent=False)
+        # Whom each component draws, given whom, and who comes before these in turn.
+        self.own = self._masks(step.own for step in steps)
+        self.before = self._masks(step.given for step in steps)
+        self.above = self._masks(self.ordering.before[:, step.own].any(1) for step in steps)
+
+    def _masks(self, masks: Iterable[Tensor]) -> nn.Buffer:
+        return nn.Buffer(torch.stack([*masks]).to(self.imputer.device), persistent=False)
 
     @property
     def reference(self) -> Tensor:  # type: ignore[override]

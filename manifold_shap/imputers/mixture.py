@@ -448,7 +448,7 @@ class Mixture(nn.Module):
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Mixture":
         """One of these settings, whose tensors are to be loaded."""
-        categories = [Category.of(each) for each in settings["categories"]]
+        categories = [Category(**each) for each in settings["categories"]]
         numbers = Numbers.of(settings["numbers"])
         return cls(categories, numbers, settings["components"], settings["joint"])
 

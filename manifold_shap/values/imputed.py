@@ -23,8 +23,7 @@ from manifold_shap.values.model import (
     reference_space,
     table_behind,
 )
-from manifold_shap.values.spec import Work
-from manifold_shap.values.training_range import TrainingRange
+from manifold_shap.values.spec import TrainingRange, Work
 
 # Elements of completed rows that are held at a time: 64 MiB.
 _MOST_ELEMENTS = 2**24

@@ -164,57 +164,7 @@ def test_asymmetric_values_on_a_chain_equal_the_closed_form() -> None:
         torch.testing.assert_close(explanation.phi[..., 0], expected, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("names", "confounding", "indirect"),
-    [
-        ([["x0"], ["x1"]], [False, False], 1),  # chain
-        ([["x1"], ["x0"]], [False, False], 0),  # fork
-        ([["x0", "x1"]], [True], 0),  # confounder
-        ([["x0", "x1"]], [False], 1),  # cycle
-    ],
-)
-def test_a_feature_without_weight_counts_by_what_it_causes(
-    names: Names, confounding: list[bool], indirect: int
-) -> None:
-    # f = β x1 and E[x1|x0] = α x0: the four models of Heskes et al. (2020), Section 4.
-    alpha, beta = 0.6, 2.0
-    imputer = Normal(torch.tensor([[1.0, alpha], [alpha, 1.0]]))
-    value = linear_value(CausalImputer(imputer, names, confounding), torch.tensor([0, beta]))
-    x = torch.tensor([[1.0, -0.5], [2.0, 1.0]])
-    first = indirect * alpha * beta * x[:, 0] / 2
-    expected = torch.stack((first, beta * x[:, 1] - first), dim=1)
-    phi = ms.exact_shapley(value, x).phi[..., 0]
-    torch.testing.assert_close(phi, expected, rtol=0, atol=TOLERANCE)
-
-
 # Draws.
-
-
-def test_draws_differ_between_keys_draws_and_components() -> None:
-    independent = Normal(torch.eye(3))
-    causal = CausalImputer(independent, SERIAL)
-    nobody = torch.zeros(1, 2, 3, dtype=torch.bool)
-    drawn = causal.impute(torch.zeros(1, 3), Listed(nobody, torch.tensor([[0, 1]])), range(50)).rows
-    assert len(drawn.flatten().unique()) == 2 * 50 * 3
-    same = causal.impute(torch.zeros(1, 3), Listed(nobody, torch.tensor([[1, 1]])), range(50)).rows
-    assert torch.equal(same[:, 0], same[:, 1])
-    assert torch.equal(same[:, 1], drawn[:, 1])
-
-
-def test_it_stands_for_its_imputer() -> None:
-    imputer = ms.imputers.MarginalImputer(torch.randn(20, 3, generator=generator()))
-    causal = CausalImputer(imputer, [["x2"], ["x1", "x0"]], [False, True])
-    assert causal.players is imputer.players
-    assert causal.reference is imputer.reference
-    value = linear_value(causal, torch.ones(3), draws=2)
-    explanation = ms.exact_shapley(value, torch.zeros(1, 3))
-    made_by = {
-        "value_function": "causal marginal",
-        "imputer": "marginal",
-        "causal_ordering": [["x2"], ["x0", "x1"]],
-        "confounding": [False, True],
-    }
-    assert made_by.items() <= explanation.made_by.items()
 
 
 def test_draws_through_several_components_never_repeat() -> None:

@@ -400,17 +400,8 @@ class Mixture(CoalitionLaw):
     ) -> None:
         self.laws = tuple(laws)
         self.players = self.laws[0].players
-        if any(law.players != self.players for law in self.laws):
-            raise ValueError(
-                "Expected `laws` of equally many players but got "
-                f"{[law.players for law in self.laws]}."
-            )
         check_distinct([law.name for law in self.laws], "names of laws", "give each one weight")
         given = [1.0] * len(self.laws) if weights is None else weights
-        if len(given) != len(self.laws):
-            raise ValueError(
-                f"Expected a weight for each of {len(self.laws)} laws but got {weights}."
-            )
         given = [check_number("weights", weight, above=0) for weight in given]
         self.weights = tuple(weight / sum(given) for weight in given)
 
@@ -501,11 +492,6 @@ def _positions(players: Players, axes: Sequence[int] | None) -> Float[Tensor, "p
     event = players.event
     # The number of a channel is no place.
     chosen = list(range(len(event) > 1, len(event))) if axes is None else list(axes)
-    if not chosen or not all(-len(event) <= axis < len(event) for axis in chosen):
-        raise ValueError(
-            f"Expected `axes` among those of rows of shape {event} but got {axes!r}; the last one "
-            "is -1."
-        )
     every = torch.meshgrid(*(torch.arange(n).double() for n in event), indexing="ij")
     place = torch.stack([every[axis].flatten() for axis in chosen], dim=1)
     index = players.index.flatten().cpu()

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from manifold_shap._arrays import as_labels, column_names
+from manifold_shap._arrays import column_names
 from manifold_shap._checks import check_channels_first, check_distinct, check_number, check_whole
 from manifold_shap._saved import saved
 
@@ -67,7 +67,7 @@ class Players:
         check_distinct(
             self.names, "names of players", "number them, or let one player own their elements"
         )
-        given = as_labels("index", index).cpu()
+        given = torch.as_tensor(index).cpu()
         owners, every = torch.unique(given), torch.arange(len(self.names), device="cpu")
         if given.is_floating_point() or not torch.equal(owners, every):
             raise ValueError(

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from manifold_shap._arrays import as_labels
 from manifold_shap._checks import (
     check_channels_first,
     check_finite,
@@ -177,7 +176,7 @@ def label_maps(x: Any, labels: Any) -> LabelMaps:
         ValueError: labels of another shape, that are no whole numbers, or that skip one; rows that
             are the same but for their labels.
     """
-    rows, given = to_tensor(x), as_labels("labels", labels)
+    rows, given = to_tensor(x), torch.as_tensor(labels)
     event = rows.shape[1:]
     if 2 < rows.ndim == given.ndim + 1:
         check_channels_first(event)

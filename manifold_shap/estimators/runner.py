@@ -11,7 +11,6 @@ from torch.nn.functional import pad
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_number, check_seed, check_whole
-from manifold_shap._messages import warn
 from manifold_shap._version import __version__
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
@@ -96,7 +95,7 @@ def explain(
     for group in _by_player_count(value, rows):
         game = Evaluator(value, rows[group], order, batch_size, progress, group)
         asking, values = estimator(game, **settings), None
-        with game.bar:
+        with game.batches.bar:
             while True:
                 try:
                     asked = asking.send(values)
@@ -183,13 +182,6 @@ def _by_row(game: Evaluator, result: Result, players: int, fill: float) -> dict[
         # A single player has no coalition that anything would be drawn for.
         unknown = game.sampled and len(game.players) > 1
         variance = torch.full_like(result.phi, nan if unknown else 0.0)
-    if game.evaluations and bool(variance.isnan().all()):
-        warn(
-            f"Standard errors are unknown (NaN): {game.evaluations // len(game.x)} evaluations "
-            f"of a row of {len(game.players)} players leave nothing to compare. Give more "
-            "`evaluations` or, where all coalitions were taken, `exact_shapley` several times "
-            "as many; means over many rows, such as global values, need none."
-        )
     more, covariance = (0, 0, 0, players - result.phi.shape[1]), None
     if variance.ndim == 4:
         covariance = pad(variance, (0, 0, *more), value=fill)

@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import os
-import pickle
 import re
 import shutil
 import zipfile
@@ -150,11 +149,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     except OSError as error:
         if old.exists():
             old.rename(path)
-        raise type(error)(
-            error.errno,
-            f"Could not write {path} ({error.strerror or error}); free some space or choose "
-            "another place. Nothing there was changed.",
-        ) from error
+        error.add_note(f"Nothing was changed at {path}.")
+        raise
     finally:
         remove(beside)
         remove(old)
@@ -212,7 +208,6 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
     expected = f"Expected {'an' if kind[0] in 'aeiou' else 'a'} {kind} checkpoint at {path} but"
     if not path.is_file():
         raise FileNotFoundError(f"{expected} no file is there; `train.py` writes one.")
-    damaged = f"{expected} the file is damaged or of another format; train again, or name another."
     # torch's own errors advise to load the file unsafely: none of them is repeated or chained.
     try:
         with zipfile.ZipFile(path) as archive:
@@ -221,16 +216,11 @@ def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except PermissionError:
         raise
-    except pickle.UnpicklingError as error:
-        code = re.search(r"GLOBAL (\S+)", str(error))
-        raise ValueError(
-            f"Refused to load {path}: it asks to run {code[1]}, and code from a file is never run; "
-            "train again, or name another."
-            if code
-            else damaged
-        ) from None
     except Exception:  # A damaged file makes the readers fail in any way.
-        raise ValueError(damaged) from None
+        raise ValueError(
+            f"Refused to load {path}: it is damaged, of another format, or names code, and code "
+            "from a file is never run; train again, or name another."
+        ) from None
     found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
     if found != kind or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
         raise ValueError(

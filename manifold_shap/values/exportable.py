@@ -29,7 +29,7 @@ class Exportable:
         Raises:
             ImportError: packages that are not there.
             TypeError: values that are not those of one network; the error says which are.
-            ValueError: another suffix, or a network that torch cannot trace or write.
+            ValueError: a network that torch cannot trace or write.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
         from manifold_shap.exports.files import export

@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from manifold_shap._arrays import as_labels
 from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
@@ -75,7 +74,7 @@ class GroupedValue(MappedValue):
         elif isinstance(groups, Players):
             names, member = list(groups.names), _by_label(groups.index, value.players)[1]
         else:
-            names, member = _by_label(as_labels("groups", groups), value.players)
+            names, member = _by_label(torch.as_tensor(groups), value.players)
         players = (
             value.players.grouped(names, member)
             if self._labels is None
@@ -98,7 +97,7 @@ class GroupedValue(MappedValue):
     def owners(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         if self._labels is None:
             return self.players.owners(x)
-        labels = as_labels("groups(x)", self._labels(x)).to(x.device)
+        labels = torch.as_tensor(self._labels(x)).to(x.device)
         if labels.shape != x.shape or labels.is_floating_point():
             raise ValueError(
                 f"Expected label maps of whole numbers of shape {tuple(x.shape)}, one for each "

@@ -116,13 +116,6 @@ def test_graphs_give_the_same_of_cells_that_are_new_whoever_encodes_them(
         torch.testing.assert_close(phi(given), explainer(value.rows(rows)).float(), **close)
 
 
-def test_codes_are_no_input(runs: list[Run], trained: Trained) -> None:
-    given = inputs(trained.exported[0], ROWS["seen"])
-    given["x"] = given.pop("encoded")
-    with pytest.raises(ValueError, match="encoded"):
-        runs[1](given)
-
-
 def test_a_file_does_not_depend_on_the_rows_that_were_asked_about(
     files: list[Path], trained: Trained, tmp_path: Path
 ) -> None:

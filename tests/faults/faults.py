@@ -210,7 +210,7 @@ def half_of_the_bias(found: Any, call: Call) -> Any:
     return replace(found, sums={**found.sums, "error": found.sums["error"] / 2})
 
 
-@fault("audit", "audits:Audit.mean_squared_error")
+@fault("audit", "estimators.audit:Audit.mean_squared_error")
 def intervals_of_errors_too_narrow(found: Any, call: Call) -> Any:
     low, high = ((end + found.estimate) / 2 for end in (found.low, found.high))
     return found._replace(low=low, high=high)

@@ -129,8 +129,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "list 'x0' ['x0']": lambda: grouped({"a": "x0"}),
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
-        "town Explainer": lambda: explained(frame()),
-        "Explanation": lambda: streamed(estimator=lambda game, x: x),
     },
     ValueError: {
         "finite row 1, element 1": lambda: explained(X.masked_fill(X == 3, NAN)),
@@ -184,7 +182,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "ordering x0 x9": lambda: ordered(ordering=[["x0", "x9"]]),
         "every player x1 x2": lambda: ordered(ordering=[["x0"]]),
         "distinct x1": lambda: ordered(ordering=[["x0", "x1"], ["x1", "x2"]]),
-        "x0 -> x1": lambda: ordered(ordering={"x0": ["x1"], "x1": ["x0"]}),
+        "cycle x0 x1": lambda: ordered(ordering={"x0": ["x1"], "x1": ["x0"]}),
         "signs (2, 3)": lambda: ms.simplex.Partition([[1, -1]], "abc"),
         "from 0 to 2 99": lambda: words.decode([[99.0]]),
         "varies every one": lambda: front(frame()[:1]),
@@ -196,7 +194,8 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "town": lambda: table().rows(frame()[["age", "price"]]),
         "price float64": lambda: table().rows(frame(price="dear")),
         "age row 0": lambda: table().check(torch.full((1, 3), 1e6)),
-        "missing 'a": lambda: explained(polars.DataFrame({"a": [1, None]})),
+        "town Explainer": lambda: explained(frame()),
+        "every cell 'a": lambda: explained(polars.DataFrame({"a": [1, None]})),
         "m.txt cut short": lambda: ms.load_model(
             written("m.txt", "tree\nversion=v4\nnum_class=10000000000\n")
         ),

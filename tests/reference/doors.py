@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.audits import Audit
+from manifold_shap.estimators.audit import Audit
 from manifold_shap.vae.likelihood import Likelihood
 from tests.reference.compare import Inputs, Result, Results, plain
 

@@ -44,7 +44,9 @@ def progress_bar(
     """
     shown = watched() if progress is None else check_flag("progress", progress)
     quiet = not shown and (progress is False or _in_test_or_worker())
-    often = {"delay": _DELAY} if shown else {"delay": _MINUTE, "mininterval": _MINUTE}
+    often: dict[str, Any] = (
+        {"delay": _DELAY} if shown else {"delay": _MINUTE, "mininterval": _MINUTE}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Of a notebook without widgets: a bar of text does.
         from tqdm.auto import tqdm as drawn

@@ -69,9 +69,9 @@ class CallableValue(ValueFunction):
             found = of(rows, mask.clone())
         values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
-            rows, m = mask.shape[:2]
+            count, m = mask.shape[:2]
             raise ValueError(
-                f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} "
+                f"Expected the value function to return shape ({count}, {m}, outputs) for {count} "
                 f"rows with {m} coalitions each but got {tuple(values.shape)}; a single output is "
                 "`values[..., None]`."
             )

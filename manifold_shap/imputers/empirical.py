@@ -338,7 +338,7 @@ class Mahalanobis(nn.Module):
         for block, own, first in zip(
             subsets.split(most), by_block, range(0, len(subsets), most), strict=True
         ):
-            precision = self._precision(block)
+            precision = self.precision(block)
             of_rows = self._of_rows(precision)
             size = block.sum(-1).clamp(min=1)
             # A single matrix is not copied for each pair.
@@ -385,7 +385,7 @@ class Mahalanobis(nn.Module):
         parts = precision.split(max(1, self._at_a_time // z.numel()))
         return torch.cat([(some @ z).mul_(z).sum(1) for some in parts])
 
-    def _precision(
+    def precision(
         self, subsets: Bool[Tensor, "subsets elements"]
     ) -> Float[Tensor, "subsets elements elements"]:
         """Σ_S⁻¹ with zeros for absent elements, of all subsets by one factorisation."""
@@ -421,26 +421,17 @@ def choose_bandwidths(
         arrival = torch.rand(_COALITIONS, count, generator=generator).argsort(-1)
         mask = distinct_coalitions(arrival < size)[0].to(rows.device)
         present = players.expand(mask).flatten(1)
-        squared = _pairwise(distance, rows[some], present)
+        z = distance.standard
+        towards = z @ distance.precision(present)
+        of_z = (towards * z).sum(-1)
+        squared = of_z[:, :, None] + of_z[:, None] - 2 * towards @ z.mT
+        squared = (squared.clamp(min=0) / present.sum(-1).clamp(min=1)[:, None, None]).float()
         # By default only absent elements have to be predicted.
         absent = wanted * ~present[:, None] if targets is None else wanted.expand(len(mask), -1, -1)
         score = torch.stack([corrected_akaike(squared, absent, float(s)).mean() for s in _GRID])
         chosen.append(float(_GRID[int(score.argmin())]))
     between = np.interp(np.arange(count + 1), sizes.numpy(), np.log(chosen))
     return torch.from_numpy(np.exp(between)).float()
-
-
-def _pairwise(
-    distance: Mahalanobis,
-    rows: Float[Tensor, "rows elements"],
-    present: Bool[Tensor, "coalitions elements"],
-) -> Float[Tensor, "coalitions rows rows"]:
-    """Squared distances between the rows, for each coalition."""
-    which = torch.arange(len(present), device=rows.device).repeat_interleave(len(rows))
-    parts = distance.parts(rows.repeat(len(present), 1), present, which)
-    order, squared = zip(*parts, strict=True)
-    back = torch.cat(order).argsort()
-    return torch.cat(squared).float()[back].unflatten(0, (len(present), len(rows)))
 
 
 def corrected_akaike(

@@ -110,25 +110,6 @@ def factorised(
     return torch.linalg.cholesky(padded)
 
 
-def factorised_by_arrival(
-    correlation: Float64[Tensor, "elements elements"],
-    present: Bool[Tensor, "runs run elements"],
-) -> tuple[
-    Float64[Tensor, "runs elements elements"],
-    Int64[Tensor, "runs elements"],
-    Int64[Tensor, "runs elements"],
-]:
-    """One Cholesky factor for all nested coalitions of a run: elements in the order they join.
-
-    Returns:
-        The factors, the elements in that order, and when each of them joins: 0 where it is present
-        from the start, the length of the run where it never is.
-    """
-    arrival, order = (~present).sum(1).sort(dim=-1, stable=True)
-    factor = torch.linalg.cholesky(correlation[order[:, :, None], order[:, None]])
-    return factor, order, arrival
-
-
 class GaussianImputer(Imputer):
     """x'_{S̄} ~ N(μ_{S̄|S}, Σ_{S̄|S}), with the mean and covariance of the reference rows.
 
@@ -273,8 +254,10 @@ class GaussianImputer(Imputer):
         numbers: Float[Tensor, "runs elements draws"],
         rows: Float[Tensor, "runs run draws elements"],
     ) -> None:
-        """Complete nested coalitions into `rows`."""
-        factor, order, arrival = factorised_by_arrival(self.correlation, present)
+        """Complete nested coalitions into `rows`, by one factor of elements as they join."""
+        # When each joins: 0 if it is present from the start, the length of the run if it never is.
+        arrival, order = (~present).sum(1).sort(dim=-1, stable=True)
+        factor = torch.linalg.cholesky(self.correlation[order[:, :, None], order[:, None]])
         own = self._standardised(x).gather(1, order)[..., None]
         innovations = torch.linalg.solve_triangular(
             factor, torch.cat((self.root[order], own), dim=-1), upper=False

@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known, check_whole
-from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.players import Players, check_fixed
 from manifold_shap.segmentation import check_labels
@@ -145,24 +144,11 @@ def members_by_name(
     Groups may hold `constants` besides players: they are dropped.
 
     Raises:
-        TypeError: players of a group that are no list.
-        ValueError: an unknown player, one that is in two groups, or a group without players.
+        ValueError: an unknown player, or one that is in two groups.
     """
-    for group, members in groups.items():
-        if isinstance(members, str) or not isinstance(members, Collection):
-            raise TypeError(
-                f"Expected the names of the players in group {group!r} as a list but got "
-                f"{members!r:.100}; a single player is [{members!r:.100}]."
-            )
     named = [name for members in groups.values() for name in members]
     check_known(named, [*players.names, *constants], "players in `groups`")
     check_distinct(named, "players in `groups`", "put each of them into one group")
-    empty = [name for name, members in groups.items() if set(members) <= set(constants)]
-    if empty:
-        raise ValueError(
-            f"Expected players in every group of `groups` but {shown(empty)} are empty, or hold "
-            "constant columns alone."
-        )
     number = {name: k for k, members in enumerate(groups.values()) for name in members}
     alone = [name for name in players.names if name not in number]
     number |= {name: k for k, name in enumerate(alone, len(groups))}

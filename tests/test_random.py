@@ -70,21 +70,6 @@ def test_normal_numbers_have_the_moments_of_a_normal_law() -> None:
     assert distance_from_uniform(below) < 1.95
 
 
-def test_folded_keys_are_new_keys() -> None:
-    keys = torch.arange(200)
-    folded = noise.fold(keys[:, None], torch.arange(100))
-    assert folded.shape == (200, 100)
-    assert len(torch.cat((folded.flatten(), keys)).unique()) == 20_200
-    assert torch.equal(noise.fold(keys, 7), folded[:, 7])
-    assert not torch.equal(noise.fold(noise.fold(keys, 1), 2), noise.fold(noise.fold(keys, 2), 1))
-    numbers = noise.uniform(folded, ())
-    assert distance_from_uniform(numbers) < 1.95
-    most = 5 / COUNT**0.5
-    assert abs(correlation(numbers[1:], numbers[:-1])) < most
-    assert abs(correlation(numbers[:, 1:], numbers[:, :-1])) < most
-    assert abs(correlation(numbers, noise.uniform(keys, ())[:, None].expand(-1, 100))) < most
-
-
 @pytest.mark.gpu
 def test_a_device_gives_the_same_numbers() -> None:
     keys = torch.arange(100).reshape(20, 5)

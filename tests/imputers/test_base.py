@@ -59,19 +59,3 @@ def test_runs_of_any_players_are_completed_as_single_coalitions(
         size = min(run, len(players) - 1)
         coalitions = nested(len(players), (size + 1) // 2, size, seed)
         compare(imputer, normal(2, len(owners), seed + 1), coalitions, range(first, first + draws))
-
-
-@pytest.mark.parametrize("confounded", [False, True])
-def test_one_causal_component_is_completed_by_its_imputer(confounded: bool) -> None:
-    imputer, x = (
-        ms.imputers.EmpiricalImputer(normal(40, len(OWNERS)), NINE),
-        normal(2, len(OWNERS), 1),
-    )
-    causal = ms.imputers.CausalImputer(imputer, [[*NINE.names]], [confounded])
-    mask = nested(9, 2, 7).masks()
-    keys = KEYS.repeat_interleave(4, 1)
-    given = torch.zeros_like(mask) if confounded else mask
-    expected = imputer.impute(x, Listed(given, keys), range(5))
-    found = causal.impute(x, Listed(mask, keys), range(5))
-    assert torch.equal(found.log_weights, expected.log_weights)
-    assert torch.equal(found.rows, imputer.splice(x, mask, expected.rows))

@@ -165,26 +165,3 @@ def test_asymmetric_values_on_a_chain_equal_the_closed_form() -> None:
 
 
 # Draws.
-
-
-def test_draws_through_several_components_never_repeat() -> None:
-    imputer, x = (
-        ms.imputers.MarginalImputer(torch.randn(6, 3, generator=generator())),
-        torch.zeros(1, 3),
-    )
-    beta = torch.ones(3)
-    together = linear_value(CausalImputer(imputer, TOGETHER), beta, draws=50)
-    assert (together.spec.work.draws, together.draws_requested, together.spec.work.sampled) == (
-        6,
-        50,
-        False,
-    )
-    several = linear_value(CausalImputer(imputer, SERIAL), beta, draws=50)
-    assert (several.spec.work.draws, several.draws_requested, several.spec.work.sampled) == (
-        50,
-        50,
-        True,
-    )
-    mask = torch.tensor([[[True, False, False]]])
-    drawn = several.imputer.impute(x, Listed(mask, torch.zeros(1, 1).long()), range(50)).rows[0, 0]
-    assert len(drawn.unique(dim=0)) > 6

@@ -68,3 +68,10 @@ def test_the_variance_of_a_part_that_says_none_is_unknown() -> None:
         .variance.isnan()
         .all()
     )
+
+
+def test_work_of_two_adds_up_in_either_order() -> None:
+    one = ms.values.Work(8, sampled=True, batch_size=50)
+    other = ms.values.Work(batch_size=100, cost="network")
+    whole = ms.values.Work(9, sampled=True, batch_size=50, cost="model")
+    assert one + other == other + one == whole

@@ -69,8 +69,6 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
 class Weighted(ms.imputers.Imputer):
     """Draw number k is a row of k's that counts k + 1 times."""
 
-    name = "weighted"
-
     def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
         mask = coalitions.masks()
         numbers = torch.arange(draws.start, draws.stop, dtype=torch.float32)
@@ -139,7 +137,7 @@ def test_collapsed_samples_are_warned_of_once() -> None:
         value(rows(), masks()[:, [1, 2]])
     # Twelve pairs of one player, and thirty of more with a single draw.
     mean = (12 * 4 + 30) / 42
-    with pytest.warns(UserWarning, match=rf"'weighted' collapse: {mean:.2f} are .* 42 .* than 2,"):
+    with pytest.warns(UserWarning, match=rf"'Weighted' collapse: {mean:.2f} are .* 42 .* than 2,"):
         value(rows(), masks()[:, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

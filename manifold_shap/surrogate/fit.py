@@ -60,7 +60,7 @@ from manifold_shap.values import (
     table_behind,
 )
 from manifold_shap.values.model import disagreement
-from manifold_shap.values.training_range import TrainingRange
+from manifold_shap.values.spec import TrainingRange
 
 if TYPE_CHECKING:
     from manifold_shap.tables.base import RowAdapter

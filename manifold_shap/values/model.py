@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._messages import warn
+from manifold_shap._messages import shown, warn
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
@@ -196,16 +196,9 @@ def table_behind(model: Any) -> "RowAdapter | None":
 def _check_task(model: Model, space: OutputSpace) -> None:
     if (model.returns == "values") == space.regression:
         return
-    if space.regression:
-        raise ValueError(
-            f"Expected a regression model for space={space.name!r} but this one returns "
-            f"{model.returns.replace('_', '-')} of {len(model.classes)} classes; use "
-            "space='probability', or wrap the function whose plain values are to be shared out: "
-            "`ms.as_model(function, x, returns='values')`."
-        )
     raise ValueError(
-        f"Expected a model of class probabilities for space={space.name!r} but this one gives "
-        "plain values (returns='values'), as a regression and a classifier of several labels do; "
-        "use space='identity' or, if they are logits or probabilities, say so: "
-        "`ms.as_model(model, x, returns='probabilities')`."
+        f"Expected a {'regression model' if space.regression else 'classifier'} for "
+        f"space={space.name!r} but this one returns {model.returns} of {shown(model.classes)}; "
+        "space='identity' is for plain values, others are for classifiers, and "
+        "`ms.as_model(model, x, returns='probabilities')`, or 'values', says what a model returns."
     )

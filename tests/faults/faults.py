@@ -598,7 +598,7 @@ def nobody_is_absent_from_the_base(found: torch.Tensor, call: Call) -> torch.Ten
 
 @fault("values", "values:Work.__add__")
 def draws_of_the_second_value_function_forgotten(found: Any, call: Call) -> Any:
-    return replace(found, sampled=call["self"].spec.work.sampled)
+    return replace(found, sampled=call["self"].sampled)
 
 
 @fault("coalitions", "coalitions:Coalitions.split")

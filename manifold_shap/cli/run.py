@@ -30,6 +30,7 @@ from manifold_shap.data import Data
 from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.io.files import digest
 from manifold_shap.models import Model, as_model
+from manifold_shap.saving import FILES, fingerprint, is_saved
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 from manifold_shap.values import ValueFunction, imputed_value
@@ -54,7 +55,7 @@ class Run:
     Attributes:
         home: the folder of all runs on these data.
         name: of the value function.
-        checkpoint: of the value function.
+        checkpoint: the folder in which the value function was saved.
         recorded: what `config.yaml` of the run says; None where there is none.
 
     Raises:
@@ -66,7 +67,7 @@ class Run:
         self.name = _folder("value_function.name", cfg.value_function.name)
         self.home = Path(cfg.runs_dir).expanduser() / _folder("data.name", cfg.data.name)
         self.place = place or self.home / self.name
-        self.checkpoint = Path(cfg.get("checkpoint") or self.place / f"{self.name}.ckpt")
+        self.checkpoint = Path(cfg.get("checkpoint") or self.place)
         self.recorded = read_config(self.place)
         self.seed = check_seed(cfg.seed)
 
@@ -122,7 +123,7 @@ class Run:
 
     @property
     def is_trained(self) -> bool:
-        """Whether the value function comes from a checkpoint."""
+        """Whether the value function is trained, and saved."""
         return self.target.func in targets.TRAINED
 
     @property
@@ -137,10 +138,10 @@ class Run:
         return as_space(self.cfg.space or usual, zero_replacement=self.cfg.zero_replacement)
 
     def value(self, path: Path | None = None, trainer: Any = None) -> ValueFunction:
-        """The value function, from its checkpoint where it is trained.
+        """The value function, from its folder where it is trained.
 
         Args:
-            path: of the checkpoint, to be trained where it is not there.
+            path: of the folder, to be trained where it is not there.
             trainer: arguments of `lightning.Trainer` for a training.
 
         Raises:
@@ -148,7 +149,7 @@ class Run:
         """
         target, draws = self.target, self.cfg.value_function.get("draws", 1)
         if self.is_trained:
-            if path is None and not self.checkpoint.is_file():
+            if path is None and not is_saved(self.checkpoint):
                 raise _untrained("value function", self.checkpoint)
             made = target(self, path or self.checkpoint, trainer)
         elif inspect.isclass(target.func):
@@ -184,7 +185,7 @@ class Run:
         other.cfg.value_function = found
         other.choices = {**self.choices, "value_function": name}
         other.name, other.place = name, self.home / name
-        other.checkpoint = other.place / f"{name}.ckpt"
+        other.checkpoint = other.place
         other.recorded = read_config(other.place)
         return other
 
@@ -219,8 +220,7 @@ class Run:
                 raise ValueError(f"Expected `teacher` to be another value function than {teacher}.")
             other = self.beside(teacher)
             settings = other.record["value_function"]
-            weights = digest(other.checkpoint.read_bytes()) if other.checkpoint.exists() else None
-            record["teacher"] = {"settings": settings, "checkpoint": weights}
+            record["teacher"] = {"settings": settings, "checkpoint": fingerprint(other.checkpoint)}
         return json.loads(json.dumps(record))
 
     def decisive(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,12 +301,12 @@ def _place_of(cfg: Any) -> Path | None:
     if cfg.checkpoint is None:
         return None
     path = Path(cfg.checkpoint).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"Expected a checkpoint at {path} but no file is there.")
+    if not is_saved(path):
+        raise FileNotFoundError(f"Expected a checkpoint at {path} but nothing was saved there.")
     runs = Path(cfg.runs_dir).expanduser().resolve()
-    if path.resolve().is_relative_to(runs) and (path.parent / CONFIG).exists():
-        return path.parent
-    name = f"{cfg.value_function.name}-{digest(path.read_bytes())[:8]}"
+    if path.resolve().is_relative_to(runs) and (path / CONFIG).exists():
+        return path
+    name = f"{cfg.value_function.name}-{fingerprint(path)[:8]}"
     return runs / cfg.data.name / name
 
 
@@ -361,8 +361,9 @@ def once(
     work.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(OmegaConf.create(record), work / CONFIG)
     if there is not None and decisive(there) == decisive(record):
-        for path in place.glob("*.ckpt"):
-            shutil.copy(path, work)
+        for path in place.glob("*"):
+            if path.name in FILES:
+                shutil.copy(path, work)
         print(f"{name}: what was trained in {place} serves these settings, too")
     metrics = make(work)
     (work / METRICS).write_text(to_json(metrics))

@@ -12,17 +12,17 @@ from torch import Tensor, nn
 
 from manifold_shap._messages import check_choice, shown
 from manifold_shap._stored import PartRows, StoredRows, sample_of
-from manifold_shap.amortized.explainer import amortized_shapley
-from manifold_shap.amortized.fit import load_amortized
+from manifold_shap.amortized.explainer import amortized_shapley, network_of
 from manifold_shap.explanation import Explanation
 from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer, TableImputer
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import SUFFIXES
-from manifold_shap.surrogate.fit import fit_surrogate, load_surrogate
+from manifold_shap.saving import is_saved, load, save
+from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.classifier import load_estimator
-from manifold_shap.vae.fit import choose_temper, fit_imputer, load_imputer
+from manifold_shap.vae.fit import VAETask, choose_temper, fit_imputer
 from manifold_shap.values import ValueFunction, retrained_value
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def named(call: str, weights: str | None = None) -> Any:
 
 
 def amortized(value: ValueFunction, x: Any, path: str, **settings: Any) -> Explanation:
-    """Shapley values by the amortised explainer in a file, see `amortized_shapley`."""
-    return amortized_shapley(value, x, explainer=load_amortized(path, value), **settings)
+    """Shapley values by the amortised explainer in a folder, see `amortized_shapley`."""
+    explainer = load(path, network_of(value).value.model)
+    return amortized_shapley(value, x, explainer=explainer, **settings)
 
 
 def baseline(run: "Run", point: str) -> BaselineImputer:
@@ -170,19 +171,19 @@ def surrogate(
     teacher_draws: int = 16,
     **options: Any,
 ) -> SurrogateValue:
-    """The surrogate of a checkpoint or, where it is not there, one that is trained into it.
+    """The surrogate in a folder or, where it is not there, one that is trained into it.
 
     Args:
         run: its data, model, space and seed.
-        path: of the checkpoint.
+        path: of the folder.
         trainer: makes arguments of `lightning.Trainer`.
         teacher: the name of the value function that it learns from.
         teacher_draws: completions behind each of its values.
         options: see `fit_surrogate`.
     """
     data = run.data
-    if path.is_file():
-        return load_surrogate(path, run.model, data.table)
+    if is_saved(path):
+        return _loaded(path, SurrogateValue, run.model)
     taught: ValueFunction | None = None
     if teacher is not None:
         taught = run.beside(teacher).value().with_draws(teacher_draws)
@@ -195,12 +196,12 @@ def surrogate(
         space=run.space,
         teacher=taught,
         seed=run.seed,
-        directory=path.parent,
+        directory=path,
         trainer=trainer(),
         progress=run.cfg.progress,
         **options,
     )
-    made.save(path)
+    save(made, path)
     return made
 
 
@@ -214,11 +215,13 @@ def vae(
     bank_size: int | None,
     **options: Any,
 ) -> Imputer:
-    """The VAE of a checkpoint or, where it is not there, one that is trained into it.
+    """The VAE in a folder or, where it is not there, one that is trained into it.
+
+    The folder has no rows: those of the data are drawn from.
 
     Args:
         run: its data, and the model whose outputs decide on `temper`.
-        path: of the checkpoint.
+        path: of the folder.
         trainer: makes arguments of `lightning.Trainer`; None where nothing is to be written.
         posterior, temper, importance, bank_size, options: see `fit_imputer`. The first four can
             change without a training.
@@ -226,7 +229,7 @@ def vae(
     data = run.data
     chosen: dict[str, Any] = {"posterior": posterior, "importance": importance}
     chosen["bank_size"] = bank_size
-    if not path.is_file():
+    if not is_saved(path):
         made: Any = fit_imputer(
             data.x_train,
             x_validation=data.x_validation,
@@ -236,26 +239,47 @@ def vae(
             model=run.model,
             space=run.space,
             seed=run.seed,
-            directory=path.parent,
+            directory=path,
             trainer=trainer(),
             progress=run.cfg.progress,
             **chosen,
             **options,
         )
-        made.save(path)
+        _save_task(made, path)
         return made
-    table, recorded = data.table, run.recorded or {}
+    task = _loaded(path, VAETask)
+    recorded = run.recorded or {}
+    settings = task.settings.get("drawn", {})
     if recorded.get("value_function") == run.record["value_function"]:
-        return load_imputer(path, data.x_train, table)
-    known = {} if temper is None else {"temper": temper}
-    made = load_imputer(path, data.x_train, table, **chosen, **known)
-    inner: Any = made.inner if isinstance(made, TableImputer) else made
+        return task.imputer(data.x_train, data.table, **settings)
+    settings = {**settings, **chosen, "temper": 1.0 if temper is None else temper}
+    made = task.imputer(data.x_train, data.table, **settings)
+    inner = made.inner if isinstance(made, TableImputer) else made
     if temper is None and inner.is_weighted:
         inner.temper = choose_temper(made, data.x_validation, run.model, run.space, run.seed)
-    made.checkpoint["imputer"]["temper"] = inner.temper
     if trainer is not None:
-        made.save(path)
+        _save_task(made, path)
     return made
+
+
+def _loaded(path: Path, kind: type, model: Model | None = None) -> Any:
+    """What was saved in the folder of a run, or by `ms.save`."""
+    found = load(path, model)
+    inner = getattr(found, "inner", found)
+    for one in (inner, getattr(inner, "task", None)):
+        if isinstance(one, kind):
+            return one
+    raise ValueError(
+        f"Expected the checkpoint {path} to be of another kind than {type(inner).__name__}, as "
+        "`value_function` says; choose the one that it was trained as."
+    )
+
+
+def _save_task(made: Any, path: Path) -> None:
+    """What was trained, and how codes are drawn, without the rows."""
+    inner: Any = made.inner if isinstance(made, TableImputer) else made
+    inner.task.settings["drawn"] = inner.settings
+    save(inner.task, path)
 
 
 # Value functions that are trained, and which of their settings can change without a training.

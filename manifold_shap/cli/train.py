@@ -17,8 +17,8 @@ from manifold_shap.amortized.fit import fit_amortized
 from manifold_shap.cli import report
 from manifold_shap.cli.run import Run, composed, once, plain, typed_names
 from manifold_shap.estimators import auto_shapley
-from manifold_shap.io.files import digest
 from manifold_shap.metrics import errors_by_law, mean_squared_error, shapley_pairs
+from manifold_shap.saving import fingerprint, save
 from manifold_shap.training.classifier import quality
 from manifold_shap.values import ValueFunction
 
@@ -70,10 +70,9 @@ def train(cfg: Any, job: Any) -> dict[str, Any]:
 
 def _value_function(run: Run, trainer: Any, is_sweep: bool, work: Path) -> dict[str, Any]:
     """Make the value function in a folder, score it beside one off the manifold, and draw both."""
-    path = work / run.checkpoint.name
     if run.cfg.overwrite:
         report.forget(run.place)
-    value = run.value(path, trainer)
+    value = run.value(work, trainer)
     training = getattr(getattr(value, "imputer", value), "training_record", None) or {}
     x = sample_of(run.data.x_test)
     mask = _pairs(value, x)
@@ -155,11 +154,11 @@ def _train_amortized(run: Run, trainer: Any) -> dict[str, Any]:
         evaluations = _EVALUATIONS * len(data.players)
         x = data.x_test[:_MEASURED_ROWS]
         error = explainer.measure(auto_shapley(value, x, evaluations=evaluations))
-        explainer.save(work / "amortized.ckpt")
+        save(explainer, work)
         print(f"amortized: relative error {error:.3f} on {len(x)} test rows")
         return {"relative_error": error, **explainer.training_record}
 
-    surrogate = digest(run.checkpoint.read_bytes())
+    surrogate = fingerprint(run.checkpoint)
     choices = {"amortized": "default"}
     record = {"choices": choices, "amortized": own, "seed": run.seed, "surrogate": surrogate}
     return once(run.place / "amortized", record, run.cfg.overwrite, make, "amortized")

@@ -11,7 +11,6 @@ from sklearn.neighbors import KNeighborsRegressor
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.surrogate.fit import load_surrogate
 
 X = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
 ROWS = X[:3]
@@ -126,8 +125,8 @@ def test_an_offset_moves_no_amortised_value_and_is_saved(tmp_path: Path) -> None
     mask, found = torch.eye(4, dtype=torch.bool).expand(3, -1, -1), []
     for at in (0.0, OFFSET):
         value = surrogate(at)
-        value.save(tmp_path / "surrogate.ckpt")
-        loaded = load_surrogate(tmp_path / "surrogate.ckpt", model(at))
+        ms.save(value, tmp_path)
+        loaded = ms.load(tmp_path, model(at))
         assert torch.equal(loaded(ROWS, mask), value(ROWS, mask))
         wide = {**FEW, "hidden": [32, 32]}
         kinds = (

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.values import TrainingRange
 
 X = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
@@ -61,8 +60,8 @@ def test_a_store_counts_the_rows_of_all_blocks(tmp_path: Path) -> None:
 
 def test_a_loaded_surrogate_knows_its_range(tmp_path: Path) -> None:
     value = ms.fit_surrogate(model, X, hidden=[4], **FEW)
-    value.save(tmp_path / "surrogate.ckpt")
-    loaded = load_surrogate(tmp_path / "surrogate.ckpt", model)
+    ms.save(value, tmp_path)
+    loaded = ms.load(tmp_path, model)
     ranges = loaded.spec.training_range, value.spec.training_range
     assert all(map(torch.equal, *ranges))
 

@@ -191,7 +191,7 @@ class LightningTask(L.LightningModule):
 
     def __init__(self, task: Task, started: float = 0.0, progress: bool | None = False) -> None:
         super().__init__()
-        self.task, self.started, self.progress = task, started, progress
+        self.task, self.started, self.progress = task.train(), started, progress
 
     def setup(self, stage: str) -> None:
         if multiprocessing.parent_process() is not None:

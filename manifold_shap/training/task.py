@@ -52,7 +52,9 @@ class TrainingOptions:
         weight_averaging: decay of the exponential moving average of the weights, which is what is
             validated and kept; None for the plain weights.
         seed: of the initial weights, the batches, and what the loss draws.
-        directory: keeps checkpoints, and an interrupted training found there is continued.
+        directory: keeps checkpoints, and an interrupted training found there is continued: one of
+            the same rows and settings, but for those of the `trainer`, so that it may go on with
+            another device or precision; clipping then holds from there on.
         trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`; with
             `"devices": 2` a step is on `batch_size` rows of both together, and a script has its
             calls under `if __name__ == "__main__":`, since Lightning starts processes that import

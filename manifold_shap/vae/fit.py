@@ -189,7 +189,8 @@ def fit_imputer(
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
             `encoder` draws from the masked encoder, which is faster and less accurate. Its training
             takes as long again, and is left out where nothing reads it: with `bank`, unless
-            `detach` is False. What was trained with `encoder` serves for either.
+            `detach` is False. What was trained with `encoder` serves for either:
+            `imputer.task.imputer(x_train, None, posterior="bank", temper=0.5)`.
         temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
         importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
         bank_size: most codes in the bank; see `VAEImputer`.

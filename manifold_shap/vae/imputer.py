@@ -113,7 +113,7 @@ class VAEImputer(Imputer):
                 f"Expected `players` padded by {network.players.padding}, as those of the network "
                 f"are, but got {self.players.padding}; give both the same."
             )
-        self.network = network.eval().requires_grad_(False).to(self.device)
+        self.network = network.eval().to(self.device)
         self.task: Task | None = None
         self.training_record: dict[str, Any] = {}
         # Plain numbers and strings: a safe loader refuses numpy's.

@@ -78,7 +78,7 @@ def test_errors_are_one_line(
     said = str(exit.value.code)  # Printed to stderr, with status 1.
     assert error in said
     assert "\n" not in said
-    assert not list(tmp_path.glob("*/*/*.ckpt"))
+    assert not list(tmp_path.rglob("tensors.safetensors"))
 
 
 def test_an_interruption_is_one_line(
@@ -152,10 +152,10 @@ def test_a_sweep_and_a_checkpoint_of_it_on_the_command_line(
     for k in (0, 1):
         assert f"__seed-{k}__" in " ".join(jobs)
     # Of the second seed, whose classifier is another one.
-    _, checkpoint = sorted(tmp_path.rglob("surrogate.ckpt"))
+    _, checkpoint = sorted({path.parent for path in tmp_path.rglob("tensors.safetensors")})
     own = [f"checkpoint='{checkpoint}'", "data=iris", "instances=1", "report=false"]
     typed("explain", f"runs_dir={tmp_path}", *own)
-    assert (checkpoint.parent / "summary.json").exists()
+    assert (checkpoint / "summary.json").exists()
     assert capsys.readouterr().out.count("results and plots in") == 1
 
 

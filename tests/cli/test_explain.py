@@ -16,6 +16,7 @@ from manifold_shap import data as data_sets
 from manifold_shap.cli.explain import executor
 from manifold_shap.cli.run import Run
 from manifold_shap.data import Data
+from manifold_shap.saving import FILES
 from manifold_shap.training.classifier import load_classifier
 from tests.cli.commands import (
     FOREST,
@@ -86,24 +87,32 @@ def test_chosen_rows_and_outputs_are_explained(digits: Path, copied: Copy) -> No
     assert explain_digits(place, "outputs=[7]")["outputs"] == 1
 
 
+def saved_at(run: Path, folder: Path) -> None:
+    """Copy what was trained in a run."""
+    folder.mkdir()
+    for name in FILES:
+        shutil.copy(run / name, folder)
+
+
 def test_results_of_a_checkpoint_elsewhere_go_under_runs_dir(
     digits: Path, copied: Copy, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place, elsewhere = copied(digits), tmp_path_factory.mktemp("elsewhere")
-    checkpoint = elsewhere / "a=b.ckpt"
-    shutil.copy(place / "digits" / "surrogate" / "surrogate.ckpt", checkpoint)
+    checkpoint = elsewhere / "a=b"
+    saved_at(place / "digits" / "surrogate", checkpoint)
     explain_digits(place, f"checkpoint='{checkpoint}'")
-    assert {path.name for path in elsewhere.iterdir()} == {"a=b.ckpt"}
+    assert {path.name for path in checkpoint.iterdir()} == {*FILES}
     assert len(list((place / "digits").glob("surrogate-*/summary.json"))) == 1
     assert not (place / "digits" / "surrogate" / "summary.json").exists()
 
 
 def test_a_checkpoint_of_another_kind_serves_too(irises: Path, copied: Copy) -> None:
     place = copied(irises, "vae")
-    checkpoint = place / "iris" / "vae" / "vae.ckpt"
+    checkpoint = place / "iris" / "vae"
     explain_iris(place, f"checkpoint={checkpoint}")  # Its run says what it is.
     assert explained(place, "vae", "iris").made_by["value_function"] == "vae"
-    elsewhere = shutil.copy(checkpoint, place)
+    elsewhere = place / "elsewhere"
+    saved_at(checkpoint, elsewhere)
     with pytest.raises(ValueError, match="checkpoint"):
         explain_iris(place, f"checkpoint={elsewhere}")
 
@@ -123,7 +132,7 @@ def test_names_are_of_one_folder(tmp_path: Path, name: str) -> None:
         ("seed=1.5", "`seed`"),
         ("ordering=[[a],[b]] asymmetric=false", "asymmetric=true or `confounding`"),
         ("interactions=true report=false", "report=true, no `basis` and no asymmetric"),
-        ("checkpoint=none.ckpt", "Expected a checkpoint at none.ckpt"),
+        ("checkpoint=none", "Expected a checkpoint at none"),
         ("", "a trained value function .* run train.py first"),
         ("value_function=marginal", "a trained classifier"),
         ("compare=[gausian]", "gausian"),
@@ -150,7 +159,7 @@ def test_settings_that_cannot_be_are_refused_without_a_run(
         ("instances=360", "`instances` to be a whole number from 1 to 359 but got 360"),
         ("outputs=[cat]", "Expected `outputs` to be one of .* but got 'cat'"),
         ("basis=tree", "space='ilr' together with `basis`"),
-        ("estimator=amortized", "amortized.ckpt"),
+        ("estimator=amortized", "surrogate/amortized"),
     ],
 )
 def test_settings_that_do_not_fit_the_run_leave_what_is_there(
@@ -165,8 +174,8 @@ def test_settings_that_do_not_fit_the_run_leave_what_is_there(
 
 def test_a_value_function_of_another_classifier_is_refused(digits: Path, tmp_path: Path) -> None:
     train(tmp_path, *FOREST, "value_function=marginal")
-    checkpoint = tmp_path / "surrogate.ckpt"
-    shutil.copy(digits / "digits" / "surrogate" / "surrogate.ckpt", checkpoint)
+    checkpoint = tmp_path / "surrogate"
+    saved_at(digits / "digits" / "surrogate", checkpoint)
     with pytest.raises(ValueError, match="predicts otherwise"):
         explain_digits(tmp_path, f"checkpoint={checkpoint}")
 

@@ -168,7 +168,7 @@ def last_player_always_seen(call: Call) -> None:
 
 
 @fault("naive_bayes", "naive_bayes:naive_bayes_shapley", "naive-bayes-of-another-player")
-@fault("amortized", ":AmortizedExplainer.explain", "amortized-of-another-player")
+@fault("amortized", ":amortized_shapley", "amortized-of-another-player")
 def shifted(found: Any, call: Call) -> Any:
     """Of the last output, the first player gets a twentieth of all from the second one."""
     if found.phi.shape[1] < 2:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 import manifold_shap as ms
@@ -73,9 +74,8 @@ def results(what: str, place: Path) -> dict[str, Tensor]:
     runs = place / "runs" / "iris"
     if what == "train":
         found = {}
-        for path in (*runs.rglob("model.ckpt"), runs / "surrogate" / "surrogate.ckpt"):
-            weights = torch.load(path, weights_only=True)["state_dict"]
-            found |= {f"{path.stem} {name}": of for name, of in weights.items()}
+        for path in runs.rglob("tensors.safetensors"):
+            found |= {f"{path.parent.name} {name}": of for name, of in load_file(path).items()}
         return found
     stores = {"stream": place / "rows.zarr", "explain": runs / "surrogate" / "explanations.zarr"}
     found = ms.Explanation.load(stores[what])

@@ -97,7 +97,7 @@ def random_model() -> Callable[[Tensor], Tensor]:
 
 
 def no_surrogate(run: Path) -> None:
-    (run / "surrogate" / "surrogate.ckpt").unlink()
+    (run / "surrogate" / "manifold_shap.json").unlink()
 
 
 def constant(rows: pd.DataFrame) -> np.ndarray:

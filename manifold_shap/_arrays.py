@@ -137,40 +137,41 @@ def read_numbers(x: Any, name: str, columns: Sequence[str] = ()) -> np.ndarray:
            [80. , 40. ]])
 
     Raises:
-        TypeError: no numbers.
-        ValueError: missing cells, two columns of one name, or rows of different lengths.
+        TypeError: something else.
+        ValueError: columns of something else, missing cells, or rows of different lengths.
     """
     if isinstance(x, list | tuple):
-        return _of_list(x, name)
+        array = np.asarray(x)
+        if array.dtype.kind in "biuf":
+            return array
     import narwhals as nw
 
-    try:
-        x = nw.from_native(x, eager_only=True, allow_series=True, pass_through=True)
-    except nw.exceptions.DuplicateError as error:
-        raise ValueError(
-            f"Expected distinct column names in `{name}` but got {shown(sorted(map(str, x)))}; "
-            "rename or drop the copies."
-        ) from error
-    if not isinstance(x, nw.DataFrame | nw.Series):
-        raise _not_numbers(x, name)
-    frame = x.to_frame() if isinstance(x, nw.Series) else x
-    odd = [
-        f"{column} ({dtype})"
-        for column, dtype in frame.schema.items()
-        if not (dtype.is_numeric() or dtype == nw.Boolean)
-    ]
-    if odd:
+    own = nw.from_native(x, eager_only=True, allow_series=True, pass_through=True)
+    if not isinstance(own, nw.DataFrame | nw.Series):
+        is_list = isinstance(x, list | tuple)
+        what = "a list of other things" if is_list else type(x).__name__
         raise TypeError(
-            f"Expected `{name}` to hold numbers but these columns do not: {shown(odd)}; {_TABLES}."
+            f"Expected `{name}` to be a tensor, an array, a list of rows or a data frame of "
+            f"numbers but got {what}; `pandas.read_csv(path)` reads a file, `ms.text.Vocabulary` "
+            f"encodes texts, and of other tables, {_TABLES}."
         )
-    array = frame.select(nw.all().cast(nw.Float64)).to_numpy()
-    _check_complete(array, list(frame.columns), name)
-    if isinstance(x, nw.Series):
-        return array[:, 0]
+    frame = own.to_frame() if isinstance(own, nw.Series) else own
+    read, unfit = list[np.ndarray](), list[str]()
+    for column in frame.iter_columns():
+        is_number = column.dtype.is_numeric() or column.dtype == nw.Boolean
+        read += [column.cast(nw.Float64).to_numpy()] if is_number else []
+        if not is_number or np.isnan(read[-1]).any():
+            unfit.append(f"{column.name} ({column.dtype})")
+    if unfit:
+        raise ValueError(
+            f"Expected `{name}` to hold a number in every cell but these columns do not: "
+            f"{shown(unfit)}; {_TABLES}."
+        )
+    if isinstance(own, nw.Series):
+        return read[0]
     names = [str(column) for column in frame.columns]
-    if sorted(names) == sorted(columns):
-        array = array[:, [names.index(column) for column in columns]]
-    return array
+    order = columns if sorted(names) == sorted(columns) else names
+    return np.stack([read[names.index(column)] for column in order], axis=1)
 
 
 def _narwhal(x: Any) -> Any:
@@ -183,54 +184,8 @@ def _narwhal(x: Any) -> Any:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _of_list(x: Sequence[Any], name: str) -> np.ndarray:
-    try:
-        array = np.asarray(x)
-    except ValueError as error:
-        raise ValueError(
-            f"Expected the rows in `{name}` to have one shape but got a list of unequal ones "
-            f"({str(error).splitlines()[0]}); give each row as many numbers as the others."
-        ) from error
-    if array.dtype.kind not in "biuf":
-        raise _not_numbers(x, name)
-    return array
-
-
-def _not_numbers(x: Any, name: str) -> TypeError:
-    kind = type(x).__name__
-    what = f"a {kind} of other things" if isinstance(x, list | tuple) else kind
-    return TypeError(
-        f"Expected `{name}` to be a tensor, an array, a list of rows or a data frame of numbers "
-        f"but got {what}; `pandas.read_csv(path)` reads a file, `ms.text.Vocabulary` encodes "
-        f"texts, and of other tables, {_TABLES}."
-    )
-
-
-def _check_complete(array: np.ndarray, names: Sequence[Any], name: str) -> None:
-    missing = np.isnan(array).sum(0)
-    if missing.any():
-        some = [
-            f"{column} ({count})" for column, count in zip(names, missing, strict=True) if count
-        ]
-        raise ValueError(
-            f"Expected `{name}` without missing cells but of its {len(array)} rows some lack one "
-            f"in these columns: {shown(some)}; {_TABLES}, and missing cells with it."
-        )
-
-
 def _is_local_time(label: Any) -> bool:
     if isinstance(label, np.datetime64):
         return not np.isnat(label)
     # Not a time is unequal to itself.
     return isinstance(label, datetime) and label.tzinfo is None and label == label
-
-
-def as_labels(name: str, labels: Any) -> Tensor:
-    """Numbers of players or groups as a tensor; TypeError if `labels` holds no numbers."""
-    try:
-        return torch.as_tensor(labels)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"Expected `{name}` to be a tensor, an array or a nested list of whole numbers but got "
-            f"{labels!r:.100}; it says by number whose each element is, as in [0, 1, 1]."
-        ) from error

@@ -1,7 +1,7 @@
 """Turns things into plain settings and tensors, and makes them again: what saving is made of."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -118,13 +118,9 @@ def unpack(things: Sequence[Settings], tensors: Tensors, passed: Passed) -> Any:
 
 def _compact(numbers: np.ndarray) -> Tensor:
     """Whole numbers in the shortest type that holds them; others as they are."""
-    if numbers.dtype.kind == "i":
-        fits: Callable[[Any], bool] = lambda kind: (  # noqa: E731
-            np.iinfo(kind).min <= numbers.min() and numbers.max() <= np.iinfo(kind).max
-        )
-        numbers = numbers.astype(
-            next(kind for kind in (np.int16, np.int32, np.int64) if fits(kind))
-        )
+    if numbers.dtype.kind in "iu":
+        ends = (np.min_scalar_type(end) for end in (numbers.min(), numbers.max()))
+        numbers = numbers.astype(np.result_type(*ends))
     return torch.from_numpy(numbers)
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -106,7 +106,7 @@ class StoredRows(ABC):
         low, high = torch.full(self.shape[1:], torch.inf), torch.full(self.shape[1:], -torch.inf)
         # Without a generator of its own it would draw a number from the global one.
         options = {**self.workers, "generator": torch.Generator()}
-        for x in DataLoader(_Gathered(self), None, sampler=parts, **options):
+        for x in DataLoader(cast("Any", self), None, sampler=parts, **options):
             low, high = torch.minimum(low, x.amin(0)), torch.maximum(high, x.amax(0))
             yield x
         self.known = torch.stack((low, high))
@@ -249,14 +249,6 @@ class MappedRows(StoredRows):
         return self.change(self.rows.gather(index))
 
 
-class _Gathered(Dataset[Tensor]):
-    def __init__(self, rows: StoredRows) -> None:
-        self.rows = rows
-
-    def __getitem__(self, index: Tensor) -> Tensor:
-        return self.rows.gather(index)
-
-
 def stored(x: Any, name: str = "x_train") -> Any:
     """Rows of a data set, of a loader's data set or of a file, as `StoredRows`; others as they are.
 
@@ -315,14 +307,10 @@ def _check_order(loader: DataLoader, name: str) -> None:
     """
     batches = loader.batch_sampler
     sampler = loader.sampler if type(batches) in (BatchSampler, type(None)) else batches
-    if type(sampler) not in (SequentialSampler, RandomSampler):
+    plain = loader.collate_fn in (default_collate, default_convert)
+    if type(sampler) not in (SequentialSampler, RandomSampler) or not plain:
         raise ValueError(
-            f"Expected `{name}` to be a loader of all rows alike but its sampler is a "
-            f"{type(sampler).__name__}; a training cuts its own batches, so choose rows by "
-            "`torch.utils.data.Subset(dataset, numbers)`, and repeat those that weigh more."
-        )
-    if loader.collate_fn not in (default_collate, default_convert):
-        raise ValueError(
-            f"Expected `{name}` to be a loader without `collate_fn`, since rows are gathered one "
-            "by one; give a data set whose items are rows."
+            f"Expected `{name}` to be a loader of all rows alike, without `collate_fn`, but its "
+            f"sampler is a {type(sampler).__name__}; a training cuts its own batches of a data set "
+            "whose items are rows, so choose some by `torch.utils.data.Subset(dataset, numbers)`."
         )

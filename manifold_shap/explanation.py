@@ -14,7 +14,6 @@ from torch import Tensor
 
 from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, label_index, pandas_columns, rows_at
-from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
 from manifold_shap.players import Players
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     import shapiq
     import xarray as xr
 
+    from manifold_shap.estimators.audit import Audit
     from manifold_shap.global_values import GlobalValues
     from manifold_shap.interactions import Interactions
     from manifold_shap.plots import Plots
@@ -115,24 +115,15 @@ class Explanation:
     def __post_init__(self) -> None:
         labels = as_instances(self.instances) or tuple(range(len(self.phi)))
         object.__setattr__(self, "instances", labels)
-        instances, players, outputs = len(self.instances), len(self.players), len(self.outputs)
-        by_player, by_element = (instances, players, outputs), (instances, *self.players.event)
-        expected = {
-            "phi": by_player,
-            "standard_error": by_player,
-            "base": (instances, outputs),
-            "prediction": (instances, outputs),
-            "x": by_element,
-            "model_error": by_player,
-            "covariance": (*by_player, outputs),
-            "degrees_of_freedom": (instances,),
-            "owners": by_element,
-        }
-        for name, rows in self._by_row().items():
-            if tuple(rows.shape) != expected[name]:
+        by_player = (len(labels), len(self.players), len(self.outputs))
+        shapes = {name: tuple(rows.shape) for name, rows in self._by_row().items()}
+        expected = {name: (len(labels), *shape[1:]) for name, shape in shapes.items()}
+        expected |= {"phi": by_player, "x": (len(labels), *self.players.event)}
+        for name, shape in shapes.items():
+            if shape != expected[name]:
                 raise ValueError(
-                    f"Expected `{name}` of shape {expected[name]} for {instances} instances, "
-                    f"{players} players and {outputs} outputs but got {tuple(rows.shape)}."
+                    f"Expected `{name}` of shape {expected[name]} for {len(labels)} instances, "
+                    f"{len(self.players)} players and {len(self.outputs)} outputs but got {shape}."
                 )
         if self.players.by_row != (self.owners is not None):
             raise ValueError(
@@ -268,8 +259,10 @@ class Explanation:
         return self.made_by.get("quality")
 
     @property
-    def audit(self) -> Audit | None:
+    def audit(self) -> "Audit | None":
         """The error that `explain_rows` measured on some rows; None if it did not."""
+        from manifold_shap.estimators.audit import Audit
+
         known = self.made_by.get("audit")
         return None if known is None else Audit.from_dict(known)
 

@@ -8,11 +8,9 @@ passed.
 import hashlib
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from uuid import uuid4
 
 from manifold_shap import explainer  # noqa: F401  These say what can be loaded.
 from manifold_shap._messages import check_text
@@ -22,7 +20,7 @@ from manifold_shap.amortized import fit  # noqa: F401
 from manifold_shap.io.files import local_path
 from manifold_shap.models.files import SUFFIXES, load_model
 
-_FORMAT = "manifold_shap 2"
+_FORMAT = "manifold_shap 3"
 FILES = _SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
 _MODELS = tuple(f"model{suffix}" for suffix in SUFFIXES)
 
@@ -64,42 +62,36 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
     folder = local_path("folder", folder)
     things, tensors = pack(thing)
     content = {_TENSORS: to_bytes(tensors)}
-    plain = {
-        "format": _FORMAT,
-        "version": __version__,
-        "checksums": {},
-        "things": things,
-    }
+    plain: dict[str, Any] = {"format": _FORMAT, "version": __version__, "things": things}
+    plain["checksum"] = hashlib.sha256(content[_TENSORS]).hexdigest()
     if model_file is not None:
-        name = f"model{Path(model_file).suffix.lower()}"
-        load_model(model_file)  # What is wrong with the file itself is told of its own path.
-        content[name] = Path(model_file).read_bytes()
-        # Beside the file ONNX may keep weights, which the folder would not have.
-        with TemporaryDirectory() as alone:
-            copy = Path(alone, name)
-            copy.write_bytes(content[name])
-            unpack(things, tensors, Passed(load_model(copy)))
-    plain["checksums"] = {name: _checksum(own) for name, own in content.items()}
+        plain["model"] = f"model{Path(model_file).suffix.lower()}"
+        content[plain["model"]] = Path(model_file).read_bytes()
     content[_SETTINGS] = json.dumps(plain, ensure_ascii=False).encode()
+    earlier = _settings(folder)
+    taken = [name for name in content if (folder / name).exists()]
+    if taken and earlier is None:
+        raise FileExistsError(
+            f"Expected no file {taken[0]} in {folder}, or one that `ms.save` wrote, but it is of "
+            "something else; name another folder."
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    stale = {name for name in _earlier(folder) if name in _MODELS} - content.keys()
-    beside = {name: folder / f".{name}.{uuid4().hex}" for name in content}
-    try:
+    with TemporaryDirectory(dir=folder) as beside:
         for name, own in content.items():
-            beside[name].write_bytes(own)
-        for name, path in beside.items():
-            os.replace(path, folder / name)
-    finally:
-        for path in beside.values():
-            path.unlink(missing_ok=True)
-    for name in stale:
-        with suppress(OSError):
-            (folder / name).unlink()
+            Path(beside, name).write_bytes(own)
+        if model_file is not None:
+            # Where it lies alone: ONNX may keep weights in another file.
+            unpack(things, tensors, Passed(load_model(Path(beside, plain["model"]))))
+        for name in content:
+            os.replace(Path(beside, name), folder / name)
+    stale = (earlier or {}).get("model")
+    if stale in _MODELS and stale not in content:
+        (folder / stale).unlink(missing_ok=True)
 
 
 def fingerprint(folder: Path) -> str:
     """A checksum of what `save` has written to a folder; empty where that is nothing."""
-    return _checksum((folder / _SETTINGS).read_bytes()) if is_saved(folder) else ""
+    return hashlib.sha256((folder / _SETTINGS).read_bytes()).hexdigest() if is_saved(folder) else ""
 
 
 def is_saved(folder: Path) -> bool:
@@ -138,62 +130,37 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
     expected = f"Expected a folder that `ms.save` wrote at {folder} but"
     if not is_saved(folder):
         raise FileNotFoundError(f"{expected} there is no {_SETTINGS}; correct the path.")
-    damaged = ValueError(f"{expected} it is damaged; save it again.")
-    try:
-        plain = json.loads((folder / _SETTINGS).read_bytes())
-        format_, things, checksums = (plain[key] for key in ("format", "things", "checksums"))
-        needs_model = any(thing["kind"] == "model" for thing in things)
-        names = [
-            name for name in checksums if name == _TENSORS or (model is None and name in _MODELS)
-        ]
-        content = {name: (folder / name).read_bytes() for name in names}
-    except (LookupError, TypeError, ValueError, RecursionError, FileNotFoundError) as error:
-        raise damaged from error
-    if format_ != _FORMAT:
+    plain: Any = _settings(folder) or {"format": _FORMAT}
+    if plain["format"] != _FORMAT:
         raise ValueError(
-            f"{expected} it is of version {format_!r}, not {_FORMAT!r}; save it again."
+            f"{expected} it is of version {plain['format']!r}, not {_FORMAT!r}; save it again."
         )
-    if any(_checksum(own) != checksums[name] for name, own in content.items()):
-        raise damaged
-    if model is None and needs_model:
-        file = next((name for name in names if name in _MODELS), None)
-        if file is None:
+    try:
+        content, things = (folder / _TENSORS).read_bytes(), plain["things"]
+        if hashlib.sha256(content).hexdigest() != plain["checksum"]:
+            raise ValueError("The checksum is another one.")
+        tensors, kinds = from_bytes(content), {thing["kind"] for thing in things}
+    except (LookupError, TypeError, ValueError, FileNotFoundError, SafetensorError) as error:
+        raise ValueError(f"{expected} it is damaged; save it again.") from error
+    if model is None and "model" in kinds:
+        if plain.get("model") not in _MODELS:
             raise ValueError(
                 f"Expected a model but got none, and what was saved in {folder} is without one; "
                 'pass the model, or save it with `model_file="model.skops"`.'
             )
-        model = load_model(folder / file)
-    if missing := {thing["kind"] for thing in things} - {*KINDS}:
+        model = load_model(folder / plain["model"])
+    if missing := kinds - {*KINDS}:
         raise ValueError(
             f"{expected} it holds {', '.join(sorted(missing))}, which is not there; import the "
             "module that defines it first."
         )
-    try:
-        return unpack(things, from_bytes(content[_TENSORS]), Passed(model, network))
-    except (LookupError, SafetensorError) as error:  # Of a file whose checksums were made to fit.
-        raise damaged from error
+    return unpack(things, tensors, Passed(model, network))
 
 
-def _earlier(folder: Path) -> list[str]:
-    """Names of the files that were saved in a folder before.
-
-    Raises:
-        FileExistsError: a file of something else has a name that is to be written.
-    """
-    there = [name for name in (_SETTINGS, _TENSORS, *_MODELS) if (folder / name).exists()]
-    if not there:
-        return []
+def _settings(folder: Path) -> dict[str, Any] | None:
+    """What was saved in a folder before; None where nothing is, or something else."""
     try:
         plain = json.loads((folder / _SETTINGS).read_bytes())
-        if not plain["format"].startswith("manifold_shap"):
-            raise ValueError
-    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise FileExistsError(
-            f"Expected no file {there[0]} in {folder}, or one that `ms.save` wrote, but it is of "
-            "something else; name another folder."
-        ) from error
-    return list(plain.get("checksums", ()))
-
-
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+        return plain if plain["format"].startswith("manifold_shap") else None
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        return None

@@ -1,7 +1,7 @@
 """Explains more rows than memory holds: blocks in regions of one zarr store, on any executor.
 
-The store is laid out before the first block: arrays of all rows, a chunk for each block, and the
-settings of the call in the attribute `call`. What block k gives is written into its region, and
+The store is laid out before the first block: arrays of all rows, a chunk for each block, and last
+the settings of the call in the attribute `call`. What block k gives is written into its region, and
 then how it was made into `done[k]`, as JSON. The seed of a block is made of the call's seed and its
 number, so that blocks are the same bytes whoever explains them, in any order. The attribute
 `made_by` comes last: a store without is not finished.
@@ -29,7 +29,7 @@ from manifold_shap._checks import check_rows, check_seed, check_whole
 from manifold_shap._messages import check_flag
 from manifold_shap._progress import progress_bar
 from manifold_shap._stored import stored
-from manifold_shap.estimators.audit import accepted, audit_of, check_explained, chosen_rows
+from manifold_shap.estimators.audit import accepted, audit_of, chosen_rows
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.io import zarr as storage
@@ -137,8 +137,8 @@ def explain_rows(
         warnings.simplefilter("ignore", UserWarning)  # The first block repeats them.
         first = _explained((value, estimator), seed, 0, x[:1])[0].with_labels(names[:1])
     call = _call(first, **settings, **{"x or labels": _checksum(x, names, parts)})
-    group = _laid_out(place, first, call, parts, resume, overwrite)
-    store = _Store(group, first, names, parts)
+    _lay_out(place, first, call, parts, resume, overwrite)
+    store = _Store(place, first, names, parts)
     left = [k for k in range(len(parts)) if k not in store.done]
     rows = sum(store.count(k) for k in left)
     jobs = ((k, partial(_explained, task, seed, k, _alone(x[parts[k]]))) for k in left)
@@ -150,7 +150,7 @@ def explain_rows(
             for k, (found, made_by) in results:
                 store.write(k, found, made_by)
                 bar.update(store.count(k))
-        if "made_by" not in group.attrs:
+        if "made_by" not in store.group.attrs:
             made_by = _joined([store.done[k] for k in sorted(store.done)]) | settings
             made_by.pop("audit")
             if audit:
@@ -160,7 +160,7 @@ def explain_rows(
                 )
                 again = torch.cat([torch.as_tensor(x[k : k + 1]) for k in chosen])
                 made_by["audit"] = audit_of(some, value, again, None, seed, progress).to_dict()
-            group.attrs["made_by"] = json.dumps(made_by)
+            store.group.attrs["made_by"] = json.dumps(made_by)
     except (Exception, KeyboardInterrupt) as error:
         kept = (
             f"{sum(map(store.count, store.done))} of {count} rows are kept in {place}; the same "
@@ -209,7 +209,7 @@ def _explained(task: Any, seed: int, k: int, x: Any) -> tuple[Any, dict[str, Any
     value, estimator = pickle.loads(task) if elsewhere else task
     own = int(_random.fold(torch.tensor(seed), k)) & (2**63 - 1)
     settings = accepted(estimator, {"seed": own, "progress": False})
-    found = check_explained(estimator(value, x, **settings))
+    found = estimator(value, x, **settings)
     return pickle.dumps(found) if elsewhere else found, dict(found.made_by)
 
 
@@ -227,27 +227,22 @@ def _results(
                 waiting[executor.submit(job)] = k
             if not waiting:
                 return
-            # A call that failed comes last: what ended beside it is kept.
-            for future in sorted(wait(waiting, return_when=FIRST_COMPLETED).done, key=_failed):
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                 yield waiting.pop(future), future.result()
     finally:
         for future in waiting:
             future.cancel()
 
 
-def _failed(future: Future[Any]) -> bool:
-    return future.cancelled() or future.exception() is not None
-
-
-def _laid_out(
+def _lay_out(
     place: Location,
     first: Explanation,
     call: Mapping[str, Any],
     parts: Sequence[slice],
     resume: bool,
     overwrite: bool,
-) -> Any:
-    """The store that is to be resumed, or a new one with room for all rows.
+) -> None:
+    """Make a store with room for all rows, unless that of the same call is to be resumed.
 
     Raises:
         FileExistsError: a store that is neither to be resumed nor overwritten, or something else.
@@ -260,12 +255,11 @@ def _laid_out(
             f"Expected {place} to be free but an explanation stands there; overwrite=True "
             "replaces it, and resume=True explains the blocks that it lacks."
         )
-    # `done` is the last to be laid out.
-    if there is not None and resume and ("call" not in there.attrs or "done" in there):
+    if there is not None and resume and {"call", "made_by"} & {*there.attrs}:
         known = json.loads(there.attrs.get("call", "{}"))
         changed = [k for k in {**known, **call} if not _same(k, known.get(k), call.get(k))]
         if not changed:
-            return storage.opened(place, "r+")
+            return
         if not overwrite:
             raise ValueError(
                 f"Expected the rows and settings of the explanation in {place} but these differ: "
@@ -275,20 +269,16 @@ def _laid_out(
     if there is not None:
         remove(place)
     template = _complete(first).to_xarray()
+    template["done"] = "blocks", np.full(len(parts), "", object)
     del template.attrs["made_by"]
-    template.attrs["call"] = json.dumps(call)
     rows, size = parts[-1].stop, parts[0].stop
-    how: Any = {"mode": "w-", "zarr_format": 2, "consolidated": False}
+    how: Any = {"mode": "w-", "zarr_format": 3, "consolidated": False}
     template.to_zarr(place, encoding=storage.encoding_of(template, size), **how)
     group = storage.opened(place, "r+")
     for name, each in template.variables.items():
         if "instances" in each.dims:
             group[str(name)].resize((rows, *each.shape[1:]))
-    of_done: Any = {"dtype": str, "fill_value": "", "attributes": {"_ARRAY_DIMENSIONS": ["blocks"]}}
-    group.create_array(
-        "done", shape=(len(parts),), chunks=(1,), compressors=storage.compressor(), **of_done
-    )
-    return group
+    group.attrs["call"] = json.dumps(call)
 
 
 class _Store:
@@ -298,17 +288,18 @@ class _Store:
         done: how each block was made that is there, by number.
 
     Args:
-        group: of zarr.
+        place: where it is.
         first: the explanation of the first row, in what all blocks have in common with it.
         labels: of all rows.
         parts: the rows of each block.
     """
 
     def __init__(
-        self, group: Any, first: Explanation, labels: Sequence[Any], parts: Sequence[slice]
+        self, place: Location, first: Explanation, labels: Sequence[Any], parts: Sequence[slice]
     ) -> None:
         self.first, self.labels, self.parts = first, labels, parts
-        self.arrays = storage.arrays_of(group)
+        self.group = storage.opened(place, "r+")
+        self.arrays: dict[Any, Any] = dict(self.group.arrays())
         entries = enumerate(self.arrays["done"][:].tolist())
         self.done = {k: json.loads(entry) for k, entry in entries if entry}
 
@@ -331,12 +322,11 @@ class _Store:
                 "choose outputs by `value.select(...)` before."
             )
         part = self.parts[k]
-        for name, (axes, array) in storage.variables(_complete(found)).items():
-            if "instances" in axes:
-                self.arrays[name][part] = array
-        labels = storage.label_array(tuple(self.labels[part]))
-        kind = np.int64 if labels.dtype.kind == "M" else labels.dtype
-        self.arrays["instances"][part] = labels.astype(kind)
+        block = _complete(found).with_labels(self.labels[part]).to_xarray()
+        for name, each in block.variables.items():
+            if "instances" in each.dims:
+                is_time = each.dtype.kind == "M"
+                self.arrays[name][part] = each.values.astype(np.int64) if is_time else each.values
         self.arrays["done"][k : k + 1] = np.array([json.dumps(made_by)], object)
         self.done[k] = made_by
 

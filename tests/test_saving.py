@@ -194,7 +194,7 @@ def test_a_full_disk_leaves_what_was_there(
     [
         ("manifold_shap.json", lambda content: b"{", "damaged"),
         ("manifold_shap.json", lambda content: b"[1]", "damaged"),
-        ("manifold_shap.json", lambda content: content.replace(b"shap 2", b"shap 9"), "version"),
+        ("manifold_shap.json", lambda content: content.replace(b"shap 3", b"shap 9"), "version"),
         ("tensors.safetensors", lambda content: content[:-1] + b"\x7f", "damaged"),
         ("tensors.safetensors", lambda content: content[:50], "damaged"),
         ("tensors.safetensors", None, "damaged"),
@@ -239,26 +239,13 @@ class Shifted(ms.imputers.GaussianImputer):
     """An imputer of a user's, with what it inherits."""
 
 
-class Namesake(ms.imputers.MarginalImputer):
-    name = "gaussian"
-
-
 def test_imputers_of_the_users_come_back_as_what_they_are(tmp_path: Path) -> None:
     ms.save(Shifted(X), tmp_path)
     assert type(ms.load(tmp_path)) is Shifted
-    with pytest.raises(TypeError, match="Namesake and GaussianImputer are called 'gaussian'"):
-        ms.save(Namesake(X), tmp_path)
     text = (tmp_path / "manifold_shap.json").read_text()
     (tmp_path / "manifold_shap.json").write_text(text.replace("Shifted", "Unknown"))
     with pytest.raises(ValueError, match="Unknown, which is not there; import"):
         ms.load(tmp_path)
-
-
-def test_every_row_kept_tells_another_model(tmp_path: Path) -> None:
-    few = torch.randn(5, 4)
-    ms.save(ms.imputed_value(model, ms.imputers.MarginalImputer(few)), tmp_path)
-    with pytest.raises(ValueError, match=r"another|otherwise"):
-        ms.load(tmp_path, lambda x: model(torch.where((x == few[0]).all(1, True), x, -x)))
 
 
 # With the model's file.
@@ -293,7 +280,7 @@ def test_no_file_beyond_the_folder_is_opened(tmp_path: Path, name: str) -> None:
     skops.io.dump(TREES, tmp_path / "model.skops")
     (folder / "model.pkl").write_bytes(b"cos\nsystem\n")
     plain = json.loads((folder / "manifold_shap.json").read_text())
-    plain["checksums"][name] = ""
+    plain["model"] = name
     (folder / "manifold_shap.json").write_text(json.dumps(plain))
     with pytest.raises(ValueError, match="got none"):
         ms.load(folder)
@@ -301,14 +288,15 @@ def test_no_file_beyond_the_folder_is_opened(tmp_path: Path, name: str) -> None:
 
 def test_a_file_of_another_model_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
     skops.io.dump(LogisticRegression().fit(NUMBERS, NUMBERS["rooms"] > 9), tmp_path / "o.skops")
+    (tmp_path / "model.pkl").touch()
     for file, error, message in (
         ("o.skops", ValueError, "predicts otherwise"),
         ("model.pkl", ValueError, r"Refused to load .*model\.pkl"),
-        ("nosuch.skops", FileNotFoundError, "no file is there"),
+        ("nosuch.skops", FileNotFoundError, r"nosuch\.skops"),
     ):
         with pytest.raises(error, match=message):
             ms.save(of_numbers(), tmp_path / "folder", model_file=tmp_path / file)
-    assert not (tmp_path / "folder").exists()
+    assert not list((tmp_path / "folder").iterdir())
 
 
 def test_a_model_that_needs_files_beside_it_is_refused(tmp_path: Path) -> None:

@@ -20,20 +20,9 @@ def export(what: Any, path: str | Path) -> None:
     Raises:
         ImportError, TypeError, ValueError, OSError: see there.
     """
-    place = location("path", path)
-    if Path(path).suffix.lower() != ".onnx":
-        raise ValueError(
-            f"Expected a path that ends in '.onnx' but got {str(path)!r}; no other kind of file is "
-            "written."
-        )
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "Expected onnxscript, which makes ONNX files, to be installed; "
-            "`pip install 'manifold_shap[export]'`."
-        ) from error
-    write_bytes(place, _onnx(graph_of(what)))
+    import onnxscript  # noqa: F401  It makes ONNX files for torch.
+
+    write_bytes(location("path", path), _onnx(graph_of(what)))
 
 
 def _onnx(graph: Graph) -> bytes:

@@ -59,7 +59,7 @@ class TableImputer(Imputer):
     def __init__(self, table: "Table", inner: Imputer, reference: Any) -> None:
         super().__init__(rows_of(reference, table), table.players)
         self.table, self.inner, self.name = table, inner, inner.name
-        self.proposals, self.distinct_draws = inner.proposals, inner.distinct_draws
+        self.distinct_draws = inner.distinct_draws
         self.training_record: dict[str, Any] = {}
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

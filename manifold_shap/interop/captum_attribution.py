@@ -77,17 +77,21 @@ class CaptumAttribution:
             Values of the shape of `inputs` and where these are, in a tuple if they came in one.
 
         Raises:
-            TypeError: numbers that are not whole, or inputs that are no tensor.
+            TypeError: numbers that are not whole.
             ValueError: several tensors of inputs, a target that is missing or that there
                 is not, or a mask that does not fit the players.
             RuntimeError: a mask or a list of targets that does not fit the inputs.
         """
-        x = _only("inputs", inputs).detach()
+        (x,) = inputs if isinstance(inputs, tuple) else (inputs,)
         value = as_value_function(self.value, x)
         chosen = _targets(target, len(x), len(value.outputs))
         if feature_mask is not None:
-            value = _grouped(value, x, _only("feature_mask", feature_mask))
-        value, chosen = _of_targets(value, chosen)
+            (mask,) = feature_mask if isinstance(feature_mask, tuple) else (feature_mask,)
+            value = _grouped(value, x, mask)
+        some, places = chosen.unique(return_inverse=True)
+        # Log-ratios are explained together.
+        if len(some) < len(value.outputs) and value.space.partition(value.classes) is None:
+            value, chosen = value.select([value.outputs[k] for k in some.tolist()]), places
         shown = None if show_progress else False
         explanation = self.estimator(value, x, **accepted(self.estimator, {"progress": shown}))
         own = value.owners(x.to(value.device)).expand(x.shape).cpu()
@@ -111,26 +115,6 @@ class CaptumAttribution:
         return True
 
 
-def _only(name: str, given: Any) -> Tensor:
-    """The tensor that is given, alone or in a tuple.
-
-    Raises:
-        TypeError, ValueError: it is none, or one of several.
-    """
-    only = given[0] if isinstance(given, tuple) and len(given) == 1 else given
-    if isinstance(only, tuple):
-        raise ValueError(
-            f"Expected one tensor in `{name}` but got {len(given)}; rows of a value function are "
-            "one tensor: join several by torch.cat, and take them apart in the model."
-        )
-    if not isinstance(only, Tensor):
-        fix = "value.rows(inputs)" if name == "inputs" else f"torch.as_tensor({name})"
-        raise TypeError(
-            f"Expected `{name}` to be a tensor but got {type(only).__name__}; `{fix}` makes one."
-        )
-    return only
-
-
 def _targets(target: Target, rows: int, outputs: int) -> Int64[Tensor, " rows"]:
     """The output of each row, by position."""
     if target is None and outputs == 1:
@@ -143,16 +127,6 @@ def _targets(target: Target, rows: int, outputs: int) -> Int64[Tensor, " rows"]:
     for number in numbers.tolist():
         check_whole("target", number, -outputs, outputs - 1)
     return (numbers % outputs).expand(rows)
-
-
-def _of_targets(
-    value: ValueFunction, chosen: Int64[Tensor, " rows"]
-) -> tuple[ValueFunction, Int64[Tensor, " rows"]]:
-    """The value function of the targets alone, where it can be had, and their positions in it."""
-    some, places = chosen.unique(return_inverse=True)
-    if len(some) == len(value.outputs) or value.space.partition(value.classes) is not None:
-        return value, chosen
-    return value.select([value.outputs[k] for k in some.tolist()]), places
 
 
 def _grouped(value: ValueFunction, x: Float[Tensor, "rows *event"], mask: Tensor) -> ValueFunction:

@@ -26,12 +26,8 @@ def to_shap(
     output: str | int | None,
 ) -> "shap.Explanation":
     """A `shap.Explanation`; see `Explanation.to_shap`, which this is."""
-    try:
-        import shap
-    except ImportError as error:
-        raise ImportError(
-            "Explanation.to_shap needs the package shap: pip install 'manifold_shap[shap]'."
-        ) from error
+    import shap
+
     names: Any = list(explanation.outputs)
     every: Any = ...
     if output is not None or len(names) == 1 or has_two_classes(explanation):
@@ -42,48 +38,40 @@ def to_shap(
         return values[..., every].numpy().copy()
 
     about = {"base_values": chosen(explanation.base), "output_names": names}
-    cells: Any
     if elements:
-        if data is not None:
-            raise ValueError(
-                "Expected `data` for players, or `elements=True`, of which `data` are the elements "
-                "of `x`, but got both; leave one out."
-            )
         x, spread = explanation.x, by_element(explanation)
         if isinstance(x, Tensor):
             # Pictures [rows, channels, height, width], of which shap has the channels last.
             x, spread = (t.movedim(1, 3) if x.ndim == 4 else t for t in (x, spread))
-        cells = x.numpy().copy() if isinstance(x, Tensor) else _cells(pandas_columns(x))
-        return shap.Explanation(values=chosen(spread), data=cells, **about)
+        shown = x.numpy().copy() if isinstance(x, Tensor) else _cells(pandas_columns(x))
+        return shap.Explanation(values=chosen(spread), data=shown, **about)
     counts, players = explanation.counts.tolist(), list(explanation.players.names)
-    cells = data
-    if data is None:
-        cells = None if explanation.data is None else _cells(explanation.data)
-    elif len(data) != len(counts) or any(len(own) < n for own, n in zip(data, counts, strict=True)):
+    if data is not None and (
+        len(data) != len(counts) or any(len(own) < n for own, n in zip(data, counts, strict=True))
+    ):
         raise ValueError(
             f"Expected `data` of {len(counts)} rows, with an entry for each player of a row, but "
             f"got {[len(own) for own in data][:10]} entries for {counts[:10]} players."
         )
-    phi, errors = chosen(explanation.phi), chosen(explanation.standard_error)
+    cells: Any = data
+    if data is None and explanation.data is not None:
+        cells = _cells(explanation.data)
+    parts: dict[str, Any] = {
+        "values": chosen(explanation.phi),
+        "error_std": chosen(explanation.standard_error),
+        "data": cells,
+        "feature_names": [players] * len(counts),
+    }
     # Of a list of no rows shap cannot tell that it is one.
-    if not explanation.players.by_row or not counts:
-        cells = None if cells is None else np.asarray(cells)
-        own = {"values": phi, "error_std": errors, "data": cells, "feature_names": players}
-        return shap.Explanation(**own, **about)
-
-    def ragged(rows: Any) -> np.ndarray:
-        # numpy would stack rows of one length.
-        together = np.empty(len(counts), object)
-        together[:] = [np.array(own[:n]) for own, n in zip(rows, counts, strict=True)]
-        return together
-
-    return shap.Explanation(
-        values=ragged(phi),
-        error_std=ragged(errors),
-        data=None if cells is None else ragged(cells),
-        feature_names=ragged([players] * len(counts)),
-        **about,
-    )
+    if explanation.players.by_row and counts:
+        for name, rows in parts.items():
+            if rows is not None:
+                # numpy would stack rows of one length.
+                parts[name] = np.empty(len(counts), object)
+                parts[name][:] = [np.array(own[:n]) for own, n in zip(rows, counts, strict=True)]
+    else:
+        parts |= {"data": None if cells is None else np.asarray(cells), "feature_names": players}
+    return shap.Explanation(**parts, **about)
 
 
 def by_element(explanation: "Explanation") -> Float[Tensor, "instances *event outputs"]:

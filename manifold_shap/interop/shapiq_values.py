@@ -46,7 +46,9 @@ def to_shapiq(
         ImportError: shapiq is not installed.
         ValueError: not one row, or no such output.
     """
-    base_class: Any = _imported().Game
+    import shapiq
+
+    base_class: Any = shapiq.Game
     value, seed = as_value_function(value, x), check_seed(seed)
     chosen = value.outputs[output_position("output", output, value.outputs)]
     game = Evaluator(value.select([chosen]), value.rows(x), None, batch_size, progress=False)
@@ -83,7 +85,9 @@ def interaction_values(
     >>> found.index, found.get_n_order_values(1)
     ('SV', array([1., 2.]))
     """
-    shapiq, rows = _imported(), len(explanation)
+    import shapiq
+
+    rows = len(explanation)
     row = check_whole("row", row, -rows, rows - 1) % rows
     k = output_position("output", output, explanation.outputs)
     count = int(explanation.counts[row])
@@ -115,13 +119,3 @@ def interaction_values(
         estimation_budget=budget,
         baseline_value=base,
     )
-
-
-def _imported() -> Any:
-    try:
-        import shapiq
-    except ImportError as error:
-        raise ImportError(
-            "to_shapiq needs the package shapiq: pip install 'manifold_shap[shapiq]'."
-        ) from error
-    return shapiq

@@ -147,11 +147,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     except OSError as error:
         if old.exists():
             old.rename(path)
-        raise type(error)(
-            error.errno,
-            f"Could not write {path} ({error.strerror or error}); free some space or choose "
-            "another place. Nothing there was changed.",
-        ) from error
+        error.add_note(f"Nothing was changed at {path}.")
+        raise
     finally:
         remove(beside)
         remove(old)

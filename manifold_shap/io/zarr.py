@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from manifold_shap.explanation import Explanation
 
 FORMAT = "manifold_shap explanation"
-# What decodes the arrays of a store that this package writes: numbers and text, no objects.
-_CODECS = {"blosc", "vlen-utf8", "zstd", "zlib", "gzip", "lz4"}
 _TENSORS = ("phi", "standard_error", "base", "prediction")
 _OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
 # What a chunk that is gone would silently make NaN, which the others may be.
@@ -35,17 +33,16 @@ _NEVER_NAN = ("phi", "base", "prediction", "x")
 _TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
 
 
-class UnsafeStoreError(ValueError):
-    """A store that could run code if it were read."""
+def to_dataset(explanation: "Explanation") -> "xr.Dataset":
+    """A labelled dataset, which shares no memory with the explanation.
 
-
-def variables(explanation: "Explanation") -> dict[str, tuple[list[str], np.ndarray]]:
-    """The arrays of an explanation with the names of their axes; those that it lacks left out.
-
-    Rows of a table are `numbers` and, in JSON, all other `cells`.
+    Rows of a table are `cells` in JSON.
     """
+    import xarray as xr
+
     event = [f"axis_{k}" for k in range(len(explanation.players.event))]
     by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
+    is_table = not isinstance(explanation.x, Tensor)
     tensors = {
         "phi": (by_player, explanation.phi),
         "standard_error": (by_player, explanation.standard_error),
@@ -56,26 +53,17 @@ def variables(explanation: "Explanation") -> dict[str, tuple[list[str], np.ndarr
         "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
         "owners": (by_row, explanation.owners),
         "covariance": ([*by_player, "outputs_too"], explanation.covariance),
+        "x": (by_row, None if is_table else explanation.x),
     }
-    found = {name: (axes, t.numpy().copy()) for name, (axes, t) in tensors.items() if t is not None}
-    if isinstance(explanation.x, Tensor):
-        return found | {"x": (by_row, explanation.x.numpy().copy())}
-    from manifold_shap.tables.cells import packed
-
-    numbers, cells, _ = packed(explanation.x)
-    of_frame = {"cells": (["instances"], np.array(cells, object))}
-    return found | of_frame | {"numbers": (["instances", "columns_of_numbers"], numbers)}
-
-
-def to_dataset(explanation: "Explanation") -> "xr.Dataset":
-    """A labelled dataset, which shares no memory with the explanation."""
-    import xarray as xr
-
-    partition, columns = explanation.partition, None
-    if not isinstance(explanation.x, Tensor):
+    arrays = {
+        name: (axes, t.numpy().copy()) for name, (axes, t) in tensors.items() if t is not None
+    }
+    columns, partition = None, explanation.partition
+    if is_table:
         from manifold_shap.tables.cells import packed
 
-        columns = packed(explanation.x[:0])[2]
+        cells, columns = packed(explanation.x)
+        arrays["cells"] = ["instances"], np.array(cells, object)
     attributes = {
         "space": explanation.space.settings,
         "padding": explanation.players.padding,
@@ -85,11 +73,11 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         and {"signs": partition.signs.tolist(), "classes": partition.classes},
     }
     return xr.Dataset(
-        variables(explanation),
+        arrays,
         coords={
             "instances": _labels(explanation.instances),
-            "players": np.array(explanation.players.names),
-            "outputs": np.array(explanation.outputs),
+            "players": np.array(explanation.players.names, object),
+            "outputs": np.array(explanation.outputs, object),
         },
         attrs={"format": FORMAT}
         | {k: json.dumps(each) for k, each in attributes.items() if each is not None},
@@ -116,8 +104,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     if "columns" in plain:
         from manifold_shap.tables.cells import unpacked
 
-        numbers, cells = (dataset[name].values for name in ("numbers", "cells"))
-        x: Any = unpacked(numbers, cells.tolist(), plain["columns"])
+        x: Any = unpacked(dataset["cells"].values.tolist(), plain["columns"])
     else:
         x = _tensor(dataset, "x")
     optional = {name: _tensor(dataset, name) for name in _OPTIONAL if name in dataset}
@@ -145,8 +132,7 @@ def save(dataset: "xr.Dataset", path: str | Path) -> None:
     """
     place = location("path", path)
     is_there = earlier(place) is not None
-    # Version 2 of the format is the one that specifies text.
-    how: Any = {"zarr_format": 2, "consolidated": False, "encoding": encoding_of(dataset)}
+    how: Any = {"zarr_format": 3, "consolidated": False, "encoding": encoding_of(dataset)}
     if isinstance(place, Path):
         in_one_file = place.suffix == ".zip"
 
@@ -169,21 +155,20 @@ def save(dataset: "xr.Dataset", path: str | Path) -> None:
 
 def encoding_of(dataset: "xr.Dataset", size: int | None = None) -> dict[str, Any]:
     """How the variables of a dataset are written, of those by row so many rows in a chunk."""
-    encoding = {
-        str(name): {**each.encoding, "compressors": [compressor()]}
-        for name, each in dataset.variables.items()
-    }
+    from zarr.codecs import ZstdCodec
+
+    encoding = dict[str, Any]()
     for name, each in dataset.variables.items():
+        # With a checksum, since others read garbage from a chunk cut short.
+        compressor = ZstdCodec(level=1, checksum=True)
+        own = encoding[str(name)] = {**each.encoding, "compressors": compressor}
+        if each.dtype.kind == "f":
+            own["fill_value"] = np.nan  # Of chunks that are gone.
+        if "blocks" in each.dims:
+            own["chunks"] = (1,)
         if size is not None and "instances" in each.dims:
-            encoding[str(name)]["chunks"] = (size, *(max(1, n) for n in each.shape[1:]))
+            own["chunks"] = (size, *(max(1, n) for n in each.shape[1:]))
     return encoding
-
-
-def compressor() -> Any:
-    """What writes chunks: with a checksum, since others read garbage from a chunk cut short."""
-    from numcodecs import Zstd
-
-    return Zstd(level=1, checksum=True)
 
 
 def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
@@ -203,15 +188,14 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
         )
     try:
         group = opened(place, "r")
-        arrays = arrays_of(group)
         done = "call" not in group.attrs or "made_by" in group.attrs
         if done:
             found = read(place, slice(None) if rows is None else rows)
             if lost := [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]:
                 raise ValueError(f"rows of {', '.join(lost)} are missing")
             return found
-        blocks = [bool(entry) for entry in arrays["done"][:]]
-    except (PermissionError, UnsafeStoreError):
+        blocks = [bool(entry) for entry in group["done"][:]]
+    except PermissionError:
         raise
     except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
         raise ValueError(
@@ -234,7 +218,7 @@ def read(place: Location, rows: Any) -> "xr.Dataset":
 
     # An index would have the labels of all rows.
     how: Any = {"chunks": None, "create_default_indexes": False, "consolidated": False}
-    with xr.open_zarr(_store(place), zarr_format=2, **how) as store:
+    with xr.open_zarr(_store(place), zarr_format=3, **how) as store:
         own = store.drop_vars("done", errors="ignore")
         return own.isel(instances=rows, missing_dims="ignore").load()
 
@@ -266,7 +250,7 @@ def opened(place: Location, mode: Any) -> Any:
     """The group of a store."""
     import zarr
 
-    return zarr.open_group(_store(place), mode=mode, zarr_format=2, use_consolidated=False)
+    return zarr.open_group(_store(place), mode=mode, zarr_format=3, use_consolidated=False)
 
 
 def _store(place: Location) -> Any:
@@ -277,41 +261,15 @@ def _store(place: Location) -> Any:
     return ZipStore(place, mode="r") if is_file else place
 
 
-def arrays_of(group: Any) -> dict[str, Any]:
-    """The arrays of a store by name.
-
-    Raises:
-        UnsafeStoreError: one names a codec that `Explanation.save` does not use. Some, such as
-            `pickle`, run code from the file.
-    """
-    arrays = dict(group.arrays())
-    for name, array in arrays.items():
-        found = {str(codec.codec_id) for codec in (*array.filters, *array.compressors)} - _CODECS
-        if found:
-            raise UnsafeStoreError(
-                f"Refused to open {group.store_path}: its array {name!r} is to be decoded by "
-                f"{', '.join(sorted(found))}, which no explanation needs and which can run code; "
-                "make it again with `explain.py` or `Explanation.save`."
-            )
-    return arrays
-
-
-def label_array(instances: Sequence[Label]) -> np.ndarray:
-    """Labels of rows, as a store has them."""
-    first = instances[0] if instances else 0
-    if isinstance(first, datetime) and first.tzinfo is None:
-        return np.array(instances, "datetime64[us]")
-    plain = isinstance(first, int | float | str)
-    labels = np.array(instances if plain else [*map(str, instances)])
-    # Of fixed width, longer ones of later rows would be cut.
-    return labels.astype(object) if labels.dtype.kind == "U" else labels
-
-
 def _labels(instances: Sequence[Label]) -> "xr.Variable":
     import xarray as xr
 
-    labels = label_array(instances)
-    return xr.Variable("instances", labels, encoding=_TIMES if labels.dtype.kind == "M" else None)
+    first = instances[0] if instances else 0
+    if isinstance(first, datetime) and first.tzinfo is None:
+        return xr.Variable("instances", np.array(instances, "datetime64[us]"), encoding=_TIMES)
+    labels = np.array(instances if isinstance(first, int | float) else [*map(str, instances)])
+    # Of fixed width, longer ones of later rows would be cut.
+    return xr.Variable("instances", labels.astype(object) if labels.dtype.kind == "U" else labels)
 
 
 def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:

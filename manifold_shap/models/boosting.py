@@ -2,22 +2,14 @@
 
 import json
 import re
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._messages import shown
 from manifold_shap.models.estimators import EstimatorPredictor
-from manifold_shap.models.network import FunctionPredictor
 from manifold_shap.models.predictor import Predictor, is_of
-from manifold_shap.models.rows import (
-    as_array,
-    as_pandas,
-    in_fitted_order,
-    with_categories,
-)
+from manifold_shap.models.rows import as_array, as_pandas, in_fitted_order
 
 # What trees return by the objective of their training; those of others give plain values.
 _RETURNS = {
@@ -39,16 +31,17 @@ _MADE_UP = re.compile(r"(Column_)?\d+")
 class TreesPredictor(EstimatorPredictor):
     """Estimators of xgboost, lightgbm and catboost, and its plain `CatBoost`, by frames.
 
-    xgboost takes frames of pandas and polars as they are, the others those of pandas; text becomes
-    the categories of the training. catboost takes no missing cell in a category: a model of such
-    columns was trained with a word for it, and needs the same word in the frame.
+    xgboost takes frames of pandas and polars as they are, the others those of pandas. Text is made
+    categories before, as in the training: `frame.astype({name: trained[name].dtype})`. catboost
+    takes no missing cell in a category: a model of such columns was trained with a word for it, and
+    needs the same word in the frame.
     """
 
-    def __init__(self, model: Any, returns: str | None = None) -> None:
+    def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
         self.library = next(own for own, names in _ESTIMATORS.items() if is_of(model, own, names))
         if self.library == "catboost":
             self.names_in = "feature_names_"
-        super().__init__(model, returns)
+        super().__init__(model, returns, method)
         if self.library == "catboost" and _made_up(self.columns):
             self.columns = None
 
@@ -57,10 +50,7 @@ class TreesPredictor(EstimatorPredictor):
         return any(is_of(model, library, names) for library, names in _ESTIMATORS.items())
 
     def of_frame(self, frame: Any) -> Any:
-        if self.library == "xgboost":
-            return _for_xgboost(frame, self.model.get_booster())
-        frame = as_pandas(frame)
-        return with_categories(frame) if self.library == "lightgbm" else frame
+        return frame if self.library == "xgboost" else as_pandas(frame)
 
     def _of_classifier(self, returns: str | None, probabilities: Any) -> tuple[Any, str]:
         def asked(rows: Any) -> Any:
@@ -75,7 +65,7 @@ class BoosterPredictor(Predictor):
     The objective of the training tells what it returns.
     """
 
-    def __init__(self, model: Any, returns: str | None = None) -> None:
+    def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
         self._is_xgboost = is_of(model, "xgboost", ["Booster"])
         if self._is_xgboost:
             objective = json.loads(model.save_config())["learner"]["objective"]["name"]
@@ -93,16 +83,11 @@ class BoosterPredictor(Predictor):
     def takes(cls, model: Any) -> bool:
         return any(is_of(model, library, ["Booster"]) for library in ("xgboost", "lightgbm"))
 
-    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
-        return FunctionPredictor(function, returns) if isinstance(function, partial) else self
-
     def prepared(self, rows: Any) -> Any:
         if not is_frame(rows):
             return as_array(rows)
         frame = in_fitted_order(rows, self.columns, self.name)
-        if self._is_xgboost:
-            return _for_xgboost(frame, self.model)
-        return with_categories(as_pandas(frame))
+        return frame if self._is_xgboost else as_pandas(frame)
 
     def ask(self, rows: Any) -> Any:
         raw = self._of_xgboost(rows) if self._is_xgboost else self.model.predict(rows)
@@ -119,47 +104,6 @@ class BoosterPredictor(Predictor):
         known = {} if is_frame(rows) else own
         matrix = xgboost.DMatrix(rows, enable_categorical=True, **known)
         return self.model.predict(matrix, output_margin=self._margins)
-
-
-def _for_xgboost(frame: Any, booster: Any) -> Any:
-    """The frame with text, and categories of polars, as categories that hold all of the training.
-
-    xgboost refuses a column of polars without any, such as one of missing cells alone.
-    """
-    import narwhals as nw
-
-    types, names = booster.feature_types or [], booster.feature_names or []
-    wanted = [name for name, kind in zip(names, types, strict=False) if kind == "c"]
-    given = nw.from_native(frame, eager_only=True)
-    in_pandas = given.implementation.is_pandas()
-    loose = (nw.String,) if in_pandas else (nw.String, nw.Categorical)
-    found = [given[name] for name in given.columns if name in wanted]
-    open_ = [column for column in found if column.dtype in loose]
-    if not open_:
-        return frame
-    trained, made = _categories(booster), []
-    for column in open_:
-        met = column.drop_nulls().cast(nw.String).unique(maintain_order=True).to_list()
-        names = [each.decode(errors="replace") for each in trained.get(column.name, [])]
-        known = not in_pandas and set(met) <= set(names)
-        if not known and not all(map(str.isascii, (*names, *met))):
-            raise TypeError(
-                f"Expected ASCII text in column {column.name!r} but got {shown(met)}: xgboost cuts "
-                "the names of other categories in frames of pandas. Give a frame of the library of "
-                "training with its dtype, `frame.astype({name: trained_frame[name].dtype})`."
-            )
-        made.append(column.cast(nw.Enum(list(dict.fromkeys([*names, *met])))))
-    return given.with_columns(*made).to_native()
-
-
-def _categories(booster: Any) -> dict[str, list[bytes]]:
-    """Names of the categories of each column of the training, as xgboost has them."""
-    try:
-        columns = booster.get_categories(export_to_arrow=True).to_arrow()
-    except ImportError:  # Without pyarrow, the names in a batch have to do.
-        return {}
-    known = {name: categories for name, categories in columns if categories is not None}
-    return {name: [bytes(each.as_buffer()) for each in own] for name, own in known.items()}
 
 
 def _made_up(names: Any) -> bool:

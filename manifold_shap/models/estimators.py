@@ -1,7 +1,6 @@
 """Asks models with scikit-learn's methods: classifiers, regressors and pipelines."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ class EstimatorPredictor(Predictor):
     # Where the names of columns are that the model was fitted to.
     names_in: str = "feature_names_in_"
 
-    def __init__(self, model: Any, returns: str | None = None) -> None:
+    def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
         super().__init__(model, returns)
         predict, probabilities, classes, columns, width = _parts(
             model, "predict", "predict_proba", "classes_", self.names_in, "n_features_in_"
@@ -47,6 +46,13 @@ class EstimatorPredictor(Predictor):
         self._ask, self.returns = predict, "values"
         if self._is_classifier:
             self._ask, self.returns = self._of_classifier(returns, probabilities)
+        if method is not None:
+            self._ask_by(method, returns)
+        if self._ask is None:
+            raise TypeError(
+                f"Expected a classifier with probabilities but {self.name} has `predict` only; "
+                "explain those of a `CalibratedClassifierCV`."
+            )
 
     @classmethod
     def takes(cls, model: Any) -> bool:
@@ -55,7 +61,8 @@ class EstimatorPredictor(Predictor):
         fitted = probabilities is not None and classes is not None
         return fitted or (bool(predict or probabilities) and not callable(model))
 
-    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
+    def _ask_by(self, method: Any, returns: str | None) -> None:
+        name, own = method.__name__, ("predict", "predict_proba")
         if self._is_classifier and (
             (name == "predict" and (self.classes or self._several or returns is None))
             or (name == "decision_function" and returns is None)
@@ -66,15 +73,8 @@ class EstimatorPredictor(Predictor):
                 "`ms.Explainer(model, frame)` or, to explain these numbers, "
                 f"`lambda rows: model.{name}(rows)` with returns='values'."
             )
-        own = name in ("predict", "predict_proba") and not isinstance(function, partial)
-        if name and not (own and returns in (None, self.returns)):
-            self._ask, self.returns = function, returns
-        if self._ask is None:
-            raise TypeError(
-                f"Expected a classifier with probabilities but {self.name} has `predict` only; "
-                "explain those of a `CalibratedClassifierCV`."
-            )
-        return self
+        if name not in own or returns not in (None, self.returns):
+            self._ask, self.returns = method, returns
 
     def prepared(self, rows: Any) -> Any:
         if is_frame(rows):

@@ -53,19 +53,15 @@ def load_model(path: Any) -> Any:
             f"Expected a model file that ends in one of {list(_READERS)} but got {str(file)!r}. "
             f"{_WEIGHTS}"
         )
-    if not file.is_file():
-        raise FileNotFoundError(f"Expected a model at {file} but no file is there; correct `path`.")
-    library, read = _READERS[suffix]
+    content = file.read_bytes()
+    library, is_whole, read = _READERS[suffix]
+    importlib.import_module(library)
     try:
-        importlib.import_module(library)
-    except ImportError as error:
-        extra = "'manifold_shap[onnx]'" if library == "onnxruntime" else library
-        raise ModuleNotFoundError(
-            f"Expected {library}, which reads {file.name}, to be installed; `pip install {extra}`."
-        ) from error
-    try:
+        # Of a file that is cut short these libraries read what is not there, or end this process.
+        if not is_whole(content):
+            raise ValueError("it is cut short")
         return read(file)
-    except (PermissionError, RefusedError):
+    except RefusedError:
         raise
     except Exception as error:  # A damaged file makes the readers fail in any way.
         raise ValueError(
@@ -118,10 +114,6 @@ def _is_sklearn_class(name: str) -> bool:
 def _xgboost(path: Path) -> Any:
     import xgboost
 
-    # It would end this process where a file is cut short.
-    content = path.read_bytes()
-    if not (content.startswith(b"{") and content.endswith(b"}")):
-        raise ValueError("it is cut short")
     booster = xgboost.Booster(model_file=path)
     # What an estimator has saved is read back as one: it keeps its best iteration.
     saved = booster.attr("scikit_learn") or ""
@@ -136,30 +128,33 @@ def _xgboost(path: Path) -> Any:
 def _lightgbm(path: Path) -> Any:
     import lightgbm
 
-    # Of a file that ends before, lightgbm reads what is not there, and this process may end.
-    content = path.read_bytes()
-    if not all(mark in content for mark in (b"end of trees", b"end of parameters")):
-        raise ValueError("it is cut short")
     return lightgbm.Booster(model_file=path)
 
 
 def _catboost(path: Path) -> Any:
     import catboost
 
-    # After four letters a file says how long its main part is; catboost takes its word for it.
-    content = path.read_bytes()
-    if len(content) < 8 or len(content) - 8 < int.from_bytes(content[4:8], "little"):
-        raise ValueError("it is cut short")
     return catboost.CatBoost().load_model(str(path))
 
 
-_READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
-    ".onnx": ("onnxruntime", _onnx),
-    ".skops": ("skops.io", _skops),
-    ".ubj": ("xgboost", _xgboost),
-    ".json": ("xgboost", _xgboost),
-    ".txt": ("lightgbm", _lightgbm),
-    ".cbm": ("catboost", _catboost),
+def _ends_as_catboost_says(content: bytes) -> bool:
+    # After four letters a file says how long its main part is.
+    return 8 <= len(content) >= 8 + int.from_bytes(content[4:8], "little")
+
+
+def _has_both_braces(content: bytes) -> bool:
+    return content.startswith(b"{") and content.endswith(b"}")
+
+
+# By the end of a file's name: the library that reads it, whether a content is whole, and how it is
+# read.
+_READERS: dict[str, tuple[str, Callable[[bytes], bool], Callable[[Path], Any]]] = {
+    ".onnx": ("onnxruntime", bool, _onnx),
+    ".skops": ("skops.io", bool, _skops),
+    ".ubj": ("xgboost", _has_both_braces, _xgboost),
+    ".json": ("xgboost", _has_both_braces, _xgboost),
+    ".txt": ("lightgbm", lambda content: b"end of parameters" in content, _lightgbm),
+    ".cbm": ("catboost", _ends_as_catboost_says, _catboost),
 }
 # Ends of the names of files that `load_model` reads.
 SUFFIXES = tuple(_READERS)

@@ -1,14 +1,37 @@
-"""Finds the adapter for a model, by its kind."""
+"""Finds the adapter for a model, by its kind; any function has one."""
 
-from functools import partial
 from types import ModuleType
 from typing import Any
 
 from manifold_shap.models.boosting import BoosterPredictor, TreesPredictor
 from manifold_shap.models.estimators import EstimatorPredictor
-from manifold_shap.models.network import FunctionPredictor, NetworkPredictor
+from manifold_shap.models.network import NetworkPredictor
 from manifold_shap.models.onnx import OnnxPredictor
 from manifold_shap.models.predictor import Predictor
+
+
+class FunctionPredictor(Predictor):
+    """Any function of rows of the caller's kind to a tensor, an array, a frame or a column.
+
+    >>> import torch
+    >>> FunctionPredictor(lambda rows: rows.sum(1))(torch.ones(2, 3))
+    tensor([3., 3.])
+    """
+
+    # Any function may hold a network.
+    in_small_calls = True
+
+    def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
+        super().__init__(model, returns)
+        self.name = f"the function {getattr(model, '__name__', self.name)!r}"
+
+    @classmethod
+    def takes(cls, model: Any) -> bool:
+        return callable(model)
+
+    def ask(self, rows: Any) -> Any:
+        return self.model(rows)
+
 
 # The first that takes a model is its adapter: the particular ones come before the general.
 KINDS: tuple[type[Predictor], ...] = (
@@ -24,7 +47,8 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
     """The adapter that asks this model.
 
     Args:
-        model: see `as_model`; an adapter passes unchanged.
+        model: see `as_model`; an adapter passes unchanged. A method is asked as its model is, in
+            the model's own way.
         returns: what the model returns, one of `RETURNS`; by default what its kind says.
 
     Raises:
@@ -36,12 +60,12 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
     """
     if isinstance(model, Predictor):
         return model
-    while isinstance(model, partial) and not (model.args or model.keywords):
-        model = model.func
-    owner, name = _owner(model)
+    owner, method = getattr(model, "__self__", None), model
+    if owner is None or isinstance(owner, type | ModuleType):
+        owner, method = model, None
     for kind in KINDS:
         if not isinstance(owner, type) and kind.takes(owner):
-            return kind(owner, returns).by(model, name, returns)
+            return kind(owner, returns, method)
     if callable(model) and not isinstance(model, type):
         return FunctionPredictor(model, returns)
     got = " ".join(f"{model!r:.100}".split())
@@ -51,17 +75,3 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
         f"from rows to probabilities, logits or values, but got {got}; of a class give an "
         "instance, and of a state_dict the module into which `load_state_dict` has read it."
     )
-
-
-def _owner(model: Any) -> tuple[Any, str]:
-    """The object that is asked by a bound method or a `functools.partial`, and the method's name.
-
-    >>> _owner([1].index), _owner(len)
-    (([1], 'index'), (<built-in function len>, ''))
-    """
-    if isinstance(model, partial):
-        return _owner(model.func)
-    owner = getattr(model, "__self__", None)
-    if owner is None or isinstance(owner, type | ModuleType):
-        return model, ""
-    return owner, model.__name__

@@ -1,7 +1,6 @@
-"""Asks torch modules and plain functions."""
+"""Asks torch modules."""
 
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import torch
@@ -25,14 +24,14 @@ class NetworkPredictor(Predictor):
     torch.Size([3, 1])
 
     Attributes:
-        module: the module; `model` may be another function of it, such as a method.
+        module: the module; `model` may be a method of it.
     """
 
     in_small_calls = True
 
-    def __init__(self, model: nn.Module, returns: str | None = None) -> None:
-        super().__init__(model, returns)
-        self.module = model
+    def __init__(self, model: nn.Module, returns: str | None = None, method: Any = None) -> None:
+        super().__init__(method or model, returns)
+        self.module, self.name = model, type(model).__name__
         # An exported program is in evaluation mode, and refuses to be put into it.
         with suppress(NotImplementedError):
             model.eval()
@@ -40,11 +39,6 @@ class NetworkPredictor(Predictor):
     @classmethod
     def takes(cls, model: Any) -> bool:
         return isinstance(model, nn.Module)
-
-    def by(self, function: Any, name: str, returns: str | None) -> Predictor:
-        if isinstance(function, partial) or name not in ("", "forward", "_wrapped_call_impl"):
-            self.model = function
-        return self
 
     def prepared(self, rows: Any) -> Tensor:
         whole, otherwise = True, rows.dtype if isinstance(rows, Tensor) else None
@@ -71,25 +65,3 @@ class NetworkPredictor(Predictor):
     def to(self, device: torch.device | str) -> "NetworkPredictor":
         self.module.to(device)
         return self
-
-
-class FunctionPredictor(Predictor):
-    """Any function of rows of the caller's kind to a tensor, an array, a frame or a column.
-
-    >>> FunctionPredictor(lambda rows: rows.sum(1))(torch.ones(2, 3))
-    tensor([3., 3.])
-    """
-
-    # Any function may hold a network.
-    in_small_calls = True
-
-    def __init__(self, model: Any, returns: str | None = None) -> None:
-        super().__init__(model, returns)
-        self.name = f"the function {getattr(model, '__name__', self.name)!r}"
-
-    @classmethod
-    def takes(cls, model: Any) -> bool:
-        return callable(model)
-
-    def ask(self, rows: Any) -> Any:
-        return self.model(rows)

@@ -4,24 +4,14 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import torch
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._messages import shown
 from manifold_shap.models.predictor import Predictor, is_of
-from manifold_shap.models.rows import as_array, column_array, in_fitted_order, whole
+from manifold_shap.models.rows import as_array, column_array, in_fitted_order
 
-_BITS = (8, 16, 32, 64)
-_TYPES: dict[str, Any] = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    **{f"tensor({sign}int{bits})": f"{sign}int{bits}" for sign in ("", "u") for bits in _BITS},
-    "tensor(bool)": np.bool_,
-    "tensor(string)": np.object_,
-}
-
-
+# Types that numpy has by other names.
+_TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(string)": "object"}
 _REAL = ("tensor(float)", "tensor(double)", "tensor(float16)")
 
 
@@ -34,18 +24,13 @@ class OnnxPredictor(Predictor):
     a ZipMap; any other model has one.
 
     Raises:
-        ValueError: inputs or outputs that are none of these.
+        ValueError: outputs that are none of these.
     """
 
-    def __init__(self, model: Any, returns: str | None = None) -> None:
+    def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
         super().__init__(model, returns)
         self.name = "the ONNX model"
         self._inputs = model.get_inputs()
-        unknown = [f"{i.name}: {i.type}" for i in self._inputs if i.type not in _TYPES]
-        if unknown:
-            raise ValueError(
-                f"Expected an ONNX model with inputs of types {list(_TYPES)} but got {unknown}."
-            )
         sizes = [i.shape[0] for i in self._inputs if i.shape]
         self._size = next((size for size in sizes if isinstance(size, int)), None)
         if len(self._inputs) > 1:
@@ -58,7 +43,9 @@ class OnnxPredictor(Predictor):
 
     def prepared(self, rows: Any) -> dict[str, np.ndarray]:
         if len(self._inputs) == 1:
-            return {self._inputs[0].name: self._together(rows)}
+            only, several_axes = self._inputs[0], len(self._inputs[0].shape) > 2
+            as_they_are = several_axes and not is_frame(rows)
+            return {only.name: _typed(np.asarray(rows) if as_they_are else as_array(rows), only)}
         if is_frame(rows):
             import narwhals as nw
 
@@ -98,12 +85,6 @@ class OnnxPredictor(Predictor):
         numbers = chain.from_iterable(map(dict.values, answer))
         return np.fromiter(numbers, np.float32).reshape(len(answer), len(self.classes))
 
-    def _together(self, rows: Any) -> np.ndarray:
-        only = self._inputs[0]
-        if len(only.shape) > 2 and not is_frame(rows):
-            return _typed(np.asarray(rows), only)
-        return _typed(as_array(rows), only)
-
     def _chosen(self, outputs: Any) -> tuple[str, bool]:
         """The output to ask for, and whether it is a dict by class for every row."""
         by_class = [each.name for each in outputs if each.type.startswith("seq(map")]
@@ -126,21 +107,18 @@ def _typed(array: np.ndarray, wanted: Any) -> np.ndarray:
     """The array in the type of an input.
 
     Raises:
-        ValueError: text for numbers, or fractions or missing numbers for whole ones.
+        ValueError: text for numbers, or what is no whole number for one, or beyond its range.
     """
-    dtype = np.dtype(_TYPES[wanted.type])
+    dtype = np.dtype(_TYPES.get(wanted.type, wanted.type[len("tensor(") : -1]))
     if dtype.kind == "O":
         import pandas as pd
 
         return np.where(pd.isna(array), "", array.astype(str)).astype(object)
-    if dtype.kind in "iub" and array.dtype.kind in "iubf":
-        with np.errstate(invalid="ignore"):
-            odd = ~np.isfinite(array) if dtype.kind == "b" else array % 1 != 0
-        if odd.any():
-            raise ValueError(
-                f"Expected whole numbers for the input {wanted.name!r} of the ONNX model, which is "
-                f"{wanted.type}, but got fractions, missing or infinite numbers."
-            )
-        like = torch.from_numpy(np.zeros(0, dtype)).dtype
-        array = whole(torch.from_numpy(array.copy()), like).numpy()
-    return np.ascontiguousarray(array, dtype=dtype)
+    with np.errstate(invalid="ignore"):
+        found = np.ascontiguousarray(array, dtype=dtype)
+    if dtype.kind in "iub" and (found != array).any():
+        raise ValueError(
+            f"Expected whole numbers for the input {wanted.name!r} of the ONNX model, which is "
+            f"{wanted.type}, but got fractions, missing numbers or others that it cannot hold."
+        )
+    return found

@@ -147,21 +147,15 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
 
 def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
     """Raise ValueError unless there is a row of outputs for every row, one for every class."""
-    if raw.ndim != 2 or raw.shape[0] != rows or raw.shape[1] == 0:
+    least = 1 if returns == "values" else 2
+    if raw.ndim != 2 or raw.shape[0] != rows or raw.shape[1] < least:
         raise ValueError(
             "Expected the model to return a column for every class, of shape "
             f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for a regression, pass "
             "returns='values', as in `ms.Explainer(model, frame, returns='values')`; in place of "
             "numbers of classes pass the classifier itself, or its `predict_proba`; of two classes "
-            "return both columns, as by `numpy.column_stack((1 - p, p))`; several axes are one row "
-            "by `lambda x: model(x).flatten(1)`."
-        )
-    if raw.shape[1] == 1 and returns != "values":
-        raise ValueError(
-            "Expected the model to return a column for every class but got one column; a binary "
-            "model needs both: `torch.cat((1 - p, p), -1)` of a probability, "
-            "`torch.cat((torch.zeros_like(z), z), -1)` of a logit. For a regression, say "
-            "returns='values'."
+            "return both columns, `numpy.column_stack((1 - p, p))`, or (0, z) of a logit; several "
+            "axes are one row by `lambda x: model(x).flatten(1)`."
         )
 
 
@@ -204,24 +198,21 @@ def differs_between_calls(
         return False
     spread = (outputs.amax(0) - outputs.amin(0)).nan_to_num(0)
 
-    def gap(one: Tensor, other: Tensor) -> Tensor:
+    def differ(one: Tensor, other: Tensor) -> bool:
         apart = (one - other).abs().nan_to_num(0)
         rounding = _ROUNDED * torch.finfo(apart.dtype).eps * other.abs().nan_to_num(0)
-        return torch.where(apart > _NOTICED * spread + rounding + 1e-6, apart, 0.0)
+        return bool((apart > _NOTICED * spread + rounding + 1e-6).any())
 
     for part in parts:
         found = ask(x[part])
-        apart = gap(found, outputs[part])
-        if not bool(apart.any()):
-            continue
-        if bool(gap(ask(x[part]), found).any()):
-            return True
-        warn(
-            f"The outputs of {what} for a row depend on the other rows of the call (by up to "
-            f"{apart.max():.3g} of {spread.max():.3g}): Shapley values of a row would change "
-            "with the rows beside it. Put its networks into evaluation mode, `network.eval()`, "
-            "and look for an `nn.LSTM` without `batch_first=True` or a softmax over the first "
-            "axis."
-        )
-        return False
+        if differ(found, outputs[part]):
+            if differ(ask(x[part]), found):
+                return True
+            warn(
+                f"The outputs of {what} for a row depend on the other rows of the call: Shapley "
+                "values of a row would change with the rows beside it. Put its networks into "
+                "evaluation mode, `network.eval()`, and look for an `nn.LSTM` without "
+                "`batch_first=True` or a softmax over the first axis."
+            )
+            break
     return False

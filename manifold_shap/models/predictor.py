@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from manifold_shap.models.outputs import as_outputs
-from manifold_shap.models.rows import described
 
 # Rows per call of a model on a CPU, and elements of these rows: the layers of a network of pictures
 # hold some ten times as many numbers.
@@ -21,8 +20,13 @@ class Predictor(ABC):
     A subclass says which models it takes, what these want for rows, and how they are asked; the
     base class words what goes wrong in the model.
 
+    Args:
+        model: the model.
+        returns: what the caller says that it returns.
+        method: a method of the model that is to be asked.
+
     Attributes:
-        model: the model, as the caller gave it.
+        model: the model.
         name: of the model, for errors.
         returns: what it returns, one of `RETURNS`; None where only its outputs tell.
         classes: names of its classes, or of the outputs of a regression; None where it has none.
@@ -35,7 +39,7 @@ class Predictor(ABC):
     classes: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, model: Any, returns: str | None = None) -> None:
+    def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
         self.model, self.returns = model, returns
         self.name = type(model).__name__
 
@@ -59,19 +63,6 @@ class Predictor(ABC):
             TypeError, ValueError: rows that the model cannot take; columns it was not fitted to.
         """
         return rows
-
-    def by(self, function: Any, name: str, returns: str | None) -> "Predictor":
-        """The adapter that asks a method of the model; by default the model itself.
-
-        Args:
-            function: the bound method, a `functools.partial` of it or of the model, or the model.
-            name: of the method; empty where it is the model.
-            returns: what the caller says that it returns.
-
-        Raises:
-            ValueError: a method whose outputs cannot be meant.
-        """
-        return self
 
     def device(self, rows: Any) -> torch.device:
         """Where the model computes."""
@@ -100,7 +91,8 @@ class Predictor(ABC):
                 error.add_note("Give a smaller `batch_size`, as of `ms.as_model`.")
                 raise
             raise RuntimeError(
-                f"Expected the model to take {described(rows)} but {self.name} failed with "
+                f"Expected the model to take a {type(rows).__module__.partition('.')[0]}."
+                f"{type(rows).__name__} of {count} rows but {self.name} failed with "
                 f"{type(error).__name__}: {first}"
             ) from error
         outputs, names = as_outputs(answer)

@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def described(rows: Any) -> str:
-    """What rows are, for an error message.
-
-    >>> described(np.zeros((2, 3)))
-    'a numpy.ndarray of 2 rows'
-    """
-    library = type(rows).__module__.partition(".")[0]
-    return f"a {library}.{type(rows).__name__} of {len(rows)} rows"
-
-
 def whole(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Numbers rounded to a type of whole numbers; beyond its range, to the nearest it has.
 
@@ -137,17 +127,3 @@ def as_pandas(frame: Any) -> "pd.DataFrame":
         return frame
     gaps = [s.name for s in given.iter_columns() if s.dtype == nw.Boolean and s.is_null().any()]
     return (given.with_columns(nw.col(*gaps).cast(nw.Float64)) if gaps else given).to_pandas()
-
-
-def with_categories(frame: Any) -> Any:
-    """The frame, of pandas or polars, with text as categories, which boosted trees need.
-
-    >>> import pandas as pd
-    >>> str(with_categories(pd.DataFrame({"a": ["x"]})).dtypes["a"])
-    'category'
-    """
-    import narwhals as nw
-
-    given = nw.from_native(frame, eager_only=True)
-    text = [name for name, dtype in given.schema.items() if dtype == nw.String]
-    return given.with_columns(nw.col(*text).cast(nw.Categorical)).to_native() if text else frame

@@ -91,7 +91,7 @@ class SurrogateValue(ModelValue):
         plain = {
             "task": trained(self.task),
             "model": self.model,
-            "table": self.table,
+            "table": self.spec.table,
             "name": self.name,
             "quality": self.spec.quality,
         }
@@ -148,7 +148,7 @@ class SurrogateValue(ModelValue):
         """v(empty coalition): the expectation or, of padded rows, the network's value by length."""
         if self.players.padding is None:
             return super().base(x)
-        parts = encoded(x.to(self.device), self.table).split(
+        parts = encoded(x.to(self.device), self.spec.table).split(
             self.spec.work.batch_size or _MANY_ROWS
         )
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
@@ -161,7 +161,9 @@ class SurrogateValue(ModelValue):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():
-            return Estimate(self.placed(self.surrogate.values(encoded(x, self.table), coalitions)))
+            return Estimate(
+                self.placed(self.surrogate.values(encoded(x, self.spec.table), coalitions))
+            )
 
     @contextmanager
     def products(self) -> Iterator[None]:
@@ -180,7 +182,7 @@ class SurrogateValue(ModelValue):
 
         def values(x: Tensor, coalitions: Toggled) -> Estimate:
             with self.products():
-                found = network.linearized(encoded(x, self.table), coalitions.items, chosen)
+                found = network.linearized(encoded(x, self.spec.table), coalitions.items, chosen)
                 return Estimate(self.placed(found.flatten(1, 2), ... if chosen is None else chosen))
 
         cost = network.linearized_cost(len(self.outputs if chosen is None else chosen))

@@ -1,11 +1,14 @@
 """Numbers the distinct cells of one column, and keeps how they are encoded."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
+from manifold_shap.tables.cells import cells_from, cells_state, from_plain, to_plain
 from manifold_shap.tables.distinct import (
     Cells,
     Codes,
@@ -61,6 +64,29 @@ class Column:
         _check_count(name, len(order))
         encoding = Encoding.fit(known.iloc[order].reset_index(drop=True), codes, forced)
         return cls(name, cells[:0], cells[order], np.bincount(codes), encoding)
+
+    def state(self) -> dict[str, Any]:
+        """The column as numbers, text and lists.
+
+        Raises:
+            ValueError: a dtype or cells that cannot be written.
+        """
+        return {
+            "name": to_plain(self.name),
+            "like": cells_state(self.like),
+            "cells": cells_state(self.cells),
+            "counts": self.counts.tolist(),
+            "encoding": asdict(self.encoding),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> "Column":
+        """The column whose `state` this is."""
+        name, counts = from_plain(state["name"]), np.array(state["counts"], dtype=np.int64)
+        like, cells = (cells_from(state[key]) for key in ("like", "cells"))
+        categories = tuple(state["encoding"]["categories"])
+        encoding = Encoding(**{**state["encoding"], "categories": categories})
+        return cls(name, like, cells, counts, encoding)
 
     def codes(self, cells: Cells) -> Codes:
         """The code of each cell; cells that are new get codes behind the others.

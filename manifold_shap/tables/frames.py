@@ -1,6 +1,6 @@
 """Reads rows of any library column by column, and builds rows of the same kind from columns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_distinct
 from manifold_shap._messages import shown
+from manifold_shap.tables.cells import from_plain, to_plain
 from manifold_shap.tables.distinct import Cells
 
 _ARRAYS = (np.ndarray, Tensor, list, tuple)
@@ -76,6 +77,28 @@ class FrameAdapter:
         column_of = dict(zip(header, columns, strict=True))
         return [column_of[name] for name in self.header]
 
+    def state(self) -> dict[str, Any]:
+        """The kind of rows as numbers, text and lists; ValueError where it cannot be written."""
+        return {
+            "library": self.library,
+            "header": [to_plain(name) for name in self.header],
+            "levels": [to_plain(name) for name in getattr(self.header, "names", ())],
+            "dtype": str(getattr(self.header, "dtype", object)),
+            "tensor": self.tensor and str(self.tensor).removeprefix("torch."),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> "FrameAdapter":
+        """The adapter whose `state` this is."""
+        header: Any = [from_plain(name) for name in state["header"]]
+        levels = [from_plain(name) for name in state["levels"]]
+        if len(levels) > 1:
+            header = pd.MultiIndex.from_tuples(header, names=levels)
+        elif levels:
+            header = pd.Index(header, dtype=state["dtype"], name=levels[0], tupleize_cols=False)
+        tensor = state["tensor"] and getattr(torch, state["tensor"])
+        return cls(state["library"], header, tensor)
+
     def build(self, columns: Sequence[Cells]) -> Any:
         """Rows of these columns, in the order of the header."""
         if self.library == "array":
@@ -97,19 +120,17 @@ class FrameAdapter:
 
 def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
     """The library, the names and the columns of rows."""
+    library = "pandas"
     if isinstance(rows, _ARRAYS):
-        array = _array(rows)
-        kind = object if array.dtype == object else None
-        header = [f"x{k}" for k in range(array.shape[1])]
+        array, library = _array(rows), "array"
         # pandas would make text of objects that are text by chance.
-        natives = [
-            pd.Series(cells, name=n, dtype=kind) for n, cells in zip(header, array.T, strict=True)
-        ]
-        return "array", header, [nw.from_native(each, series_only=True) for each in natives]
+        kind = object if array.dtype == object else None
+        rows = pd.DataFrame(array, columns=[f"x{k}" for k in range(array.shape[1])], dtype=kind)
     if isinstance(rows, pd.DataFrame):
         check_distinct(rows.columns, "column names", "rename or drop the copies")
-        natives = [rows.iloc[:, k] for k in range(rows.shape[1])]
-        return "pandas", rows.columns, [nw.from_native(each, series_only=True) for each in natives]
+        natives = (rows.iloc[:, k] for k in range(rows.shape[1]))
+        header = rows.columns if library == "pandas" else list(rows)
+        return library, header, [nw.from_native(each, series_only=True) for each in natives]
     try:
         frame = nw.from_native(rows, eager_only=True)
     except TypeError as error:

@@ -13,14 +13,8 @@ def named_groups(
     """Groups of the columns that play or are constant, checked, as text.
 
     Raises:
-        TypeError: no groups by name.
         ValueError: an unknown column, a group of none, or one with the name of another column.
     """
-    if not isinstance(players, Mapping | None):
-        raise TypeError(
-            f"Expected `players` to be groups of columns by name but got {players!r:.100}; write "
-            'them as in {"size": ["length", "width"]}.'
-        )
     groups = dict[str, list[str]]()
     for group, members in (players or {}).items():
         listed = [members] if isinstance(members, str) else list(members)

@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -22,14 +21,13 @@ from manifold_shap._checks import check_distinct, check_known
 from manifold_shap._messages import shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
+from manifold_shap.tables.cells import from_plain, to_plain
 from manifold_shap.tables.column import Column
 from manifold_shap.tables.distinct import Codes, label_of, numbered, to_pandas
 from manifold_shap.tables.encoding import MISSING, Encoding
 from manifold_shap.tables.frames import FrameAdapter, joined
 from manifold_shap.tables.groups import named_groups, players_of
 from manifold_shap.tables.nearest import largest
-from manifold_shap.tables.plain import from_plain, to_plain
-from manifold_shap.tables.saving import adapter_from, adapter_state, column_from, column_state
 
 # Rows that are needed to tell that a column identifies them.
 _LEAST_IDENTIFIED = 20
@@ -236,11 +234,6 @@ class Table:
                 codes[..., group[k]] = member.first.to(place.device)[(place == k).long()]
         return codes
 
-    def decode(self, x: Float[Tensor, "rows columns"]) -> pd.DataFrame:
-        """Cells in original units, for people: a data frame of pandas."""
-        pairs = zip(self.names, self._playing, _whole(x), strict=True)
-        return pd.DataFrame({name: to_pandas(column.cells[codes]) for name, column, codes in pairs})
-
     def warn_of_columns(self, x: Float[Tensor, "rows columns"]) -> None:
         """Warn of columns that a game of these rows takes otherwise than people may expect.
 
@@ -288,8 +281,8 @@ class Table:
             ValueError: a dtype or cells that cannot be written.
         """
         settings = {
-            "rows": adapter_state(self._adapter),
-            "columns": [column_state(column) for column in self._columns.values()],
+            "rows": self._adapter.state(),
+            "columns": [column.state() for column in self._columns.values()],
             "playing": [to_plain(column.name) for column in self._playing],
             "groups": {name: list(members) for name, members in self.groups.items()},
             "left_out": [to_plain(name) for name in self.left_out],
@@ -312,11 +305,13 @@ class Table:
         Raises:
             ImportError: it is of a frame of polars, which is not installed.
         """
-        columns = [column_from(plain) for plain in settings["columns"]]
+        columns = [Column.restored(plain) for plain in settings["columns"]]
         playing, left_out = (map(from_plain, settings[key]) for key in ("playing", "left_out"))
         by_name = {column.name: column for column in columns}
         groups, one_hot = settings["groups"], settings["one_hot"]
-        return cls(adapter_from(settings["rows"]), by_name, playing, groups, left_out, one_hot)
+        return cls(
+            FrameAdapter.restored(settings["rows"]), by_name, playing, groups, left_out, one_hot
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # A lock is neither copied nor sent to another process.
@@ -346,9 +341,8 @@ class Table:
         for column, own in zip(self._playing, codes, strict=True):
             odd = np.unique(own[column.unknown[own]])
             if len(odd):
-                labels = [label_of(cell) for cell in to_pandas(column.cells[odd[:4]])]
-                more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
-                met.append(f"{column.encoding.name!r} holds {labels[:3]}{more}")
+                labels = [label_of(cell) for cell in to_pandas(column.cells[odd])]
+                met.append(f"{column.encoding.name!r} holds {shown(labels, 3)}")
             elif (wider := column.take(own).to_native().dtype) != column.like.to_native().dtype:
                 met.append(f"{column.encoding.name!r} is {wider}")
         if met:

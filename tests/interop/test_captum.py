@@ -1,6 +1,5 @@
 """The interface of captum's attribution methods, and the values behind it."""
 
-import warnings
 from typing import Any
 
 import pytest
@@ -134,6 +133,7 @@ def test_only_the_targets_are_explained() -> None:
         ({"target": 5}, ValueError, "`target`"),
         ({}, ValueError, "Expected `target`, one of 2 outputs"),
         ({"target": (0, 1)}, ValueError, "`target`"),
+        ({"inputs": (torch.ones(2, 4),) * 2, "target": 0}, ValueError, "too many values"),
         ({"target": [0, 1, 1]}, RuntimeError, "expanded size"),
         ({"target": 0, "feature_mask": torch.zeros(4)}, TypeError, "whole numbers"),
         ({"target": 0, "feature_mask": torch.zeros(3).long()}, RuntimeError, "expanded size"),
@@ -143,7 +143,7 @@ def test_only_the_targets_are_explained() -> None:
 def test_bad_settings(settings: dict[str, Any], error: type[Exception], says: str) -> None:
     method, x = of_linear()
     with pytest.raises(error, match=says):
-        method.attribute(x, **settings)
+        method.attribute(**{"inputs": x, **settings})
 
 
 @pytest.mark.parametrize("settings", [{}, {"feature_mask": torch.tensor([[0, 0, 1, 2]])}])
@@ -164,49 +164,11 @@ def test_it_goes_through_the_noise_tunnel_of_captum(settings: dict[str, Any]) ->
         torch.testing.assert_close(found[0], method.attribute(x, target=torch.tensor([0, 2])))
 
 
-def test_its_forward_function_gives_the_outputs_that_are_explained() -> None:
-    model, x = network(), uniform(2, 4)
-    method = of_network(model, torch.zeros(4))
-    torch.testing.assert_close(method.forward_func(x), model(x).detach())
-    assert not method.has_convergence_delta()
-    bare = ms.interop.CaptumAttribution(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True))
-    torch.testing.assert_close(bare.forward_func(x), x.sum(1, keepdim=True))
-
-
-@pytest.mark.usefixtures("any_type")
-def test_inputs_are_one_tensor() -> None:
-    method, x = of_linear()
-    with pytest.raises(ValueError, match="Expected one tensor in `inputs` but got 2"):
-        method.attribute((x, x), target=0)
-    with pytest.raises(TypeError, match=r"tensor but got list; `value\.rows\(inputs\)` makes one"):
-        method.attribute(x.tolist(), target=0)
-
-
 @pytest.mark.usefixtures("any_type")
 def test_a_frame_is_given_as_rows_of_the_value_function() -> None:
     frame = people()
     imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Table.fit(frame), frame)
     value = ms.imputed_value(people_model, imputer, draws=2)
     method = ms.interop.CaptumAttribution(value, ms.exact_shapley)
-    with pytest.raises(TypeError, match=r"tensor but got DataFrame; `value\.rows\(inputs\)` makes"):
-        method.attribute(frame[:3], target=0)
     found = method.attribute(value.rows(frame[:3]), target=0)
     torch.testing.assert_close(found, ms.exact_shapley(value, frame[:3]).phi[..., 0])
-
-
-@pytest.mark.usefixtures("any_type")
-def test_explainers_and_models_are_refused() -> None:
-    frame = people().assign(year=2024)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        explainer = ms.Explainer(people_model, frame, candidates=["gaussian"], progress=False)
-    for given in (explainer, network()):
-        with pytest.raises(TypeError, match=r"that of an explainer is `explainer\.value`"):
-            ms.interop.CaptumAttribution(given).attribute(torch.zeros(3, 5), target=0)
-    value = explainer.value
-    found = ms.interop.CaptumAttribution(value, ms.exact_shapley).attribute(
-        value.rows(frame[:3]), target=0
-    )
-    explanation = ms.exact_shapley(value, frame[:3])
-    assert explanation.players.names[4:] == ("year",)
-    torch.testing.assert_close(found, explanation.phi[:, :4, 0])

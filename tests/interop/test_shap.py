@@ -1,6 +1,5 @@
 """What shap is given, and each of its plots of it."""
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -195,36 +194,13 @@ def test_rows_have_the_players_that_they_have(shap: Any) -> None:
     assert plt.gcf().axes
 
 
-def test_data_stands_for_features(shap: Any) -> None:
-    words = [["a", "b", "c"], ["d", "e", "f"]]
-    explanation = ms.exact_shapley(table(3), uniform(2, 3))
-    theirs = explanation.to_shap(data=words)
-    assert theirs.data.tolist() == words
-    assert not torch.equal(explanation.base, explanation.base.flip(-1))
-    np.testing.assert_array_equal(theirs.base_values, explanation.base)
-
-
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
         ({"data": [["a", "b", "c"]]}, "`data` of 2 rows"),
         ({"data": [["a", "b"]] * 2}, r"got \[2, 2\] entries for \[3, 3\] players"),
-        ({"data": [["a", "b", "c"]] * 2, "elements": True}, "or `elements=True`"),
     ],
 )
 def test_bad_input(shap: Any, settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         ms.exact_shapley(table(3), uniform(2, 3)).to_shap(**settings)
-
-
-def test_bad_words(shap: Any) -> None:
-    explanation = ms.exact_shapley(Padded(), Padded.some_rows())
-    with pytest.raises(ValueError, match=r"\[3, 3, 3, 3, 3\] entries for \[3, 1, 6, 3, 2\]"):
-        explanation.to_shap(data=[["a", "b", "c"]] * 5)
-
-
-def test_without_shap(monkeypatch: pytest.MonkeyPatch) -> None:
-    explanation = ms.exact_shapley(table(3), uniform(2, 3))
-    monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(ImportError, match=r"pip install 'manifold_shap\[shap\]'"):
-        explanation.to_shap()

@@ -1,6 +1,5 @@
 """Shapley values and interactions as shapiq's, and its plots of them."""
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,22 +51,12 @@ def test_interactions_are_those_of_its_own_computation(shapiq: Any, index: str) 
         )
 
 
-def test_what_is_sampled_is_called_estimated(shapiq: Any) -> None:
-    sampled = ms.permutation_shapley(table(6), uniform(1, 6), permutations=8)
-    assert sampled.to_shapiq(0, 0).estimated
-    assert sampled.to_shapiq(0, 0).estimation_budget == sampled.made_by["evaluations"]
-
-
 def test_the_budget_is_that_of_one_row(shapiq: Any) -> None:
     x = uniform(5, 6)
     several, one = (ms.permutation_shapley(table(6), some, permutations=8) for some in (x, x[:1]))
     assert several.made_by["evaluations"] == 5 * one.made_by["evaluations"] > 0
-    for row in range(5):
-        budget = several.to_shapiq(row, 0).estimation_budget
-        assert budget == one.to_shapiq(0, 0).estimation_budget == one.made_by["evaluations"]
-    pairs = [ms.shapley_interactions(table(4), uniform(rows, 4)) for rows in (3, 1)]
-    budgets = [each.to_shapiq(0, 0).estimation_budget for each in pairs]
-    assert budgets[0] == budgets[1] == pairs[1].shapley.made_by["evaluations"]
+    assert several.to_shapiq(4, 0).estimation_budget == one.made_by["evaluations"]
+    assert several.to_shapiq(4, 0).estimated
     # How they were shared among rows of different numbers of players is not known.
     ragged = ms.exact_shapley(Ragged(), Ragged.some_rows())
     assert ragged.made_by["evaluations"] > 0
@@ -94,14 +83,9 @@ def test_its_plots_draw_shapley_values_of_rows(shapiq: Any) -> None:
     explanation.to_shapiq(0, 0).plot_sentence(["a", "b", "c", "d"], show=False)
 
 
-def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input() -> None:
     explanation = ms.exact_shapley(table(3), uniform(2, 3))
     pairs = ms.shapley_interactions(table(3), uniform(2, 3))
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "shapiq", None)
-        for made in (explanation, pairs):
-            with pytest.raises(ImportError, match=r"manifold_shap\[shapiq\]"):
-                made.to_shapiq(0, 0)
     pytest.importorskip("shapiq")
     for made in (explanation, pairs):
         with pytest.raises(ValueError, match="`row`"):

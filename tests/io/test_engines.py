@@ -65,17 +65,6 @@ def test_dask_workers_write_what_one_process_does(
     assert len({process for _, process in begun} - {os.getpid()}) == 2
 
 
-def test_processes_of_loky_write_what_one_process_does(
-    tmp_path: Path, whole: dict[str, bytes]
-) -> None:
-    executor = pytest.importorskip("loky").ProcessPoolExecutor(1)
-    try:
-        assert run(tmp_path / "rows.zarr", FEW, executor) == len(MANY)
-    finally:
-        executor.shutdown()
-    assert contents(tmp_path / "rows.zarr") == whole
-
-
 @pytest.fixture(scope="module")
 def explainer() -> ms.Explainer:
     """Of a logistic regression of four columns."""

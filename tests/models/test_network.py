@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -43,25 +42,6 @@ def test_whole_numbers_stay_whole(kind: str) -> None:
     torch.testing.assert_close(found.detach(), expected)
 
 
-class Small(Words):
-    """Has memory for a few rows."""
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        if len(tokens) > 8:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return super().forward(tokens)
-
-
-def test_a_lack_of_memory_halves_batches_of_whole_numbers() -> None:
-    model = as_model(Small(), TOKENS, returns="logits")
-    value = ms.imputed_value(model, ms.imputers.MarginalImputer(TOKENS), draws=4)
-    with pytest.warns(UserWarning, match="Out of memory at batch_size"):
-        explanation = ms.exact_shapley(value, TOKENS)
-    ample = as_model(Words(), TOKENS, returns="logits")
-    expected = ms.imputed_value(ample, ms.imputers.MarginalImputer(TOKENS), draws=4)
-    assert torch.equal(explanation.phi, ms.exact_shapley(expected, TOKENS).phi)
-
-
 def test_whole_numbers_of_a_frame_are_measurements_where_no_embedding_takes_them() -> None:
     module = nn.Linear(3, 2)
     expected = module(TOKENS.float()).detach()
@@ -93,7 +73,6 @@ ASKED: dict[str, Callable[[Normalised], Any]] = {
     "module": lambda module: module,
     "forward": lambda module: module.forward,
     "method": lambda module: module.probabilities,
-    "partial of a method": lambda module: partial(module.forward, scale=1.0),
     "compiled": lambda module: torch.compile(module, backend="eager"),
     "scripted": torch.jit.script,
 }

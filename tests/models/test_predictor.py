@@ -52,9 +52,6 @@ def test_columns_that_the_model_does_not_know(kind: str) -> None:
         model(FRAME.assign(y=LABEL))
     with pytest.raises(ValueError, match=r"it has \['bc'\] besides and no \['b.c'\]; drop"):
         model(FRAME.rename(columns={"b c": "bc"}))
-    if kind in ("sklearn", "xgboost", "lightgbm"):  # Others say so themselves.
-        with pytest.raises(ValueError, match=r"passed values is \(40, 2\)"):
-            model(FRAME.to_numpy()[:, :2])
 
 
 @every_kind

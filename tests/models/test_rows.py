@@ -1,29 +1,9 @@
-"""Frames, arrays and tensors are made each other without a change of their cells."""
-
-from typing import Any
+"""Columns are matched by the names that a model was fitted to."""
 
 import pandas as pd
-import polars as pl
 import pytest
 
-from manifold_shap.models.rows import (
-    in_fitted_order,
-)
-
-ROWS = 4
-COLUMNS: dict[str, list[Any]] = {
-    "whole": [1, 2, None, 2**40],
-    "real": [0.1, None, 1e300, -0.0],
-    "flag": [True, None, False, True],
-    "word": ["a", None, "ø", ""],
-}
-
-
-def frames(**columns: list[Any]) -> list[Any]:
-    """Of pandas with its nullable types, and of polars."""
-    types = {"whole": "Int64", "real": "float64", "flag": "boolean", "word": "str"}
-    own = {name: pd.Series(cells, dtype=types[name]) for name, cells in columns.items()}
-    return [pd.DataFrame(own), pl.DataFrame(columns)]
+from manifold_shap.models.rows import in_fitted_order
 
 
 @pytest.mark.parametrize(

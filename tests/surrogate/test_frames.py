@@ -43,16 +43,16 @@ def test_the_table_of_a_model_or_of_a_teacher_is_shared() -> None:
     imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Table.fit(FRAME), FRAME)
     teacher = ms.imputed_value(people_model, imputer, draws=2)
     taught = ms.fit_surrogate(people_model, FRAME, teacher=teacher, teacher_pairs=200, **FEW)
-    assert taught.table is imputer.table
+    assert taught.spec.table is imputer.table
     alone = ms.fit_surrogate(teacher.model, FRAME, **FEW)
-    assert alone.table is imputer.table
+    assert alone.spec.table is imputer.table
     assert not torch.equal(phi(taught), phi(alone))
     other = ms.as_model(people_model, ms.Table.fit(FRAME))
     with pytest.raises(ValueError, match="codes of the same table as the rows"):
         ms.imputed_value(other, imputer)
     # Imputers that know no table take codes, too.
     codes = ms.imputers.MarginalImputer(imputer.reference, imputer.players)
-    assert ms.imputed_value(other, codes).table is other.table
+    assert ms.imputed_value(other, codes).spec.table is other.table
 
 
 def test_a_missing_cell_is_a_value_that_the_column_reveals() -> None:

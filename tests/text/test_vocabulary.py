@@ -4,8 +4,6 @@ import json
 import unicodedata
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -111,12 +109,6 @@ def test_both_forms_of_a_letter_are_one_token() -> None:
         ms.text.Vocabulary(["caf\xe9", "cafe\u0301"])
 
 
-@pytest.mark.parametrize("kind", [tuple, np.array, pd.Series])
-def test_texts_come_in_any_list(kind) -> None:
-    vocabulary = ms.text.Vocabulary.fit(kind(TEXTS))
-    assert torch.equal(vocabulary.encode(kind(TEXTS)), vocabulary.encode(TEXTS))
-
-
 def test_texts_of_no_one_and_many_tokens() -> None:
     long = "good " * 10_000
     vocabulary = ms.text.Vocabulary.fit(TEXTS)
@@ -155,17 +147,14 @@ VOCABULARY = ms.text.Vocabulary(["good", "bad"])
     [
         (
             lambda: ms.text.Vocabulary.fit("good"),
-            "`texts` to be a list of texts but got str; one text",
+            "`texts` to be a list of texts but got 'good'; one text",
         ),
-        (lambda: ms.text.Vocabulary.fit(3), "`texts` to be a list of texts but got int"),
-        (lambda: ms.text.Vocabulary.fit([]), "at least one text in `texts`"),
-        (lambda: ms.text.Vocabulary.fit(["a", None]), r"`texts\[1\]` to be text but got None"),
-        (lambda: ms.text.Vocabulary.fit(["a"], size=2), "`size` .* from 3 .* got 2"),
+        (lambda: ms.text.Vocabulary.fit([]), r"list of texts but got \[\]"),
+        (lambda: ms.text.Vocabulary.fit(["a", None]), "list of texts but got None"),
         (lambda: ms.text.Vocabulary(["a", "a"]), r"distinct tokens but got \['a'\]"),
-        (lambda: VOCABULARY.encode(["good"], 0), "`length` .* at least 1 but got 0"),
-        (lambda: VOCABULARY.decode([[2.0, 4.0]]), "from 0 to 3, .* row 0 has 4 in place 1"),
-        (lambda: VOCABULARY.words([[2.0], [0.5]]), "row 1 has 0.5 in place 0"),
-        (lambda: VOCABULARY.words([2.0]), r"shape \(rows, length\) but got \(1,\)"),
+        (lambda: VOCABULARY.decode([[2.0, 4.0]]), r"from 0 to 3 .* got \[4\.0\]"),
+        (lambda: VOCABULARY.words([[2.0], [0.5]]), r"got \[0\.5\]"),
+        (lambda: VOCABULARY.words([2.0]), r"in shape \(1,\)"),
     ],
 )
 @pytest.mark.usefixtures("any_type")

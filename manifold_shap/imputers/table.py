@@ -1,7 +1,6 @@
 """Imputes cells of a table: an imputer of floats draws them, and they become observed values."""
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 from jaxtyping import Float
@@ -18,7 +17,6 @@ from manifold_shap.imputers.base import (
     Keys,
     Rows,
 )
-from manifold_shap.io.files import save_checkpoint
 from manifold_shap.tables.base import RowAdapter
 from manifold_shap.tables.rows import rows_of
 
@@ -43,7 +41,6 @@ class TableImputer(Imputer):
 
     Attributes:
         inner: the imputer of encoded rows.
-        checkpoint: what `save` writes, where the inner imputer was trained.
         training_record: epochs, seconds and validation loss, where it was trained in this process.
 
     Args:
@@ -61,7 +58,6 @@ class TableImputer(Imputer):
         super().__init__(rows_of(reference, table), table.players)
         self.table, self.inner, self.name = table, inner, inner.name
         self.distinct_draws = inner.distinct_draws
-        self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -91,15 +87,6 @@ class TableImputer(Imputer):
     @property
     def row_elements(self) -> int:
         return self.inner.row_elements
-
-    def save(self, path: str | Path) -> None:
-        """Write an imputer that was trained, and the table, to one file: without its rows.
-
-        Raises:
-            ValueError: it was not trained.
-            OSError: no space or no permission; what stood at `path` is left as it was.
-        """
-        save_checkpoint(path, {**self.checkpoint, "table": self.table.state()[0]})
 
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by the inner imputer; see `Imputer.impute`."""

@@ -104,32 +104,6 @@ def seen_rows(rows: Any, table: "RowAdapter | None") -> Any:
     return encoded(rows, table)
 
 
-def table_of(
-    checkpoint: Mapping[str, Any], table: "RowAdapter | None", path: Any
-) -> "RowAdapter | None":
-    """The table whose codes a checkpoint's rows are: the one that was passed, or that in the file.
-
-    Raises:
-        ValueError: neither is there, or the one that was passed has other columns.
-    """
-    settings = checkpoint["hyper_parameters"]
-    if table is not None and settings["event"] != [len(table.names)]:
-        raise ValueError(
-            f"Expected what was trained on rows of {len(table.names)} columns but what is in "
-            f"{path} was on rows of shape {settings['event']}; name another file."
-        )
-    if table is not None or settings["elements"] is None:
-        return table
-    if "table" not in checkpoint:
-        raise ValueError(
-            f"Expected `table`, the `ms.Table` of the rows on which what is in {path} was trained: "
-            "a checkpoint of the training does not hold it."
-        )
-    from manifold_shap.tables.table import Table
-
-    return Table.restored(checkpoint["table"], {}, None)
-
-
 def without_padding(x: Float[Tensor, "rows *event"], players: Players) -> Tensor:
     """Rows with values of longer rows in place of their padding: units are those of what is there.
 

@@ -17,14 +17,11 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.surrogate.fit import load_surrogate
-from manifold_shap.vae.fit import load_imputer
 from tests.hostile.things import (
     FEW,
     MARGINAL,
     X,
     asked,
-    checkpoint,
     explained,
     explanation,
     folder,
@@ -202,11 +199,8 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "Explanation 'x'": lambda: ms.Explanation.from_xarray(
             explanation().to_xarray().assign_attrs(format="x")
         ),
-        "vae surrogate": lambda: trained().save("s.ckpt") or load_imputer("s.ckpt", X),
-        "surrogate s.ckpt": lambda: checkpoint(state_dict={}),
-        "s.ckpt surrogate": lambda: checkpoint(hidden=[10**15]),
         "model predicts otherwise": lambda: (
-            checkpoint() and load_surrogate("s.ckpt", lambda x: model(-x))
+            ms.save(trained(), "s") or ms.load("s", lambda x: model(-x))
         ),
         "folder damaged": lambda: folder(manifold_shap='{"for'),
         "predicts": lambda: folder(lambda f: of_frame(f)[:, ::-1]),
@@ -230,7 +224,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     FileNotFoundError: {
         "explanation no.zarr": lambda: ms.Explanation.load("no.zarr"),
-        "surrogate no.ckpt": lambda: load_surrogate("no.ckpt", model),
+        "manifold_shap.json nothing": lambda: ms.load("nothing", model),
     },
     FileExistsError: {
         "s.zarr": lambda: explanation().save(written("s.zarr")),

@@ -14,6 +14,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._messages import UnfitError
 from manifold_shap._progress import announce, progress_bar
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers import (
     CopulaImputer,
     EmpiricalImputer,
@@ -31,6 +32,7 @@ from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.table import Table
 from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.values import ImputedValue, StackedValue, ValueFunction, imputed_value
+from manifold_shap.values.batches import Batches
 
 # Those that fit in seconds, and those that are trained for minutes.
 FAST = ("gaussian", "copula", "empirical", "mixture")
@@ -43,8 +45,6 @@ _DRAWS, _COMPARED_DRAWS = 8, 16
 _PAIRS = 2048
 # Seconds of the comparison from which it is announced, and rows whose prediction is timed.
 _LONG, _TIMED_ROWS = 10.0, 2048
-# Values that are computed at a time.
-_VALUES = 1024
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, and the most rows of it.
@@ -270,13 +270,13 @@ def _errors(
     pairs = shapley_pairs(len(rows), players, _PAIRS // folds, game.seed + fold)
     keys = torch.arange(pairs.shape[0] * pairs.shape[1]).reshape(pairs.shape[:2])
     keys = _random.fold(keys, number)
-    step = max(1, _VALUES // pairs.shape[1])
-    parts = [
-        value.estimate(*some)
-        for some in zip(x.split(step), pairs.split(step), keys.split(step), strict=True)
-    ]
-    values = torch.cat([part.values for part in parts]).double()
-    variance = torch.cat([part.known_variance for part in parts]).double()
+
+    def estimated(some: Tensor, asked: Coalitions) -> Tensor:
+        found = value.estimate(some, asked.masks(), asked.keys)
+        return torch.cat((found.values, found.known_variance), -1).double()
+
+    batches = Batches(value, progress=False)
+    values, variance = batches(estimated, x, Listed(pairs, keys)).chunk(2, -1)
     predictions = value.prediction(x).double()
     deviation = (values - predictions[:, None]).flatten(1)
     if not math.isfinite(deviation.float().square().sum()):

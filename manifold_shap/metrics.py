@@ -1,24 +1,25 @@
-"""How good a value function is: its mean squared error against the model (Frye et al. Eq. 16)."""
+"""How good a value function is: its mean squared error (Frye et al. Eq. 16), and its leakage."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_coalitions, check_finite, check_seed, check_whole
+from manifold_shap._checks import check_coalitions, check_seed, check_whole
 from manifold_shap._messages import shown, warn
-from manifold_shap._progress import progress_bar
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.laws import CoalitionLaw, SizeUniform, laws_for
+from manifold_shap.players import check_same_players
 from manifold_shap.values.base import ValueFunction
+from manifold_shap.values.batches import Batches
 from manifold_shap.values.wrapped import as_value_function
 
 __all__ = [
-    "distance_to_truth",
     "errors_by_law",
     "mean_squared_error",
     "shapley_pairs",
@@ -29,8 +30,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# Model rows in one call, where the value function needs no fewer.
-_MANY_ROWS = 8192
 # The stream of random numbers of true values.
 _TRUTH = 1
 
@@ -124,9 +123,34 @@ def shapley_pairs(
 
 
 def mean_squared_error(
-    value: Any, x: Any, mask: Any, batch_size: int | None = None, progress: bool | None = None
+    value: Any,
+    x: Any,
+    mask: Any,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+    *,
+    truth: ValueFunction | None = None,
 ) -> Score:
     """Score a value function on these rows and coalitions; the same ones serve every method.
+
+    Its error against the model holds the variance of the model's outputs given x_S, which no value
+    function can take away. Where the law of the data is known, its error against the true value
+    function, E_x E_S mean_y |v_y - v*_y|², does not.
+
+        >>> from manifold_shap import imputed_value, oracles
+        >>> from manifold_shap.imputers import GaussianImputer, MarginalImputer
+        >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+        >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), MarginalImputer(x), "identity")
+        >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
+        0.5
+        >>> law = oracles.GaussianMixture.random(3, components=1)
+        >>> model = lambda x: x.prod(1, keepdim=True)
+        >>> truth = oracles.true_value(model, law, "identity")
+        >>> value = imputed_value(model, GaussianImputer(law.sample(5000).x), "identity")
+        >>> x, mask = law.sample(50, seed=1).x, shapley_pairs(50, 3, least=500)
+        >>> score = mean_squared_error(value, x, mask, truth=truth)
+        >>> score.debiased < 0.02 < score.mse
+        True
 
     Args:
         value: a value function, or a callable; see `as_value_function`.
@@ -135,123 +159,46 @@ def mean_squared_error(
         batch_size: model rows per call; by default what suits the value function. Changes memory,
             not the figure.
         progress: show a bar on work of more than two seconds; by default where a person looks.
+        truth: the true value function, such as `oracles.true_value`, of the same rows, players and
+            outputs; by default the model's prediction is what values should be. It has draws of its
+            own, whose variance `debiased` is without, too.
 
     Raises:
         TypeError, ValueError: `x` or `mask` of another type or shape, or not finite; a `value`
-            that cannot be called, or whose values are not finite; `batch_size` below 1.
-
-    >>> from manifold_shap import imputed_value
-    >>> from manifold_shap.imputers import MarginalImputer
-    >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
-    >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), MarginalImputer(x), "identity")
-    >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
-    0.5
+            that cannot be called, or whose values are not finite; `batch_size` below 1; a `truth`
+            of other players or outputs.
     """
     value = as_value_function(value, x)
     rows = value.rows(x)
+    mask = check_coalitions(mask, len(rows), value.players).cpu()
+    batches = Batches(value, batch_size, progress)
+    true_rows = prediction = rows
+    if truth is None:
+        prediction = batches.of_rows(value.prediction, rows.to(value.device))
+    else:
+        _check_comparable(value, truth)
+        true_rows, batches.draws = truth.rows(x), max(value.draws, truth.draws)
 
-    def target(x: Tensor, *_: Tensor) -> tuple[Tensor, Tensor]:
-        prediction = value.prediction(x)[:, None]
-        return prediction, torch.zeros_like(prediction)
+    def errors(some: Tensor, asked: Coalitions) -> Float[Tensor, "rows m 3"]:
+        """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
+        found = value.estimate(rows[some], asked.masks(), asked.keys)
+        variance = found.known_variance
+        if truth is None:
+            right = prediction[some][:, None]
+        else:
+            # With the same random numbers the errors of the two would go together.
+            keys = _random.fold(asked.keys, _TRUTH)
+            true = truth.estimate(true_rows[some], asked.masks(), keys)
+            right = true.values.to(found.values.device)
+            variance = variance + true.known_variance.to(variance.device)
+        error = (found.values - right).square().mean(-1)
+        return torch.stack((error, variance.mean(-1), found.effective_draws), -1).cpu().double()
 
-    return _score(value, rows, mask, target, value.draws, batch_size, progress)
-
-
-def distance_to_truth(
-    value: Any,
-    truth: ValueFunction,
-    x: Any,
-    mask: Any,
-    batch_size: int | None = None,
-    progress: bool | None = None,
-) -> Score:
-    """Score a value function by its distance to the true one: E_x E_S mean_y |v_y - v*_y|².
-
-    That is what `mean_squared_error` holds beyond the variance of the model's outputs given x_S,
-    which no value function can take away.
-
-        >>> from manifold_shap import imputed_value, oracles
-        >>> from manifold_shap.imputers import GaussianImputer
-        >>> law = oracles.GaussianMixture.random(3, components=1)
-        >>> model = lambda x: x.prod(1, keepdim=True)
-        >>> truth = oracles.true_value(model, law, "identity")
-        >>> value = imputed_value(model, GaussianImputer(law.sample(5000).x), "identity")
-        >>> x, mask = law.sample(50, seed=1).x, shapley_pairs(50, 3, least=500)
-        >>> score = distance_to_truth(value, truth, x, mask)
-        >>> score.debiased < 0.02 < score.mse
-        True
-
-    Args:
-        value, mask, batch_size, progress: as of `mean_squared_error`.
-        truth: the true value function, such as `oracles.true_value`.
-        x: rows of both value functions, or a frame where both take one.
-
-    Returns:
-        The score, of which `debiased` is less the variance s²/K of the draws of both value
-        functions. Both have draws of their own.
-
-    Raises:
-        TypeError, ValueError: as of `mean_squared_error`; other players or outputs than those of
-            the truth.
-    """
-    value = as_value_function(value, x)
-    rows, own = value.rows(x), truth.rows(x)
-    mine, theirs = value.players.names, truth.players.names
-    reordered = mine != theirs and set(mine) == set(theirs)
-    if reordered or (len(mine), len(value.outputs)) != (len(theirs), len(truth.outputs)):
-        raise ValueError(
-            f"Expected a value function of the players {shown(theirs)}, in this order, and of "
-            f"{len(truth.outputs)} outputs, as the truth is, but got {shown(mine)} and "
-            f"{len(value.outputs)} outputs."
-        )
-
-    def target(_: Tensor, some: Tensor, mask: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        # With the same random numbers the errors of the two would go together.
-        found = truth.estimate(own[some], mask, _random.fold(keys, _TRUTH))
-        return found.values, found.known_variance
-
-    draws = max(value.draws, truth.draws)
-    return _score(value, rows, mask, target, draws, batch_size, progress)
-
-
-def _score(
-    value: ValueFunction,
-    x: Tensor,
-    mask: Any,
-    target: Callable[..., tuple[Tensor, Tensor]],
-    draws: int,
-    batch_size: int | None,
-    progress: bool | None,
-) -> Score:
-    """Score a value function by its distance to what it should be.
-
-    Args:
-        value, mask, batch_size, progress: as of `mean_squared_error`.
-        x: rows.
-        target: gives, for some rows, where `value` is, their numbers, their coalitions and their
-            keys, what the values should be, and its Monte-Carlo variance, both `[rows, m, outputs]`
-            or broadcast to that.
-        draws: model rows behind a value, or behind its target where these are more.
-    """
-    if batch_size is not None:
-        batch_size = check_whole("batch_size", batch_size)
-    batch_size = batch_size or value.spec.work.batch_size or _MANY_ROWS
-    mask = check_coalitions(mask, len(x), value.players)
-    width = max(1, min(mask.shape[1], batch_size // draws))
-    step = max(1, batch_size // (width * draws))
-    figures = []
     numbers = torch.arange(mask.shape[0] * mask.shape[1]).reshape(mask.shape[:2])
-    with progress_bar(progress, len(x), "error", "row") as bar:
-        for rows in torch.arange(len(x)).split(step):
-            parts = [
-                _errors(
-                    value, x, rows, mask[rows, k : k + width], numbers[rows, k : k + width], target
-                )
-                for k in range(0, mask.shape[1], width)
-            ]
-            figures.append([torch.cat(part, dim=1) for part in zip(*parts, strict=True)])
-            bar.update(len(rows))
-    squared, variance, effective = (torch.cat(parts) for parts in zip(*figures, strict=True))
+    batches.bar.total = numbers.numel()
+    with batches.bar:
+        found = batches(errors, torch.arange(len(rows)), Listed(mask, numbers))
+    squared, variance, effective = found.unbind(-1)
     if bool(variance.isnan().any()):
         warn(
             f"The variance of the draws of {value.name!r} is unknown, so that `debiased` is NaN: "
@@ -266,10 +213,21 @@ def _score(
         draws=value.draws,
         effective_draws=effective.mean().item(),
         by_size=_by_size(
-            squared.flatten(), variance.flatten(), mask.cpu().sum(-1).flatten(), mask.shape[-1]
+            squared.flatten(), variance.flatten(), mask.sum(-1).flatten(), mask.shape[-1]
         ),
         by_row=by_row - variance.mean(1),
     )
+
+
+def _check_comparable(value: ValueFunction, truth: ValueFunction) -> None:
+    mine, theirs = value.players.names, truth.players.names
+    reordered = mine != theirs and set(mine) == set(theirs)
+    if reordered or (len(mine), len(value.outputs)) != (len(theirs), len(truth.outputs)):
+        raise ValueError(
+            f"Expected a value function of the players {shown(theirs)}, in this order, and of "
+            f"{len(truth.outputs)} outputs, as the truth is, but got {shown(mine)} and "
+            f"{len(value.outputs)} outputs."
+        )
 
 
 def errors_by_law(
@@ -317,24 +275,53 @@ def errors_by_law(
     }
 
 
-def _errors(
-    value: ValueFunction,
-    x: Tensor,
-    rows: Int64[Tensor, " rows"],
-    mask: Bool[Tensor, "rows m players"],
-    keys: Int64[Tensor, "rows m"],
-    target: Callable[..., tuple[Tensor, Tensor]],
-) -> tuple[Float[Tensor, "rows m"], Float[Tensor, "rows m"], Float[Tensor, "rows m"]]:
-    """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
-    some = x[rows].to(value.device)
-    found = value.estimate(some, mask, keys)
-    values, effective = found.values, found.effective_draws
-    if effective is None:
-        effective = values.new_full(values.shape[:2], value.draws)
-    check_finite(values, "value(x, mask)", "look for rows on which the model has no answer")
-    right, own = (each.to(values.device) for each in target(some, rows, mask, keys))
-    error = (values - right).square().mean(-1).cpu().double()
-    return error, (found.known_variance + own).mean(-1).cpu().double(), effective.cpu()
+def leakage(value: Any, x: Any, mask: Any, seed: int = 0) -> float:
+    """Mean squared change of v(S) where absent players get the values of another row; 0 if sound.
+
+    A value function that reads what absent players hold may be as close to the model as one likes,
+    and `mean_squared_error` praises it for that: v(S) = f(x) has an error of 0. This needs no truth
+    to tell.
+
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0], [1.0, 5.0]])
+        >>> mask = ms.metrics.shapley_pairs(rows=3, players=2, least=30)
+        >>> imputer = ms.imputers.MarginalImputer(x)
+        >>> sound = ms.imputed_value(lambda x: x.sum(1, True), imputer, "identity")
+        >>> ms.leakage(sound, x, mask)
+        0.0
+        >>> sees_all = lambda x, mask: x.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)
+        >>> ms.leakage(sees_all, x, mask) > 0
+        True
+
+    Args:
+        value: a value function, or a callable; see `as_value_function`.
+        x: two rows or more, or a frame of them where `value` has a table.
+        mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
+        seed: of the rows that absent values are taken from.
+
+    Raises:
+        TypeError, ValueError: as of `mean_squared_error`; fewer than two rows, or players that
+            differ from row to row.
+    """
+    value = as_value_function(value, x)
+    check_same_players(value.players, "leakage")
+    rows = value.rows(x)
+    mask = check_coalitions(mask, len(rows), value.players).cpu()
+    if len(rows) < 2:
+        raise ValueError(f"Expected at least 2 rows, to take values from, but got {len(rows)}.")
+    pairs = torch.arange(mask.shape[0] * mask.shape[1])
+    keys = _random.fold(torch.full_like(pairs, check_seed(seed)), pairs)
+    row = pairs // mask.shape[1]
+    other = (row + 1 + (_random.uniform(keys, ()) * (len(rows) - 1)).long()) % len(rows)
+
+    def changes(some: Tensor, asked: Coalitions) -> Float[Tensor, "pairs 1 1"]:
+        own, masks = rows[row[some]], asked.masks()
+        changed = torch.where(value.players.expand(masks[:, 0]), own, rows[other[some]])
+        before, after = (value(each, masks, asked.keys) for each in (own, changed))
+        return (before - after).square().mean(-1, keepdim=True).cpu()
+
+    asked = Listed(mask.flatten(0, 1)[:, None], keys[:, None])
+    return Batches(value, progress=False)(changes, pairs, asked).double().mean().item()
 
 
 def _by_size(

@@ -30,7 +30,7 @@ LAYERS = (
     ("io.zarr", "shown", "learning_error"),
     ("explanation",),
     ("frames",),
-    ("interactions", "global_values", "metrics", "leakage", "naive_bayes"),
+    ("interactions", "global_values", "metrics", "naive_bayes"),
     ("estimators",),
     ("interop",),
     ("oracles",),

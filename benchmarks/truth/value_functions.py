@@ -145,7 +145,8 @@ def measure(
     found: dict[str, Any] = {"chosen": explainer.quality.chosen, "error": compared(errors)}
     if data.law is not None:
         truth = truth_of(model, data.law, draws, seed)
-        scores = {n: ms.metrics.distance_to_truth(v, truth, test, mask) for n, v in precise.items()}
+        score = partial(ms.metrics.mean_squared_error, x=test, mask=mask, truth=truth)
+        scores = {name: score(each) for name, each in precise.items()}
         found["distance"] = compared({n: score.by_row for n, score in scores.items()})
     return found | {"seconds": time.process_time() - begun}
 

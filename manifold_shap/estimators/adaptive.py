@@ -158,8 +158,8 @@ class _Contributions(Sampler):
 
     def take(self, rows: Tensor, numbers: range) -> Asking[None]:
         owner = self._owners(rows, numbers)
-        step = self.game.rows_per_batch(2 * owner.shape[1])
-        for some, own in zip(rows.split(step), owner.split(step), strict=True):
+        blocks = self.game.blocks(owner.shape[1] * self.game.shape[1], rows)
+        for some, own in zip(blocks, owner.split(len(blocks[0])), strict=True):
             where = some.to(own.device)
             # A sample's number among all of its player, whose new ones stand together.
             number = torch.arange(own.shape[1], device=own.device) - torch.searchsorted(own, own)

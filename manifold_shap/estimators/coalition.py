@@ -215,8 +215,8 @@ class _Coalitions(Sampler):
         """
         game, strata = self.game, len(self.moments[level].weights)
         shape = (len(pairs) // (2 * strata), 2)
-        step = game.rows_per_batch(2 * len(pairs) * (len(game.players) + 1))
-        for some, chosen in zip(rows.split(step), due.split(step), strict=True):
+        blocks = game.blocks(2 * len(pairs) * (len(game.players) + 1), rows)
+        for some, chosen in zip(blocks, due.split(len(blocks[0])), strict=True):
             mask = sample_stratified_pairs(
                 (len(some), *shape), len(game.players), strata, self.generator
             )

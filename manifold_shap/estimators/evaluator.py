@@ -1,9 +1,7 @@
-"""Evaluates a value function in chunks of at most `batch_size` model rows, with exact anchors."""
+"""Evaluates a value function for estimators, with exact anchors."""
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -11,18 +9,14 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_whole
-from manifold_shap._memory import lacks_memory
-from manifold_shap._messages import warn
-from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import Approximated, Coalitions, Listed, Nested
 from manifold_shap.ordering import Ordering
-from manifold_shap.values.base import Estimate, Linearized, ValueFunction, check_estimate
+from manifold_shap.values.base import Linearized, ValueFunction, check_estimate
+from manifold_shap.values.batches import Batches
 
-# A CPU is fastest with what fits its cache, an accelerator with large batches.
-BATCH_SIZE_CPU = 8192
-BATCH_SIZE_ACCELERATOR = 65_536
-
+# Numbers of all coalitions of some rows that are in memory together: not by `batch_size`, on which
+# the rounding of sums would then depend.
+MOST_NUMBERS = 2**22
 # Covariances take as many numbers as outputs squared, for every row and player.
 _MAX_COVARIANCE_OUTPUTS = 64
 
@@ -53,9 +47,8 @@ class Evaluator:
         draws, sampled: of the value function.
         partition: of the classes, what each output compares; of log-ratios only.
         full_covariance: whether to estimate covariances between outputs: log-ratios may be rotated.
-        batch_size: model rows per call; halved when memory runs out.
+        batches: of model rows.
         evaluations: values computed so far, over all rows, without anchors.
-        bar: shows how many coalitions or orders of its `total` are done.
 
     Args:
         value: what is explained.
@@ -80,8 +73,6 @@ class Evaluator:
         progress: bool | None = None,
         numbers: Int64[Tensor, " instances"] | None = None,
     ) -> None:
-        if batch_size is not None:
-            batch_size = check_whole("batch_size", batch_size)
         self.value, self.x, self.players = value, x, value.players
         self._numbers = torch.arange(len(x)) if numbers is None else numbers
         self.order = Ordering.of(None, self.players) if order is None else order
@@ -89,24 +80,15 @@ class Evaluator:
             self.players = self.players.first(int(value.counts(x[:1].to(value.device))))
             self.order = self.order.among(self.players)
         self.draws, self.sampled = value.draws, value.sampled
-        self.device, self._warned = value.device, False
-        own = BATCH_SIZE_CPU if self.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
-        self.batch_size = batch_size or value.spec.work.batch_size or own
-        self.bar = progress_bar(progress, name="values", unit="coalition")
-        self.evaluations, self._dtype = 0, None
-        nothing = Listed(torch.zeros(len(x), 1, 0, dtype=torch.bool), self.keys()[:, None])
-        x = x.to(self.device)
-        ends = []
-        for anchor in (value.prediction, value.base):
+        self.batches = Batches(value, batch_size, progress)
 
-            def alone(x: Tensor, _: Any, anchor: Any = anchor) -> Estimate:
-                return Estimate(anchor(x)[:, None])
-
-            ends.append(self._asked(alone, x, nothing)[:, 0])
-            _check_finite(ends[-1], torch.arange(len(x)))
+        anchors = (partial(value.end, of) for of in (value.prediction, value.base))
+        ends = [self.batches.of_rows(anchor, x.to(value.device)) for anchor in anchors]
+        for each in ends:
+            _check_finite(each, torch.arange(len(x)))
         # A model in double precision may have a surrogate in single precision.
-        self._dtype = torch.promote_types(ends[0].dtype, ends[1].dtype)
-        self.prediction, self.base = (end.to(self._dtype) for end in ends)
+        dtype = torch.promote_types(ends[0].dtype, ends[1].dtype)
+        self.prediction, self.base = (each.to(dtype) for each in ends)
         self.total, self.device = self.prediction - self.base, self.prediction.device
         self.shape = (len(x), len(self.players), self.prediction.shape[1])
         self.partition = value.space.partition(value.classes)
@@ -133,47 +115,20 @@ class Evaluator:
         )
         approximates = isinstance(asked, Approximated)
         near = self.linearized if approximates else None
+        ask = near.values if near else self.value.values
+
+        def checked(x: Tensor, some: Any) -> Tensor:
+            found, outputs = ask(x, some), len(self.value.outputs)
+            return check_estimate(found, some.shape, outputs, x.device, self.sampled).values
+
         if count * run:
-            values = self._asked(near.values if near else self.value.values, x, asked)
+            values = self.batches(checked, x, asked).to(self.base.dtype)
         else:  # A game of one player has no coalitions to evaluate.
             values = self.base.new_empty(len(x), 0, self.shape[2])
         self.evaluations += len(x) * count * (1 if approximates else run)
         values = self._with_anchors(values.unflatten(1, (count, run)), rows, asked)
         _check_finite(values, rows)
         return values
-
-    @torch.no_grad()
-    def _asked(
-        self, ask: Callable[[Tensor, Any], Estimate], x: Tensor, asked: Coalitions
-    ) -> Float[Tensor, "rows m outputs"]:
-        """Values of coalitions, piece by piece; with fewer at a time where memory runs out."""
-        values, most = None, self._most()
-        for rows, which, piece in asked.split(most):
-            if self._most() < most:  # Memory ran out before.
-                found = self._asked(ask, x[rows], piece)
-            else:
-                try:
-                    estimate = ask(x[rows], piece)
-                except (RuntimeError, MemoryError) as error:
-                    self._halve_or_raise(error, math.prod(piece.shape))
-                    found = self._asked(ask, x[rows], piece)
-                else:
-                    outputs = len(self.value.outputs)
-                    sampled = self.value.sampled
-                    found = check_estimate(estimate, piece.shape, outputs, x.device, sampled).values
-                    done = math.prod(piece.shape) / asked.run
-                    self.bar.update(int(done) if done.is_integer() else done)
-            if piece.shape == asked.shape:
-                return found.to(dtype=self._dtype)
-            if values is None:
-                values = found.new_empty((*asked.shape, found.shape[2]), dtype=self._dtype)
-            values[rows, which] = found
-        assert values is not None
-        return values
-
-    def _most(self) -> int:
-        """How many values make one batch, at least one."""
-        return max(1, self.batch_size // self.draws)
 
     @cached_property
     def linearized(self) -> Linearized | None:
@@ -188,13 +143,11 @@ class Evaluator:
         where = rows.to(self.device)
         return self.base[where], self.prediction[where]
 
-    def rows_per_batch(self, values: int) -> int:
-        """How many rows with so many values each make one batch, at least one."""
-        return max(1, self._most() // max(1, values))
-
-    def batches(self, values: int) -> tuple[Int64[Tensor, " some"], ...]:
-        """All rows, as many at a time as fit one batch with so many values each."""
-        return torch.arange(len(self.x)).split(self.rows_per_batch(values))
+    def blocks(self, values: int, rows: Tensor | None = None) -> tuple[Tensor, ...]:
+        """These rows, or all, as many at a time as memory has room for so many values of each."""
+        rows = torch.arange(len(self.x)) if rows is None else rows
+        numbers = max(1, values) * self.shape[2] ** (2 if self.full_covariance else 1)
+        return rows.split(max(1, MOST_NUMBERS // numbers))
 
     def keys(self, seed: int = 0) -> Int64[Tensor, " instances"]:
         """A key for each row, so that its draws are independent of those of other rows."""
@@ -213,19 +166,6 @@ class Evaluator:
         sizes = torch.cat((size, size + torch.where(items, -1, 1)), dim=2)[..., None]
         values = torch.where(sizes == 0, base, values)
         return torch.where(sizes == items.shape[2], prediction, values)
-
-    def _halve_or_raise(self, error: Exception, values: int) -> None:
-        if not lacks_memory(error) or self.batch_size == 1 or values * self.draws == 1:
-            raise error
-        if not self._warned:
-            self._warned = True
-            warn(
-                f"Out of memory at batch_size={self.batch_size}: halved, without a change of the "
-                "results. A smaller `batch_size` avoids the retry.",
-            )
-        self.batch_size = max(1, min(self.batch_size, values * self.draws) // 2)
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
 
 
 def diagonal(variance: Float[Tensor, "rows players *errors"]) -> Tensor:

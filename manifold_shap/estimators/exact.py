@@ -118,9 +118,9 @@ def enumerated(
     every, keys = masks.repeat(repeats, 1)[None], game.keys(seed)[:, None]
     if game.sampled:
         keys = _random.fold(keys, torch.arange(count))
-    game.bar.total = len(game.x) * count
+    game.batches.bar.total = len(game.x) * count
     parts: list[tuple[Tensor, ...]] = []
-    for rows in game.batches(count + 2):
+    for rows in game.blocks(count + 2):
         values = (yield rows, Listed(every, keys[rows])).double().unflatten(1, (repeats, needed))
         base, prediction = (end.double()[:, None] for end in game.ends(rows))
         sums = _weighted(torch.cat((base, values.mean(1), prediction), dim=1), weights)

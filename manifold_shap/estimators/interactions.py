@@ -32,7 +32,6 @@ from manifold_shap.estimators.exact import MAX_PLAYERS, enumerated
 from manifold_shap.estimators.kernel import (
     of_players,
     players_by_name,
-    rows_in_memory,
     values_of_pairs,
 )
 from manifold_shap.estimators.pairs import draw_pairs
@@ -199,7 +198,7 @@ def _drawn(game: Evaluator, index: str, evaluations: int, seed: int) -> Asking[F
     keys, named = keys.expand(-1, len(mask)), players_by_name(game, seed)
     one, other = torch.triu_indices(players, players, 1)
     parts: list[tuple[Tensor, ...]] = []
-    for rows in rows_in_memory(game, len(mask)):
+    for rows in game.blocks(2 * len(mask)):
         evaluated = regression.pairs._replace(mask=mask)
         first, second = yield from values_of_pairs(game, evaluated, rows, named[rows], keys[rows])
         base, prediction = (end.double()[:, None] for end in game.ends(rows))

@@ -20,7 +20,7 @@ closed form, so all of this takes one factorisation; and fits to all but one hav
 than fits to a half.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -37,10 +37,6 @@ from manifold_shap.estimators.regression import Regression
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs
-
-# Numbers of all pairs of some rows that are in memory together: not by `batch_size`, on which the
-# rounding of sums would then depend.
-MOST_NUMBERS = 2**24
 
 Estimate = tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]
 
@@ -168,7 +164,7 @@ def fitted(
     named = players_by_name(game, seed)
     share = pairs.mask.sum(1).double() / players - 0.5
     found = []
-    for rows in rows_in_memory(game, count):
+    for rows in game.blocks(2 * count):
         first, second = yield from values_of_pairs(game, pairs, rows, named[rows], keys[rows])
         change = game.total[rows.to(game.device)].double()
         y = (first - second) / 2 - share[:, None] * change[:, None]
@@ -186,14 +182,6 @@ def fitted(
         return Result(phi, made_by)
     freedom = torch.full((instances,), float(pairs.sampled - 1))
     return Result(phi, {**made_by, "seed": seed}, covariance, freedom)
-
-
-def rows_in_memory(game: Evaluator, pairs: int) -> Iterator[Int64[Tensor, " some"]]:
-    """All rows, as many at a time as memory has room for the values of so many pairs."""
-    instances, _, outputs = game.shape
-    game.bar.total = instances * 2 * pairs
-    numbers = pairs * outputs ** (2 if game.full_covariance else 1)
-    return iter(torch.arange(instances).split(max(1, MOST_NUMBERS // max(1, numbers))))
 
 
 def players_by_name(game: Evaluator, seed: int) -> Int64[Tensor, "rows players"]:
@@ -217,6 +205,7 @@ def values_of_pairs(
     keys: Int64[Tensor, "rows pairs"],
 ) -> Asking[tuple[Tensor, Tensor]]:
     """Values `[rows, pairs, outputs]` of the coalitions of pairs, renamed, and of complements."""
+    game.batches.bar.total = len(game.x) * 2 * len(pairs.mask)
     mask, place = torch.stack((pairs.mask, ~pairs.mask), 1).flatten(0, 1)[None], named.argsort(1)
     # A coalition and its complement share their draws.
     asked = Renamed(mask, keys.repeat_interleave(2, 1), place.to(game.device))

@@ -46,8 +46,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.kernel import MOST_NUMBERS, Estimate, fitted
+from manifold_shap.estimators.evaluator import MOST_NUMBERS, Evaluator
+from manifold_shap.estimators.kernel import Estimate, fitted
 from manifold_shap.estimators.pairs import Pairs
 from manifold_shap.estimators.regression import Regression
 from manifold_shap.estimators.runner import Asking, Result, explain

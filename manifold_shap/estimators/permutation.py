@@ -188,9 +188,7 @@ class _Orders(Sampler):
         # Draws are fresh for every pair, so that standard errors are of these, too.
         game, count = self.game, len(numbers)
         keys = _random.fold(self.keys, torch.tensor(numbers))
-        # As many rows at a time as fit one batch.
-        each = self.per_step * count * max(1, len(game.players) - 1)
-        for some in rows.split(game.rows_per_batch(each)):
+        for some in game.blocks(self.per_step * count * (len(game.players) + 1), rows):
             orders = self._drawn(len(some), count).flatten(1, 2).to(game.device)
             # An order and its reverse share their draws (common random numbers).
             asked = Nested(orders, keys[some].repeat_interleave(self.per_step, 1))
@@ -236,9 +234,9 @@ def _enumerated(
     if probability is None:
         probability = torch.full((count,), 1 / count, dtype=torch.float64)
     probability = probability.to(game.device)
-    game.bar.total = len(game.x) * count
+    game.batches.bar.total = len(game.x) * count
     found = []
-    for rows in game.batches(count * max(1, len(game.players) - 1)):
+    for rows in game.blocks(count * (len(game.players) + 1)):
         every = orders.expand(len(rows), -1, -1)
         values = yield rows, Nested(every, game.keys(seed)[rows, None])
         samples = _contributions(values, every).double()

@@ -96,7 +96,7 @@ def explain(
     for group in _by_player_count(value, rows):
         game = Evaluator(value, rows[group], order, batch_size, progress, group)
         asking, values = estimator(game, **settings), None
-        with game.bar:
+        with game.batches.bar:
             while True:
                 try:
                     asked = asking.send(values)

@@ -66,7 +66,7 @@ class Sampler(ABC):
             most: steps in all.
             warns: whether to warn of rows that miss the target error.
         """
-        self.above, bar = torch.arange(len(self.game.x)), self.game.bar
+        self.above, bar = torch.arange(len(self.game.x)), self.game.batches.bar
         bar.total = len(self.above) * most * self.asked
         for some in rounds:
             yield from self.take(self.above, some)

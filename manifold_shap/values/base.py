@@ -407,9 +407,10 @@ class ValueFunction(Exportable, ABC):
 
         return selected(self, outputs, x)
 
-    def _end(self, of: Callable[[Tensor], Tensor], x: Tensor) -> Float[Tensor, "batch 1 outputs"]:
+    def end(self, of: Callable[[Tensor], Tensor], x: Tensor) -> Float[Tensor, "batch outputs"]:
+        """`prediction` or `base` of rows, checked."""
         found = Estimate(of(x)[:, None])
-        return check_estimate(found, (len(x), 1), len(self.outputs), x.device).values
+        return check_estimate(found, (len(x), 1), len(self.outputs), x.device).values[:, 0]
 
     def _anchored(self, x: Tensor, mask: Tensor, lacking: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
@@ -426,9 +427,9 @@ class ValueFunction(Exportable, ABC):
             found = Estimate(torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device))
         values, variance = found.values, found.variance
         if bool(empty.any()):
-            values = torch.where(empty, self._end(self.base, x), values)
+            values = torch.where(empty, self.end(self.base, x)[:, None], values)
         if bool(full.any()):
-            values = torch.where(full, self._end(self.prediction, x), values)
+            values = torch.where(full, self.end(self.prediction, x)[:, None], values)
         if variance is None and self.sampled:
             variance = torch.full_like(values, torch.nan)
         if variance is not None:

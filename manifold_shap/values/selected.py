@@ -16,13 +16,12 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_whole
 from manifold_shap._messages import check_choice
 from manifold_shap.values.base import Linearized, OneNetwork, ValueFunction
+from manifold_shap.values.batches import Batches
 from manifold_shap.values.mapped import MappedValue
 
 # An output by its name or its position; those of `ValueFunction.select`, None for all.
 Output = int | np.integer | str
 Outputs = Output | Sequence[Output] | None
-# Rows in one call of a model for its predictions.
-_ROWS = 1024
 
 
 class SelectedValue(MappedValue):
@@ -99,11 +98,10 @@ def selected(value: ValueFunction, outputs: Outputs, x: Any) -> ValueFunction:
         return value
     if isinstance(outputs, Integral):
         count = check_whole("outputs", outputs, most=len(value.outputs))
-        with torch.no_grad():
-            rows = value.rows(x).to(value.device).split(_ROWS)
-            total = sum(value.prediction(some).double().sum(0).cpu() for some in rows)
+        rows = value.rows(x).to(value.device)
+        total = Batches(value).of_rows(value.prediction, rows).double().sum(0).cpu()
         # Of equal predictions the first, whatever the machine.
-        order = torch.as_tensor(total).argsort(descending=True, stable=True)[:count]
+        order = total.argsort(descending=True, stable=True)[:count]
         return SelectedValue(value, [value.outputs[k] for k in order.tolist()])
     if isinstance(outputs, str) or not isinstance(outputs, Iterable):
         return SelectedValue(value, [outputs])

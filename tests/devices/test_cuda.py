@@ -281,7 +281,9 @@ SCORES: dict[str, Callable[..., Any]] = {
     "errors by law": lambda value, x, mask: torch.tensor(
         [each.mse for each in ms.metrics.errors_by_law(value, x, least=30).values()]
     ),
-    "distance": lambda value, x, mask: ms.metrics.distance_to_truth(value, value, x, mask).by_row,
+    "distance": lambda value, x, mask: (
+        ms.metrics.mean_squared_error(value, x, mask, truth=value).by_row
+    ),
     "leakage": lambda value, x, mask: torch.tensor(ms.leakage(value, x, mask)),
     "shapley": lambda value, x, mask: ms.exact_shapley(value, x).phi,
     "largest output": lambda value, x, mask: torch.tensor(

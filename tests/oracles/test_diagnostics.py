@@ -86,7 +86,7 @@ def made(name: str) -> ms.ValueFunction:
 
 @cache
 def distance(name: str) -> ms.metrics.Score:
-    return ms.metrics.distance_to_truth(made(name), case()[1], *pairs())
+    return ms.metrics.mean_squared_error(made(name), *pairs(), truth=case()[1])
 
 
 HONEST = ["marginal", "ignores_the_mask"]

@@ -70,11 +70,11 @@ def test_distances_to_the_truth_are_without_the_errors_of_draws() -> None:
     truth = true_value(model, law, draws=16)
     value = ms.imputed_value(model, OracleImputer(law, rows=20_000), draws=8)
     x, mask = law.sample(300, seed=2).x, ms.metrics.shapley_pairs(300, 4, least=3000)
-    score = ms.metrics.distance_to_truth(value, truth, x, mask)
+    score = ms.metrics.mean_squared_error(value, x, mask, truth=truth)
     error = score.by_row.std().item() / 300**0.5
     assert abs(score.debiased) < 4 * error
     assert score.mse > 10 * error
-    assert ms.metrics.distance_to_truth(truth, truth, x, mask).mse > 10 * error
+    assert ms.metrics.mean_squared_error(truth, x, mask, truth=truth).mse > 10 * error
 
 
 def test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know() -> None:
@@ -85,7 +85,7 @@ def test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know() 
     x, mask = law.sample(4000, seed=1).x, ms.metrics.shapley_pairs(4000, 4, least=8000)
     value = ms.imputed_value(model, ms.imputers.MarginalImputer(x[:64]), draws=64)
     scores = [ms.metrics.mean_squared_error(each, x, mask) for each in (value, truth)]
-    distance = ms.metrics.distance_to_truth(value, truth, x, mask)
+    distance = ms.metrics.mean_squared_error(value, x, mask, truth=truth)
     rest = scores[0].by_row - scores[1].by_row - distance.by_row
     assert abs(rest.mean()) < 4.5 * rest.std() / len(rest) ** 0.5
     assert distance.debiased > 0.01 * scores[1].mse

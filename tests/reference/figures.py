@@ -153,7 +153,7 @@ def scores(inputs: Inputs) -> Results:
     yield "scores, numbers", ms.metrics.mean_squared_error(numbers, x, mask)
     yield (
         "scores, distance",
-        ms.metrics.distance_to_truth(values["marginal"], values["gaussian"], x, mask),
+        ms.metrics.mean_squared_error(values["marginal"], x, mask, truth=values["gaussian"]),
     )
 
 
@@ -213,7 +213,7 @@ def oracles(inputs: Inputs) -> Results:
     off = ms.imputed_value(
         model, ms.imputers.MarginalImputer(law.sample(100, seed=3).x), "ilr", draws=8
     )
-    yield "mixture, distance", ms.metrics.distance_to_truth(off, truth, x, mask)
+    yield "mixture, distance", ms.metrics.mean_squared_error(off, x, mask, truth=truth)
     true_phi = ms.oracles.true_shapley(truth, x[:3], error=0.1)
     yield "mixture, true values", true_phi
     far = ms.oracles.distance_to_true_shapley(ms.exact_shapley(off, x[:3]), true_phi)

@@ -115,9 +115,9 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
         **optional,
         "x": x,
         "players": _players(dataset, plain.get("padding")),
-        "outputs": tuple(map(str, dataset["outputs"].values)),
+        "outputs": tuple(map(str, dataset.variables["outputs"].values)),
         "space": as_space(**plain["space"]),
-        "instances": as_instances(dataset["instances"].values),
+        "instances": as_instances(dataset.variables["instances"].values),
         "made_by": plain["made_by"],
         "partition": Partition(**plain["partition"]) if "partition" in plain else None,
     }
@@ -175,36 +175,27 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
     """Read what `save` or `explain_rows` wrote, all of it or some rows.
 
     Raises:
-        FileNotFoundError: nothing stands at `path`.
-        ValueError: it is no zarr store, damaged, or not finished.
+        FileNotFoundError: no store stands at `path`.
+        ValueError: it is not finished, no explanation, or lacks rows. What else is damaged in it
+            zarr and xarray say.
         OSError: no permission, or the store cannot be reached.
     """
     place = location("path", path)
-    expected = f"Expected a complete explanation store at {place} but"
-    if not stands(place):
-        raise FileNotFoundError(
-            f"Expected an explanation at {place} but nothing is there; `Explanation.save` or "
-            "`explain_rows` writes one."
-        )
-    try:
-        group = opened(place, "r")
-        done = "call" not in group.attrs or "made_by" in group.attrs
-        if done:
-            found = read(place, slice(None) if rows is None else rows)
-            if lost := [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]:
-                raise ValueError(f"rows of {', '.join(lost)} are missing")
-            return found
+    group = opened(place, "r")
+    if group.attrs.get("format") == FORMAT and "made_by" not in group.attrs:
         blocks = [bool(entry) for entry in group["done"][:]]
-    except PermissionError:
-        raise
-    except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
         raise ValueError(
-            f"{expected} it cannot be read ({type(error).__name__}: {error}); write it again."
-        ) from error
-    raise ValueError(
-        f"{expected} {sum(blocks)} of its {len(blocks)} blocks are explained; the call of "
-        "`explain_rows` that began it finishes it with resume=True."
-    )
+            f"Expected a complete explanation store at {place} but {sum(blocks)} of its "
+            f"{len(blocks)} blocks are explained; the call of `explain_rows` that began it "
+            "finishes it with resume=True."
+        )
+    found = read(place, slice(None) if rows is None else rows)
+    if lost := [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]:
+        raise ValueError(
+            f"Expected a complete explanation store at {place} but rows of {', '.join(lost)} are "
+            "missing; write it again."
+        )
+    return found
 
 
 def _lacks_rows(values: "xr.DataArray") -> bool:
@@ -277,7 +268,7 @@ def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
 
 
 def _players(dataset: "xr.Dataset", padding: Any) -> Players:
-    names = tuple(map(str, dataset["players"].values))
+    names = tuple(map(str, dataset.variables["players"].values))
     index = _tensor(dataset, "player_of_element")
     if padding is not None:
         return Players(names, index, padding)

@@ -202,7 +202,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "m.txt cut short": lambda: ms.load_model(
             written("m.txt", "tree\nversion=v4\nnum_class=10000000000\n")
         ),
-        "explanation": lambda: ms.Explanation.load("."),
         "Explanation 'x'": lambda: ms.Explanation.from_xarray(
             explanation().to_xarray().assign_attrs(format="x")
         ),
@@ -212,7 +211,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "model predicts otherwise": lambda: (
             checkpoint() and load_surrogate("s.ckpt", lambda x: model(-x))
         ),
-        "folder damaged": lambda: folder(manifold_shap='{"for'),
+        "folder there is none": lambda: folder(manifold_shap='{"for'),
         "predicts": lambda: folder(lambda f: of_frame(f)[:, ::-1]),
         ".onnx .skops m.h5": lambda: ms.load_model(written("m.h5")),
         "finite row": lambda: streamed(x=X / X[:, 2:]),
@@ -233,7 +232,8 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "town Bonn": lambda: table().rows(frame(town="Bonn")),
     },
     FileNotFoundError: {
-        "explanation no.zarr": lambda: ms.Explanation.load("no.zarr"),
+        "No group": lambda: ms.Explanation.load("."),
+        "no.zarr": lambda: ms.Explanation.load("no.zarr"),
         "surrogate no.ckpt": lambda: load_surrogate("no.ckpt", model),
     },
     FileExistsError: {

@@ -148,6 +148,7 @@ CODECS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Object at .* is not recognized")
 @pytest.mark.parametrize("name", CODECS)
 @pytest.mark.parametrize("array", ["players", "phi"])
 def test_a_store_that_is_to_be_unpickled(
@@ -164,7 +165,9 @@ def test_a_store_that_is_to_be_unpickled(
     for chunk in (path / array / "c").rglob("0"):
         if chunk.is_file():
             _dump(np.array([RunsCode(trace)] * 2, dtype=object), chunk)
-    refused(ms.Explanation.load, path, trace, "cannot be read|is no explanation")
+    with pytest.raises((ValueError, KeyError), match=rf"Unknown codec: .*pickle|{array}"):
+        ms.Explanation.load(path)
+    assert not trace.exists()
 
 
 def test_arrays_of_objects(tmp_path: Path, trace: Path) -> None:

@@ -166,7 +166,6 @@ def test_a_model_at_fault_is_not_a_candidate_that_cannot_be_fitted() -> None:
         (UnfitError, {"vae": "a fault"}),
         (KeyboardInterrupt, {"vae": "interrupted", "surrogate": "interrupted"}),
         (ValueError, {}),
-        (RuntimeError, {}),
     ],
 )
 def test_candidates_that_do_not_fit_the_table_or_are_interrupted_are_left_out(
@@ -312,13 +311,10 @@ A, B = NORMAL["a"], NORMAL["b"]
         (NORMAL.assign(d=B.where(B.index > 0, 1e9)), r"\['d'\] hold numbers so far out"),
         (NORMAL.assign(d=np.nan, e=1), r"a single value .* \['d', 'e'\]"),
         (NORMAL.assign(d=[f"house {k}" for k in range(60)]), r"No value repeats .*\['d'\]"),
-        (np.exp(4 * NORMAL), None),
         (pd.DataFrame(np.random.default_rng(1).normal(size=(20, 30))).rename(columns="x{}".format),
          None),
-        (NORMAL.assign(d=["rare"] * 2 + ["usual"] * 58), None),
     ],
-    ids=["copies", "1e9", "missing everywhere", "a category per row", "log-normal", "20 x 30",
-         "two rows"],
+    ids=["copies", "1e9", "missing everywhere", "a category per row", "20 x 30"],
 )  # fmt: skip
 def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str | None) -> None:
     def predict(rows: pd.DataFrame) -> Any:

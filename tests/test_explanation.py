@@ -20,7 +20,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.audits import Audit
 from manifold_shap.learning_error import in_order
-from tests.examples import Ragged
 
 Make = Callable[..., ms.Explanation]
 FullDisk = Callable[[], AbstractContextManager[None]]
@@ -441,11 +440,6 @@ def test_html_is_escaped() -> None:
     assert "&lt;i&gt;" in page
     assert "<b>" not in page
     assert "<i>" not in page
-
-
-def test_players_that_a_row_lacks_are_not_named() -> None:
-    lines = repr(ms.exact_shapley(Ragged(), Ragged.some_rows())).splitlines()
-    assert [line.count("player ") for line in lines[2:]] == [3, 1, 3, 3, 2]
 
 
 def test_errors_that_are_not_known_are_said() -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -224,22 +223,3 @@ def test_a_model_that_cannot_be_traced_may_be_an_input(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"(?s)can trace .* but it failed .* `lambda x: model"):
         inside.export(tmp_path / "v.onnx")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.fixture
-def quick(exported: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """What the exporter of torch would make again."""
-    content = exported("mlp, probability").read_bytes()
-    monkeypatch.setattr("manifold_shap.exports.files._onnx", lambda *_: content)
-    return content
-
-
-def test_a_full_disk_leaves_what_was_there(
-    quick: bytes, tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]
-) -> None:
-    path = tmp_path / "v.onnx"
-    path.write_bytes(b"before")
-    with full_disk(), pytest.raises(OSError, match="large"):
-        made("mlp, probability")[0].export(path)
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
-    assert path.read_bytes() == b"before"

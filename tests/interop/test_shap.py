@@ -84,15 +84,6 @@ def test_groups_have_the_values_of_all_their_columns(shap: Any) -> None:
     assert theirs.data[3, 1] == f"colour = {row['colour'] or 'missing'}, day = 2024-01-04"
 
 
-@pytest.mark.parametrize("elements", [False, True])
-def test_no_rows_keep_their_players(shap: Any, elements: bool) -> None:
-    theirs = explained()[:0].to_shap(elements=elements)
-    assert theirs.values.shape == (0, 4)
-    assert theirs.data.shape == (0, 4)
-    ragged = ms.exact_shapley(Ragged(), Ragged.some_rows())[:0].to_shap()
-    assert len(ragged.values) == len(ragged.data) == 0
-
-
 PLOTS: dict[str, Callable[[Any, Any], Any]] = {
     "bar": lambda plots, e: plots.bar(e, show=False),
     "bar of a row": lambda plots, e: plots.bar(e[0], show=False),

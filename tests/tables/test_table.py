@@ -416,16 +416,6 @@ def test_new_rows_may_be_wider_than_training(trained: Any, later: Any) -> None:
     same(through_json(table).frame(x), new)
 
 
-def test_arrays_may_be_wider_than_training() -> None:
-    for rows in (np.arange(6).reshape(3, 2), torch.arange(6).reshape(3, 2)):
-        table = ms.Table.fit(rows)
-        with pytest.warns(UserWarning, match="'x0' is float"):
-            wide = table.frame(table.rows(rows + 0.5))
-        assert "float" in str(wide.dtype)
-        assert wide.tolist() == (rows + 0.5).tolist()
-        same(table.frame(table.rows(rows)), rows)
-
-
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.lists(st.integers(-30, 30), min_size=1, max_size=40), min_size=1, max_size=9))
 def test_codes_never_change(batches: list[list[int]]) -> None:

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manifold_shap.amortized import AmortizedExplainer
-from manifold_shap.models.network import NetworkPredictor
+from manifold_shap.models.kinds import NetworkPredictor
 from manifold_shap.models.outputs import converted
 from manifold_shap.models.rows import whole
 from manifold_shap.surrogate import SurrogateValue

@@ -24,10 +24,9 @@ from manifold_shap.players import Players
 from manifold_shap.tables.cells import from_plain, to_plain
 from manifold_shap.tables.column import Column
 from manifold_shap.tables.distinct import Codes, label_of, numbered, to_pandas
-from manifold_shap.tables.encoding import MISSING, Encoding
+from manifold_shap.tables.encoding import MISSING, Encoding, largest
 from manifold_shap.tables.frames import FrameAdapter, joined
-from manifold_shap.tables.groups import named_groups, players_of
-from manifold_shap.tables.nearest import largest
+from manifold_shap.tables.rows import named_groups, players_of
 
 # Rows that are needed to tell that a column identifies them.
 _LEAST_IDENTIFIED = 20

@@ -21,7 +21,6 @@ PADDING, UNKNOWN = 0, 1
 _SPECIAL = ("<padding>", "<unknown>")
 # The largest number up to which float32 has all whole numbers.
 _MOST_TOKENS = 2**24
-_FORMAT = "manifold_shap vocabulary 1"
 
 
 class Vocabulary:
@@ -74,17 +73,13 @@ class Vocabulary:
             lowercase: see `Vocabulary`.
 
         Raises:
-            TypeError: `texts` is no list of texts.
-            ValueError: none with a token; a size below 3.
+            TypeError: `texts` is no list of texts, or none of them has a token.
+            ValueError: a size below 3.
         """
         size = check_whole("size", size, len(_SPECIAL) + 1, _MOST_TOKENS)
         found: Counter[str] = Counter()
         for text in check_texts(texts):
             found.update(tokens_of(text.lower() if lowercase else text))
-        if not found:
-            raise ValueError(
-                "Expected a word or a punctuation mark in `texts` but all of them are empty."
-            )
         return cls([token for token, _ in found.most_common(size - len(_SPECIAL))], lowercase)
 
     def __len__(self) -> int:
@@ -195,7 +190,7 @@ class Vocabulary:
         Raises:
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        plain = {"format": _FORMAT, "lowercase": self.lowercase, "tokens": self.tokens[2:]}
+        plain = {"lowercase": self.lowercase, "tokens": self.tokens[2:]}
         text = json.dumps(plain, ensure_ascii=False)
         write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
 
@@ -211,11 +206,9 @@ class Vocabulary:
 
         Raises:
             FileNotFoundError: no file is there.
-            ValueError: it is damaged, or something else.
+            KeyError, ValueError: it is damaged, or something else.
         """
         plain = json.loads(Path(path).read_text(encoding="utf-8"))
-        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
-            raise ValueError(f"Expected a vocabulary in {path}, as `vocabulary.save` writes it.")
         return cls(plain["tokens"], plain["lowercase"])
 
     def _numbers(self, rows: Any) -> Int64[Tensor, "rows length"]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ _RETURNS = {
     "multiclass": "probabilities",
     "multiclassova": "probabilities",
 }
-_ESTIMATORS = {"xgboost": ["XGBModel"], "lightgbm": ["LGBMModel"], "catboost": ["CatBoost"]}
 # Names that lightgbm and catboost make up for the columns of an array.
 _MADE_UP = re.compile(r"(Column_)?\d+")
 
@@ -36,26 +36,31 @@ class EstimatorPredictor(Predictor):
 
     It is given the caller's own frame; the columns in the order of the fit, where it knows their
     names. An array becomes a frame of pandas for what was fitted to names, and a frame an array for
-    what scikit-learn fitted to an array, so that nobody is warned.
+    what scikit-learn fitted to an array, so that nobody is warned. lightgbm and catboost are given
+    frames of pandas. Text is made categories before, as in the training:
+    `frame.astype({name: trained[name].dtype})`; catboost takes no missing cell in a category.
 
     Raises:
         TypeError: a classifier without probabilities.
         ValueError: a method that gives names or margins of classes.
     """
 
-    # Where the names of columns are that the model was fitted to.
-    names_in: str = "feature_names_in_"
-
     def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
         super().__init__(model, returns)
         predict, probabilities, classes, columns, width = _parts(
-            model, "predict", "predict_proba", "classes_", self.names_in, "n_features_in_"
+            model, "predict", "predict_proba", "classes_", "feature_names_in_", "n_features_in_"
         )
+        of_catboost = is_of(model, "catboost", ["CatBoost"])
+        self._of_pandas = of_catboost or is_of(model, "lightgbm", ["LGBMModel"])
+        if of_catboost:
+            columns = None if _made_up(model.feature_names_) else model.feature_names_
         self.columns = None if columns is None else tuple(map(str, columns))
         # A pipeline, too, knows how many columns its first step was fitted to.
         own = type(model).__module__.partition(".")[0] == "sklearn"
         self._of_arrays = own and columns is None and width is not None
         named = classes is not None and len(classes) > 0
+        if named and of_catboost:
+            probabilities = probabilities or partial(predict, prediction_type="Probability")
         # Names of the classes of several labels are lists.
         self._several = named and not isinstance(classes[0], str) and hasattr(classes[0], "__len__")
         self._is_classifier = named or probabilities is not None
@@ -98,17 +103,15 @@ class EstimatorPredictor(Predictor):
         if is_frame(rows):
             ordered = in_fitted_order(rows, self.columns, self.name)
             named = any(isinstance(name, str) for name in rows.columns)
-            return as_array(ordered) if self._of_arrays and named else self.of_frame(ordered)
+            if self._of_arrays and named:
+                return as_array(ordered)
+            return as_pandas(ordered) if self._of_pandas else ordered
         rows = as_array(rows)
         if self.columns is None:
             return rows
         import pandas as pd
 
         return pd.DataFrame(rows, columns=list(self.columns))
-
-    def of_frame(self, frame: Any) -> Any:
-        """What the library takes for a frame: by default that frame."""
-        return frame
 
     def ask(self, rows: Any) -> Any:
         answer = self._ask(rows)
@@ -140,37 +143,6 @@ def _parts(model: Any, *names: str) -> Iterator[Any]:
     `SVC(probability=True)`), and a Protocol may look at the class alone.
     """
     return (getattr(model, name, None) for name in names)
-
-
-class TreesPredictor(EstimatorPredictor):
-    """Estimators of xgboost, lightgbm and catboost, and its plain `CatBoost`, by frames.
-
-    xgboost takes frames of pandas and polars as they are, the others those of pandas. Text is made
-    categories before, as in the training: `frame.astype({name: trained[name].dtype})`. catboost
-    takes no missing cell in a category: a model of such columns was trained with a word for it, and
-    needs the same word in the frame.
-    """
-
-    def __init__(self, model: Any, returns: str | None = None, method: Any = None) -> None:
-        self.library = next(own for own, names in _ESTIMATORS.items() if is_of(model, own, names))
-        if self.library == "catboost":
-            self.names_in = "feature_names_"
-        super().__init__(model, returns, method)
-        if self.library == "catboost" and _made_up(self.columns):
-            self.columns = None
-
-    @classmethod
-    def takes(cls, model: Any) -> bool:
-        return any(is_of(model, library, names) for library, names in _ESTIMATORS.items())
-
-    def of_frame(self, frame: Any) -> Any:
-        return frame if self.library == "xgboost" else as_pandas(frame)
-
-    def _of_classifier(self, returns: str | None, probabilities: Any) -> tuple[Any, str]:
-        def asked(rows: Any) -> Any:
-            return self.model.predict(rows, prediction_type="Probability")
-
-        return super()._of_classifier(returns, probabilities or asked)
 
 
 class BoosterPredictor(Predictor):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from manifold_shap._arrays import is_frame
-from manifold_shap.models.estimators import BoosterPredictor, EstimatorPredictor, TreesPredictor
+from manifold_shap.models.estimators import BoosterPredictor, EstimatorPredictor
 from manifold_shap.models.onnx import OnnxPredictor
 from manifold_shap.models.predictor import Predictor
 from manifold_shap.models.rows import as_array
@@ -97,7 +97,6 @@ KINDS: tuple[type[Predictor], ...] = (
     NetworkPredictor,
     OnnxPredictor,
     BoosterPredictor,
-    TreesPredictor,
     EstimatorPredictor,
 )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
-from manifold_shap._checks import check_known, check_number, check_seed, check_whole
+from manifold_shap._checks import check_known, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.candidates import CANDIDATES, FAST, Fits, Game, choose
@@ -115,10 +115,6 @@ class Explainer:
             candidates = _EFFORTS[effort]
         candidates = [candidates] if isinstance(candidates, str) else candidates
         check_known(candidates, CANDIDATES, "`candidates`")
-        if fit_seconds is not None:
-            check_number("fit_seconds", fit_seconds, above=0)
-        if model_batch_size is not None:
-            check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
         self.table = Table.fit(frame, players, left_out)

@@ -57,7 +57,7 @@ RESERVED = {
     "xarray": ("io", "explanation"),
     "zarr": ("io",),
     "fsspec": ("io",),
-    "onnxscript": ("exports.files",),
+    "onnxscript": ("exports.graphs",),
 }
 
 # Of these, functions import where they need them: they are slow to import, or need not be there.
@@ -87,7 +87,7 @@ DEFERRED = {
     ("training.task", "training.runner"),
     ("values.base", "values.grouped"),
     ("values.base", "values.selected"),
-    ("values.exportable", "exports.files"),
+    ("values.exportable", "exports.graphs"),
 }
 
 

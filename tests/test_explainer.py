@@ -379,15 +379,6 @@ def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -
         ms.Explainer(TREES, frame, **options)
 
 
-def test_rows_far_outside_of_the_frame_are_warned_of(explainer: ms.Explainer) -> None:
-    far = FRAME.head(2).assign(size=[10_000.0, 80.0])
-    large = ms.Explainer(TREES, table(300), candidates=["gaussian"])
-    with pytest.warns(UserWarning, match="1 of 2 rows are far outside of the data"):
-        explanation = large(far, evaluations=60)
-    assert explanation.made_by["rows_far_outside"] == 1
-    assert explanation.quality == large.quality.to_dict()
-
-
 def test_people_are_told_how_much_of_the_model_the_value_function_explains(
     explainer: ms.Explainer,
 ) -> None:

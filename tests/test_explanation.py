@@ -234,16 +234,6 @@ def test_players_and_outputs_must_fit_phi() -> None:
         make(instances=(1, 2, 3))
 
 
-def test_log_ratios_come_with_the_partition_that_names_them() -> None:
-    with pytest.raises(ValueError, match=r"`partition` where outputs are log-ratio .* got none in"):
-        make("ilr", partition=None)
-    with pytest.raises(ValueError, match="got one in 'probability'"):
-        make(partition=PARTITION)
-    message = r"balances of `partition` as `outputs`, \('ja : 3', .* but got \('ja : 3', 'b'\)"
-    with pytest.raises(ValueError, match=message):
-        make("ilr", outputs=("ja : 3", "b"))
-
-
 def full() -> ms.Explanation:
     """Every attribute that an explanation of log-ratios may have."""
     generator = torch.Generator().manual_seed(1)

@@ -10,7 +10,6 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
 
 import manifold_shap as ms
@@ -178,25 +177,12 @@ def test_the_value_function_stays_as_it_was(exported: Callable[[str], Path]) -> 
     assert torch.equal(value(x, torch.ones(len(x), 1, 4, dtype=torch.bool)), before)
 
 
-def _bare() -> ms.ValueFunction:
-    x = examples.normal(3, 4)
-    return ms.as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), x)
-
-
-def _retrained() -> ms.ValueFunction:
-    x = examples.normal(40, 4)
-    value = ms.retrained_value(LinearRegression(), x, x.sum(1), space="identity")
-    return value.grouped({"both": ["x0", "x1"]})
-
-
 REFUSED: dict[str, Callable[[], ms.ValueFunction]] = {
     "ImputedValue": lambda: (
         examples.imputed(ms.imputers.MarginalImputer(examples.normal(20, 4))).value
     ),
     "GroupedValue": lambda: examples.surrogate().value.grouped({"both": ["x0", "x1"]}),
     "grouped by row": lambda: examples.grouped_by_row().value,
-    "callable": _bare,
-    "retrained": _retrained,
 }
 
 

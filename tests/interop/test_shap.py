@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -138,24 +137,6 @@ def test_elements_share_the_value_of_their_player(shap: Any) -> None:
     )
     mean = x[0, :, :2, :2].mean()
     np.testing.assert_allclose(theirs.values[0, :2, :2, :, 0], mean, rtol=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_pictures_are_drawn_by_the_call_that_the_docs_show(shap: Any) -> None:
-    docs = (Path(__file__).parents[2] / "docs" / "other_tools.md").read_text()
-    call = "shap.plots.image(explanation.to_shap(elements=True))"
-    assert f"`{call}`" in docs
-    _, explanation = patches(channels=3)
-    exec(call, {"shap": shap, "explanation": explanation})
-    maps = [image for axes in plt.gcf().axes for image in axes.get_images()]
-    # Of each row the picture and, over grey copies of it, the values of each output.
-    drawn = [np.asarray(image.get_array()) for image in maps]
-    values = explanation.to_shap(elements=True).values.sum(3)
-    assert values.shape == (3, 4, 6, 2)
-    for row in range(3):
-        pictures = drawn[5 * row : 5 * row + 5]
-        np.testing.assert_allclose(pictures[2], values[row, ..., 0], rtol=1e-4)
-        np.testing.assert_allclose(pictures[4], values[row, ..., 1], rtol=1e-4)
 
 
 def test_words_are_drawn_on_their_values(shap: Any) -> None:

@@ -10,15 +10,20 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from manifold_shap.plots.canvas import GRID, LOWERS, NEUTRAL, RAISES, SERIES, plain
+from manifold_shap.plots.canvas import GRID, LOWERS, NEUTRAL, RAISES, SERIES
 from manifold_shap.shown import number, signed
 
-__all__ = ["GRID", "LOWERS", "NEUTRAL", "RAISES", "SERIES", "number", "plain", "signed"]
+__all__ = ["GRID", "LOWERS", "NEUTRAL", "RAISES", "SERIES", "number", "signed"]
 
 # Points.
 TEXT, SMALL, TITLE = 8.0, 6.5, 9.0
 SOFT = "#757575"
 INK, GROUND = rcParams["text.color"], rcParams["figure.facecolor"]
+
+
+def plain(text: str) -> str:
+    """Text whose dollar signs start no formula."""
+    return text.replace("$", r"\$")
 
 
 def laid_out(height: float, width: float = 4.5) -> Figure:

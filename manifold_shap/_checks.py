@@ -143,36 +143,22 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
         columns: an order for the columns of a frame, where these are their names.
 
     Raises:
-        TypeError: `x` is something else, a table of other things than numbers, or a masked array.
-        ValueError: it holds a number that does not fit float32, or a frame has missing cells.
+        TypeError: `x` is something else, or a table of other things than numbers.
+        ValueError: a frame has missing cells.
     """
     if not isinstance(x, Tensor | np.ndarray):
         x = read_numbers(x, name, columns)
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(
-            f"Expected `{name}` to be an array of numbers but got a masked array; fill its masked "
-            "entries by `.filled(...)`."
-        )
     if isinstance(x, Tensor) and not x.is_complex():
         result = x.detach().float()
         if result.is_inference() and not torch.is_inference_mode_enabled():
             result = result.clone()  # Otherwise, no training takes it.
-        if x.dtype == torch.float64:
-            _check_fits(x, result, name)
         return result
     if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
         # A copy: torch warns of the read-only arrays of pandas, and refuses reversed ones.
         with np.errstate(over="ignore"):
-            result = torch.from_numpy(x.astype(np.float32, order="C"))
-            if x.dtype.kind == "f" and x.dtype.itemsize > 4:
-                _check_fits(torch.from_numpy(x.astype(np.float64, order="C")), result, name)
-        return result
-    array = "an array" if isinstance(x, np.ndarray) else "a tensor"
-    is_complex = "complex" in str(x.dtype)
-    fix = "take its real part" if is_complex else _AS_NUMBERS
+            return torch.from_numpy(x.astype(np.float32, order="C"))
     raise TypeError(
-        f"Expected `{name}` to be a tensor or an array of numbers but got {array} of {x.dtype}; "
-        f"{fix}."
+        f"Expected `{name}` to be a tensor or an array of numbers but got {x.dtype}; {_AS_NUMBERS}."
     )
 
 
@@ -210,13 +196,10 @@ def check_rows(
     """
     rows = to_tensor(x, name, players.names)
     if tuple(rows.shape[1:]) != players.event or rows.ndim < 2:
-        last = players.event[-1] if players.event else 0
-        longer = players.padding is not None and rows.ndim > 1 and rows.shape[-1] > last
-        way = f"cut longer rows, `{name}[..., :{last}]`, or pass" if longer else "pass"
         raise ValueError(
             f"Expected `{name}` of shape (rows, {', '.join(map(str, players.event)) or '*event'}) "
-            f"but got {tuple(rows.shape)}; {way} rows of the shape that `players` own, and one row "
-            f"as `{name}[:1]`."
+            f"but got {tuple(rows.shape)}; pass rows of the shape that `players` own (longer ones "
+            f"are cut), and one row as `{name}[:1]`."
         )
     if len(rows) == 0:
         raise ValueError(f"Expected at least one row in `{name}` but got none; pass some rows.")
@@ -241,23 +224,13 @@ def check_padding(
     if players.padding is None:
         return rows
     lengths, used = players.lengths(rows), players.used(rows).sum(1)
-    padding = f"padding ({players.padding:g})"
-    empty = (lengths == 0).nonzero()[:, 0].tolist()
-    if empty:
+    wrong = ((lengths == 0) | (used < lengths)).nonzero()[:, 0].tolist()
+    if wrong:
         raise ValueError(
-            f"Expected an element that is no {padding} in every row of `{name}` but row "
-            f"{numbers[empty[0]]} has none, one of {len(empty)} without players; drop these rows "
-            "first."
-        )
-    early = (used < lengths).nonzero()[:, 0].tolist()
-    if early:
-        row = early[0]
-        where = "begins with it" if not bool(players.used(rows)[row, 0]) else "has it in between"
-        raise ValueError(
-            f"Expected {padding} at the end of rows alone but row {numbers[row]} of `{name}` "
-            f"{where}, one of {len(early)}; move it to the end (of a tokenizer, "
-            "`padding_side='right'`), also for the model, or pad with a number that occurs in no "
-            "row."
+            f"Expected padding ({players.padding:g}) at the end of rows alone, behind other "
+            f"elements, but row {numbers[wrong[0]]} of `{name}` is padding alone or has it before "
+            f"others, one of {len(wrong)}; drop rows without elements, and move padding to the end "
+            "(of a tokenizer, `padding_side='right'`), also for the model."
         )
     return rows
 
@@ -351,16 +324,6 @@ def check_finite(
             f"{_end(fix)}"
         )
     return values
-
-
-def _check_fits(wide: Tensor, narrow: Tensor, name: str) -> None:
-    beyond = (narrow.isinf() & wide.isfinite()).nonzero().tolist()
-    if beyond:
-        raise ValueError(
-            f"Expected numbers in `{name}` that fit float32 (at most 3.4e38) but "
-            f"{wide[tuple(beyond[0])].item():g} does not fit float32, the first of {len(beyond)} "
-            f"at {beyond[0]}; correct it, or change the unit."
-        )
 
 
 def _end(fix: str) -> str:

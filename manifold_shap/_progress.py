@@ -53,12 +53,6 @@ def progress_bar(
     return drawn(over, name, total, unit=unit, initial=initial, delay=_DELAY)
 
 
-def announce(progress: bool | None, line: str) -> None:
-    """Write a line before long work, where `progress_bar` would write."""
-    if progress or (progress is None and not _in_test_or_worker()):
-        tqdm.write(line, sys.stderr)
-
-
 class _Lines(tqdm):
     """A line of text every minute in place of a bar."""
 

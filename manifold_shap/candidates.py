@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._messages import UnfitError
-from manifold_shap._progress import announce, progress_bar
+from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers import (
     CopulaImputer,
@@ -43,8 +43,6 @@ CANDIDATES = (*FAST, *SLOW)
 _DRAWS, _COMPARED_DRAWS = 8, 16
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
-# Seconds of the comparison from which it is announced, and rows whose prediction is timed.
-_LONG, _TIMED_ROWS = 10.0, 2048
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, and the most rows of it.
@@ -169,7 +167,6 @@ def choose(
     fits = [Fits(game, wanted, game.x[train], _COMPARED_DRAWS) for train, _ in folds]
     errors, seconds, skipped = dict[str, list[_Errors]](), dict[str, float](), dict[str, str]()
     begun = time.perf_counter()
-    _announce(game, wanted, len(folds))
     with progress_bar(game.progress, name="value functions", over=wanted) as bar:
         for name in bar:
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
@@ -212,28 +209,6 @@ def choose(
     return Fits(game, [*quality.mse], game.x, weights=quality.weights, products=products), quality
 
 
-def _announce(game: Game, wanted: Sequence[str], folds: int) -> None:
-    """Say what the comparison will take, where that is long."""
-    few = game.x[:_TIMED_ROWS]
-    for _ in range(2):  # The first call may start what others find ready.
-        start = time.perf_counter()
-        game.model(few, scale=game.space.takes)
-    asked = len(wanted) * _PAIRS * _COMPARED_DRAWS
-    seconds = asked * (time.perf_counter() - start) / len(few)
-    trained = [name for name in wanted if name in SLOW]
-    if not trained and seconds < _LONG:
-        return
-    trainings = (
-        f", after training {', '.join(trained)}, of up to a minute or more each" if trained else ""
-    )
-    times = f", {folds} times" if trained and folds > 1 else ""
-    announce(
-        game.progress,
-        f"Comparing {len(wanted)} value functions: about {asked:,} rows of the model, "
-        f"{seconds:.0f} s{trainings}{times}.",
-    )
-
-
 def _folds(rows: int, seed: int) -> list[tuple[Tensor, Tensor]]:
     """Numbers of rows to fit to, and of those that are held out."""
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
@@ -273,7 +248,7 @@ def _errors(
 
     def estimated(some: Tensor, asked: Coalitions) -> Tensor:
         found = value.estimate(some, asked.masks(), asked.keys)
-        return torch.cat((found.values, found.known_variance), -1).double()
+        return torch.cat((found.values, found.noise()), -1).double()
 
     batches = Batches(value, progress=False)
     values, variance = batches(estimated, x, Listed(pairs, keys)).chunk(2, -1)

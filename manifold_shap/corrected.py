@@ -23,7 +23,6 @@ u is the output y of a game that all classes share, w(x, S) = m(x_S) + 1 [h(x_S)
 Shapley values are linear in the game, so the mean over rows of those of w are those of ν.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,7 +86,9 @@ class CorrectedValue(MappedValue):
     def values(self, x: Float[Tensor, "batch *event"], coalitions: Coalitions) -> Estimate:
         m, h = (each.values(x, coalitions).values for each in (self.value, self.labels))
         moved = _moved(m, h, self.prediction(x)[:, None])
-        return Estimate(moved, torch.full_like(moved, torch.nan) if self.sampled else None)
+        return Estimate(
+            moved, torch.full_like(moved, torch.nan) if self.spec.work.sampled else None
+        )
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> None:
         """None: there is an approximation of neither."""
@@ -211,10 +212,7 @@ def folds_of(rows: int, folds: int, seed: int) -> tuple[Int64[Tensor, " part"], 
 def _unbiased(value: ValueFunction, x: Tensor, seed: int) -> Explanation:
     if len(value.players) <= _FEW:
         return exact_shapley(value, x, seed=seed)
-    with warnings.catch_warnings():
-        # A row's own error is unknown; that of a mean is told by how rows scatter.
-        warnings.filterwarnings("ignore", "Standard errors are unknown")
-        return permutation_shapley(value, x, permutations=2, seed=seed)
+    return permutation_shapley(value, x, permutations=2, seed=seed)
 
 
 def _check_row_by_row(explained: Explanation) -> None:

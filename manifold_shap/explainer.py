@@ -215,7 +215,7 @@ class Explainer:
             found = wide_frame(self(frame, **{"progress": False, **settings}))
             return found.set_axis(frame.index)
         value = self.value.select(outputs)
-        constant = constant_players(value.players, value.table)
+        constant = constant_players(value.players, value.spec.table)
         known = ["model_error"] if settings.get("halves") else []
         columns = wide_columns((*value.players.names, *constant), value.outputs, known)
         return pd.DataFrame(index=frame.index, columns=list(columns), dtype=float)
@@ -232,7 +232,7 @@ class Explainer:
         self = cls.__new__(cls)
         self.seed, self.quality = settings["seed"], Quality(**settings["quality"])
         self.model, self.value = settings["model"], settings["value"]
-        self.table = self.value.table
+        self.table = self.value.spec.table
         self.candidates, self._halves = {self.quality.chosen: self.value}, []
         return self
 

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, label_index, pandas_columns, rows_at
-from manifold_shap.audits import Audit
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
 from manifold_shap.players import Players
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     import shapiq
     import xarray as xr
 
+    from manifold_shap.estimators.audit import Audit
     from manifold_shap.global_values import GlobalValues
     from manifold_shap.interactions import Interactions
     from manifold_shap.plots import Plots
@@ -259,8 +259,10 @@ class Explanation:
         return self.made_by.get("quality")
 
     @property
-    def audit(self) -> Audit | None:
+    def audit(self) -> "Audit | None":
         """The error that `explain_rows` measured on some rows; None if it did not."""
+        from manifold_shap.estimators.audit import Audit
+
         known = self.made_by.get("audit")
         return None if known is None else Audit.from_dict(known)
 

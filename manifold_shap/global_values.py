@@ -30,7 +30,7 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, row_labels
 from manifold_shap._checks import check_number
-from manifold_shap._messages import shown, warn
+from manifold_shap._messages import shown
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import output_position
 
@@ -168,7 +168,14 @@ def global_values(
     if explanation.space.regression:
         return _of_regression(explanation, y, output)
     true = class_positions(y, explanation.outputs, explanation.selected)
-    return _of_classes(explanation, true)
+    rows = torch.arange(len(true))
+    return means_of_rows(
+        explanation.phi.double()[rows, :, true],
+        accuracy=explanation.prediction.double()[rows, true].mean().item(),
+        offset=explanation.base.double()[rows, true].mean().item(),
+        players=explanation.players.names,
+        made_by=explanation.made_by,
+    )
 
 
 def labels_of(y: Any, count: int, instances: tuple[Label, ...] | None) -> np.ndarray:
@@ -191,17 +198,6 @@ def labels_of(y: Any, count: int, instances: tuple[Label, ...] | None) -> np.nda
     return y
 
 
-def _of_classes(explanation: Explanation, true: Int64[Tensor, " rows"]) -> GlobalValues:
-    rows = torch.arange(len(true))
-    return means_of_rows(
-        explanation.phi.double()[rows, :, true],
-        accuracy=explanation.prediction.double()[rows, true].mean().item(),
-        offset=explanation.base.double()[rows, true].mean().item(),
-        players=explanation.players.names,
-        made_by=explanation.made_by,
-    )
-
-
 def means_of_rows(phi: Float[Tensor, "rows players"], **others: Any) -> GlobalValues:
     """Global values that are means over rows, with their standard errors.
 
@@ -210,8 +206,6 @@ def means_of_rows(phi: Float[Tensor, "rows players"], **others: Any) -> GlobalVa
         others: the other attributes.
     """
     count = len(phi)
-    if count == 1:
-        warn("The standard errors of global values of a single row are unknown; give more rows.")
     error = phi.std(0) / count**0.5 if count > 1 else phi[0] * torch.nan
     return GlobalValues(phi.mean(0), error, rows=count, **others)
 
@@ -225,12 +219,13 @@ def _of_regression(
             "are several."
         )
     k = 0 if output is None else output_position("output", output, explanation.outputs)
-    weights, y = _slope_weights(y), y.astype(np.float64)
-    phi = explanation.phi.double()[..., k]
+    apart = torch.from_numpy(y.astype(np.float64) - y.mean(dtype=np.float64))
+    # (y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y.
+    weights, phi = apart / apart.square().sum(), explanation.phi.double()[..., k]
     slopes = weights @ phi
     # The weights are estimated, too: errors are those of slopes of a regression on y, whose
     # variance may differ by row.
-    residual = phi - phi.mean(0) - slopes * torch.from_numpy(y - y.mean())[:, None]
+    residual = phi - phi.mean(0) - slopes * apart[:, None]
     return GlobalValues(
         phi=slopes,
         standard_error=(weights[:, None] * residual).square().sum(0).sqrt(),
@@ -241,22 +236,6 @@ def _of_regression(
         made_by=explanation.made_by,
         regression=True,
     )
-
-
-def _slope_weights(y: np.ndarray) -> Float[Tensor, " rows"]:
-    """(y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y."""
-    if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
-        raise ValueError(
-            f"Expected finite numbers in `y`, the targets of a regression, but got {y.dtype}"
-            f"{' with NaN or infinite ones' if y.dtype.kind == 'f' else ''}; drop such rows."
-        )
-    apart = y.astype(np.float64) - y.mean(dtype=np.float64)
-    if not np.ptp(y) > 0:
-        raise ValueError(
-            f"Expected targets `y` that differ between rows but all {len(y)} are {y[0]}; what they "
-            "have in common cannot be shared out."
-        )
-    return torch.from_numpy(apart / (apart**2).sum())
 
 
 def class_positions(

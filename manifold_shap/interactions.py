@@ -9,12 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._arrays import Label
 from manifold_shap._messages import check_choice
 from manifold_shap.explanation import Explanation, positions
 from manifold_shap.players import Players
 from manifold_shap.simplex import compositions, geometry
-from manifold_shap.spaces import OutputSpace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,35 +78,18 @@ class Interactions:
         return self.shapley.outputs
 
     @property
-    def space(self) -> OutputSpace:
-        """The output space."""
-        return self.shapley.space
-
-    @property
-    def instances(self) -> tuple[Label, ...]:
-        """Labels of the rows."""
-        return self.shapley.instances
-
-    @property
     def made_by(self) -> Mapping[str, Any]:
         """Version of this package, estimator, value function and their settings, as plain data."""
         return {**self.shapley.made_by, "index": self.index}
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes that `values` has log-ratios of.
-
-        Raises:
-            ValueError: the output space is not `ilr`; so for `compositions`, `norms` and
-                `projections`.
-        """
-        return self.shapley.classes
 
     def compositions(self) -> Float[Tensor, "instances players players classes"]:
         """Interactions as points of the simplex: `ilr_inv(values)`, as of Shapley compositions.
 
         The uniform one is no interaction. Perturbing the base by all first-order terms and all
-        pairs of the index "k-SII" gives the prediction.
+        pairs of the index "k-SII" gives the prediction. Their classes are `shapley.classes`.
+
+        Raises:
+            ValueError: the output space is not `ilr`; so for `norms` and `projections`.
         """
         return geometry.ilr_inv(self.values, self.shapley.basis).exp()
 
@@ -147,7 +128,7 @@ class Interactions:
         names = np.array(self.players.names, dtype=object)
         frame = pd.DataFrame(
             {
-                "instance": pd.Index(list(self.instances))[places[0]],
+                "instance": pd.Index(list(self.shapley.instances))[places[0]],
                 "player": names[places[1]],
                 "other": names[places[2]],
                 "output": np.array(self.outputs, dtype=object)[places[3]],
@@ -174,6 +155,6 @@ class Interactions:
         count, name = len(self.values), "instance" if len(self.values) == 1 else "instances"
         return (
             f"Interactions({count} {name}, {len(self.players)} players, "
-            f"{self.space.named(self.outputs)}, index {self.index!r}, by "
+            f"{self.shapley.space.named(self.outputs)}, index {self.index!r}, by "
             f"{self.made_by.get('estimator', 'unknown estimator')!r})"
         )

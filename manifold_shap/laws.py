@@ -18,7 +18,7 @@ from manifold_shap._checks import (
     to_tensor,
 )
 from manifold_shap.coalitions import sample_subsets
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_fixed
 
 __all__ = [
     "Blocks",
@@ -400,17 +400,8 @@ class Mixture(CoalitionLaw):
     ) -> None:
         self.laws = tuple(laws)
         self.players = self.laws[0].players
-        if any(law.players != self.players for law in self.laws):
-            raise ValueError(
-                "Expected `laws` of equally many players but got "
-                f"{[law.players for law in self.laws]}."
-            )
         check_distinct([law.name for law in self.laws], "names of laws", "give each one weight")
         given = [1.0] * len(self.laws) if weights is None else weights
-        if len(given) != len(self.laws):
-            raise ValueError(
-                f"Expected a weight for each of {len(self.laws)} laws but got {weights}."
-            )
         given = [check_number("weights", weight, above=0) for weight in given]
         self.weights = tuple(weight / sum(given) for weight in given)
 
@@ -485,9 +476,8 @@ def laws_for(
     """
     share = check_number("blocks", blocks, low=0, high=1)
     scattered = SizeUniform(len(players))
-    told = axes is not None or len(players.event) > 1 or players.padding is not None
-    differ = players.by_row and players.padding is None
-    if not told or differ or share == 0 or len(players) < 3:
+    told = axes is not None or len(players.event) > 1 or players.by_row
+    if not told or not players.fixed or share == 0 or len(players) < 3:
         return scattered
     where = _positions(players, axes)
     if bool((where == where[:1]).all()):
@@ -498,18 +488,10 @@ def laws_for(
 
 def _positions(players: Players, axes: Sequence[int] | None) -> Float[Tensor, "players axes"]:
     """The middle of the elements of each player, along some axes of an input row."""
-    if players.by_row and players.padding is None:
-        raise ValueError(
-            "Expected players that have positions of their own but these differ from row to row."
-        )
+    check_fixed(players, "their positions")
     event = players.event
     # The number of a channel is no place.
     chosen = list(range(len(event) > 1, len(event))) if axes is None else list(axes)
-    if not chosen or not all(-len(event) <= axis < len(event) for axis in chosen):
-        raise ValueError(
-            f"Expected `axes` among those of rows of shape {event} but got {axes!r}; the last one "
-            "is -1."
-        )
     every = torch.meshgrid(*(torch.arange(n).double() for n in event), indexing="ij")
     place = torch.stack([every[axis].flatten() for axis in chosen], dim=1)
     index = players.index.flatten().cpu()

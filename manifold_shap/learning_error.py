@@ -69,8 +69,8 @@ def with_learning_error(
             learned from halves of them; best in pairs, of both halves of a division.
 
     Raises:
-        ValueError: fewer than two, or explanations of other rows, players or outputs, in another
-            output space, or sampled by the same seed.
+        ValueError: explanations of other rows, players or outputs, in another output space, or
+            sampled by the same seed.
     """
     halves = _checked(explanation, halves)
     distances = torch.stack([half.phi for half in halves]).double() - explanation.phi
@@ -106,12 +106,6 @@ def half_width(
             "(NaN), as of a single pair of orders, or of one draw for each coalition; give more "
             "`evaluations`."
         )
-    if learned is not None and len(learned) and bool(learned[explanation.present].isnan().all()):
-        raise ValueError(
-            "Expected an explanation whose error of learning is known but that of this one is not "
-            "(NaN), since it was put into another basis; put each explanation into that basis "
-            "before `with_learning_error`."
-        )
     freedom = explanation.degrees_of_freedom
     freedom = torch.full((len(error),), torch.inf) if freedom is None else freedom
     # Where errors are zero or unknown, no sample stands behind them.
@@ -134,11 +128,6 @@ def _freedom(explanation: "Explanation") -> float:
 
 def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> list["Explanation"]:
     """Those of halves, with the players in the order of the explanation."""
-    if len(halves) < 2:
-        raise ValueError(
-            f"Expected explanations by two or more value functions in `halves` but got "
-            f"{len(halves)}; learn others from halves of the rows."
-        )
     for half in halves:
         same: dict[str, tuple[Any, Any]] = {
             "players": (sorted(explanation.players.names), sorted(half.players.names)),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_coalitions, check_seed, check_whole
-from manifold_shap._messages import shown, warn
+from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.laws import CoalitionLaw, SizeUniform, laws_for
 from manifold_shap.players import check_same_players
@@ -177,12 +177,12 @@ def mean_squared_error(
         prediction = batches.of_rows(value.prediction, rows.to(value.device))
     else:
         _check_comparable(value, truth)
-        true_rows, batches.draws = truth.rows(x), max(value.draws, truth.draws)
+        true_rows, batches.draws = truth.rows(x), max(value.spec.work.draws, truth.spec.work.draws)
 
     def errors(some: Tensor, asked: Coalitions) -> Float[Tensor, "rows m 3"]:
         """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
         found = value.estimate(rows[some], asked.masks(), asked.keys)
-        variance = found.known_variance
+        variance = found.noise()
         if truth is None:
             right = prediction[some][:, None]
         else:
@@ -190,7 +190,7 @@ def mean_squared_error(
             keys = _random.fold(asked.keys, _TRUTH)
             true = truth.estimate(true_rows[some], asked.masks(), keys)
             right = true.values.to(found.values.device)
-            variance = variance + true.known_variance.to(variance.device)
+            variance = variance + true.noise().to(variance.device)
         error = (found.values - right).square().mean(-1)
         return torch.stack((error, variance.mean(-1), found.effective_draws), -1).cpu().double()
 
@@ -199,18 +199,13 @@ def mean_squared_error(
     with batches.bar:
         found = batches(errors, torch.arange(len(rows)), Listed(mask, numbers))
     squared, variance, effective = found.unbind(-1)
-    if bool(variance.isnan().any()):
-        warn(
-            f"The variance of the draws of {value.name!r} is unknown, so that `debiased` is NaN: "
-            "an imputer needs more than one; an `Estimate` of your own can say it."
-        )
     by_row = squared.mean(1)
     mse, spread = by_row.mean().item(), by_row.std().item() if len(by_row) > 1 else math.nan
     return Score(
         mse=mse,
         standard_error=spread / len(by_row) ** 0.5,
         debiased=mse - variance.mean().item(),
-        draws=value.draws,
+        draws=value.spec.work.draws,
         effective_draws=effective.mean().item(),
         by_size=_by_size(
             squared.flatten(), variance.flatten(), mask.sum(-1).flatten(), mask.shape[-1]

@@ -10,17 +10,20 @@ composition. The weights w_m, between 0 and 1, are those of an averaged classifi
 P(y | x) ∝ P(y) Π_m P(x_m | y)^w_m.
 """
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 
+from manifold_shap._arrays import column_names, read_numbers
+from manifold_shap._checks import check_finite, check_known
 from manifold_shap._version import __version__
 from manifold_shap.explanation import Explanation
-from manifold_shap.naive_bayes_models import NaiveBayes, float64, read_model
 from manifold_shap.players import Players, check_same_players
 from manifold_shap.spaces import OutputSpace, as_space
 
@@ -40,6 +43,8 @@ _MOST_ELEMENTS = 2**18
 
 # A log-likelihood below the negative of this counts as that of zero; float32 ends soon after.
 _LARGEST = 1e30
+
+_Scale = Callable[[Tensor], Tensor]
 
 
 def naive_bayes_shapley(
@@ -86,9 +91,10 @@ def naive_bayes_shapley(
     >>> bool(explanation.efficiency_gap < 1e-5)
     True
     """
-    space = as_space(space)
-    game = _Additive.of(model, weights, space)
-    return _explanation(game, space, x, game.mean(x_reference), players, "naive_bayes")
+    space, bayes = as_space(space), _NaiveBayes(model, weights)
+    scale = _linear(space, bayes.classes)
+    reference = bayes.mean(x_reference, scale)
+    return _explanation(bayes, space, scale, x, reference, players, "naive_bayes")
 
 
 def weight_of_evidence(
@@ -119,9 +125,10 @@ def weight_of_evidence(
     >>> bool((weight_of_evidence(model, x).phi[:2] < 0).all())
     True
     """
-    space = as_space(space)
-    game = _Additive.of(model, weights, space)
-    return _explanation(game, space, x, game.nothing(), players, "weight_of_evidence")
+    space, bayes = as_space(space), _NaiveBayes(model, weights)
+    nothing = torch.zeros(len(bayes.features), 1).double()
+    scale = _linear(space, bayes.classes)
+    return _explanation(bayes, space, scale, x, nothing, players, "weight_of_evidence")
 
 
 def multiclass_score(
@@ -152,77 +159,190 @@ def multiclass_score(
     >>> multiclass_score(model, x, x).shape
     torch.Size([4, 2])
     """
-    game = _Additive.of(model, weights)
-    rows = game.bayes.rows(x, "x")
-    players = _players(game.bayes, players, rows)
-    reference = game.mean(x_reference)
-    phi = (_by_player(terms - reference, players) for terms in game.terms(rows, "x"))
+    bayes = _NaiveBayes(model, weights)
+    scale = _log_odds_of_rest(bayes.log_prior)
+    rows = bayes.rows(x, "x")
+    players = _players(bayes, players, rows)
+    reference = bayes.mean(x_reference, scale)
+    phi = (_by_player(terms - reference, players) for terms in bayes.terms(rows, "x", scale))
     return torch.cat([part.abs().sum(-1).float() for part in phi])
 
 
-@dataclass(frozen=True)
-class _Additive:
-    """A game that is a sum over features.
+class _NaiveBayes:
+    """A fitted classifier: log P(y | x) = log P(y) + Σ_m w_m ℓ_m(x_m), up to closure.
 
     Attributes:
-        bayes: the classifier.
+        likelihood: ℓ_m of rows, `[rows, features, classes]`: NaN where an entry is none that the
+            feature may have.
+        log_prior: log P(y), `[classes]`, float64.
+        classes: names.
+        features: names, the model's own or numbered.
         weights: w_m, `[features]`, float64.
-        scale: T, from log-likelihoods `[*batch, classes]` to outputs `[*batch, outputs]`.
-        outputs: names.
     """
 
-    bayes: NaiveBayes
-    weights: Tensor
-    scale: Callable[[Tensor], Tensor]
-    outputs: tuple[str, ...]
+    def __init__(self, model: Any, weights: Any) -> None:
+        self.likelihood = _likelihood(model)
+        self.classes = tuple(map(str, model.classes_))
+        prior = getattr(model, "class_prior_", None)  # Of a GaussianNB.
+        self.log_prior = (
+            _float64(model.class_log_prior_) if prior is None else _float64(prior).log()
+        )
+        if len(self.classes) < 2 or not bool(self.log_prior.isfinite().all()):
+            raise ValueError(
+                "Expected a model of at least two classes with priors above zero but got "
+                f"{list(self.classes)} with {self.log_prior.exp().tolist()}; fit it on rows of "
+                "every class."
+            )
+        self.named = "feature_names_in_" in vars(model)
+        count = model.n_features_in_
+        names = model.feature_names_in_ if self.named else (f"x{m}" for m in range(count))
+        self.features = tuple(map(str, names))
+        self.weights = torch.ones(count).double() if weights is None else _float64(weights)
+        inside = bool(((self.weights >= 0) & (self.weights <= 1)).all())
+        if self.weights.shape != (count,) or not inside:
+            raise ValueError(
+                f"Expected `weights` of shape ({count},), one from 0 to 1 per feature, but got "
+                f"{weights!r:.100}."
+            )
 
-    @classmethod
-    def of(cls, model: Any, weights: Any, space: OutputSpace | None = None) -> "_Additive":
-        """On the scale of a space; without one, the log-odds of each class against the rest."""
-        bayes = read_model(model)
-        checked = _checked_weights(weights, bayes)
-        if space is None:
-            return cls(bayes, checked, _log_odds_of_rest(bayes.log_prior), bayes.classes)
-        scale = _scale(space, len(bayes.classes))
-        return cls(bayes, checked, scale, space.outputs(bayes.classes))
+    def rows(self, x: Any, name: str) -> Float[Tensor, "rows *event"]:
+        """Checked rows, in float64 unless they are float32 already."""
+        if self.named and (columns := column_names(x)) is not None:
+            check_known(columns, self.features, f"columns of `{name}`, as the model was fitted,")
+        if not isinstance(x, Tensor | np.ndarray):
+            x = read_numbers(x, name, self.features if self.named else ())
+        rows = torch.as_tensor(x).detach().cpu()
+        rows = rows if rows.dtype == torch.float32 else rows.double()
+        width = len(self.features)
+        if rows.ndim < 2 or math.prod(rows.shape[1:]) != width or len(rows) == 0:
+            raise ValueError(
+                f"Expected `{name}` of shape (rows, {width}), as the model was fitted, but got "
+                f"{tuple(rows.shape)}; one row is `{name}[:1]`."
+            )
+        return check_finite(rows, name, "impute or drop these rows first")
 
     def terms(
-        self, rows: Float[Tensor, "rows *event"], name: str
+        self, rows: Float[Tensor, "rows *event"], name: str, scale: _Scale
     ) -> Iterator[Float[Tensor, "some features outputs"]]:
-        """w_m T ℓ_m(x_m) of all rows, in parts."""
-        erased = (self.weights == 0)[:, None]
-        step = max(1, _MOST_ELEMENTS // (len(self.weights) * len(self.bayes.classes)))
-        for start in range(0, len(rows), step):
-            log_p = self.bayes.likelihood(rows[start : start + step].flatten(1))
-            # P(x_m | y)^0 = 1, even of an impossible x_m.
-            log_p = log_p.masked_fill_(erased, 0.0)
-            _check_possible(log_p, start, name, self.bayes)
-            yield self.weights[:, None] * self.scale(log_p)
+        """w_m T ℓ_m(x_m) of all rows, in parts.
 
-    def mean(self, x_reference: Any) -> Float[Tensor, "features outputs"]:
+        Raises:
+            ValueError: an entry that its feature may not have, or of likelihood zero.
+        """
+        erased = (self.weights == 0)[:, None]
+        step = max(1, _MOST_ELEMENTS // (len(self.weights) * len(self.classes)))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step].flatten(1)
+            # P(x_m | y)^0 = 1, even of an impossible x_m.
+            log_p = self.likelihood(some).masked_fill_(erased, 0.0)
+            bad = ~(log_p.abs() <= _LARGEST)
+            if bool(bad.any()):
+                row, feature, k = bad.nonzero()[0].tolist()
+                raise ValueError(
+                    f"Expected likelihoods above zero but {some[row, feature]:g}, of feature "
+                    f"{self.features[feature]!r} in row {start + row} of `{name}`, has none in "
+                    f"class {self.classes[k]!r}; recode or drop such rows, fit the model with a "
+                    "larger `alpha` (`var_smoothing` of GaussianNB), or erase the feature by a "
+                    "weight of 0."
+                )
+            yield self.weights[:, None] * scale(log_p)
+
+    def mean(self, x_reference: Any, scale: _Scale) -> Float[Tensor, "features outputs"]:
         """w_m E[T ℓ_m(X_m)]."""
-        rows = self.bayes.rows(x_reference, "x_reference")
-        sums = [terms.sum(0) for terms in self.terms(rows, "x_reference")]
+        rows = self.rows(x_reference, "x_reference")
+        sums = [terms.sum(0) for terms in self.terms(rows, "x_reference", scale)]
         return torch.stack(sums).sum(0) / len(rows)
 
-    def nothing(self) -> Float[Tensor, "features outputs"]:
-        """T of features that are equally likely in all classes."""
-        return self.scale(torch.zeros(len(self.weights), len(self.bayes.classes)).double())
+
+def _likelihood(model: Any) -> Callable[[Tensor], Float[Tensor, "rows features classes"]]:
+    """ℓ_m(x_m) = log P(x_m | y) for every feature m and class y, in float64.
+
+    Raises:
+        TypeError: the model is no naive Bayes of scikit-learn with likelihoods of features.
+        sklearn.exceptions.NotFittedError: it is not fitted.
+    """
+    from sklearn import naive_bayes
+    from sklearn.utils.validation import check_is_fitted
+
+    kinds: dict[type, Callable[[Any], Callable[[Tensor], Tensor]]] = {
+        naive_bayes.GaussianNB: _normal,
+        naive_bayes.CategoricalNB: _categorical,
+        naive_bayes.BernoulliNB: _bernoulli,
+        naive_bayes.MultinomialNB: _multinomial,
+    }
+    for kind, likelihood in kinds.items():
+        if isinstance(model, kind):
+            check_is_fitted(model)
+            return likelihood(model)
+    raise TypeError(
+        "Expected `model` to be a GaussianNB, CategoricalNB, BernoulliNB or MultinomialNB of "
+        f"scikit-learn but got {type(model).__name__}; explain classifiers without likelihoods of "
+        "features, such as ComplementNB, by `permutation_shapley`."
+    )
 
 
-def _scale(space: OutputSpace, classes: int) -> Callable[[Tensor], Tensor]:
+def _normal(model: Any) -> Callable[[Tensor], Tensor]:
+    mean, variance = _float64(model.theta_).T, _float64(model.var_).T
+    constant = (2 * math.pi * variance).log()
+    return lambda x: -0.5 * ((x.double()[..., None] - mean).square() / variance + constant)
+
+
+def _categorical(model: Any) -> Callable[[Tensor], Tensor]:
+    tables = [_float64(table).T for table in model.feature_log_prob_]
+    count = torch.tensor([len(table) for table in tables])
+    # A single table: one look-up for all features.
+    table, first = torch.cat(tables), count.cumsum(0) - count
+
+    def likelihood(x: Tensor) -> Tensor:
+        valid = (x >= 0) & (x < count) & (x == x.trunc())
+        found = F.embedding(x.where(valid, 0).long() + first, table)
+        return found.masked_fill_(~valid[..., None], torch.nan)
+
+    return likelihood
+
+
+def _bernoulli(model: Any) -> Callable[[Tensor], Tensor]:
+    present, threshold = _float64(model.feature_log_prob_).T, model.binarize
+    absent = torch.log1p(-present.exp())
+
+    def likelihood(x: Tensor) -> Tensor:
+        # In the precision of the rows, as scikit-learn compares them.
+        bit = x == 1 if threshold is None else x > threshold
+        invalid = (threshold is None) & (x != 0) & (x != 1)
+        return torch.where(bit[..., None], present, absent).masked_fill_(
+            invalid[..., None], torch.nan
+        )
+
+    return likelihood
+
+
+def _multinomial(model: Any) -> Callable[[Tensor], Tensor]:
+    log_p = _float64(model.feature_log_prob_).T
+
+    def likelihood(x: Tensor) -> Tensor:
+        count = x.double()[..., None]
+        # A count of zero has likelihood one, even where the probability is zero.
+        found = torch.where(count > 0, count * log_p, 0.0)
+        return found.masked_fill_(count < 0, torch.nan)
+
+    return likelihood
+
+
+def _linear(space: OutputSpace, classes: tuple[str, ...]) -> _Scale:
+    """T, from log-likelihoods `[*batch, classes]` to outputs `[*batch, outputs]`."""
     if not space.takes_logarithms:
         raise ValueError(
             "Expected `space` to be 'log_odds' or 'ilr', on which naive Bayes is a sum over its "
             f"features, but got {space.name!r}; for others use `exact_shapley` or "
             "`permutation_shapley` of an `imputed_value`."
         )
+    space.outputs(classes)  # Refuses more classes than T is defined for.
     # Linear in logarithms: its images of the unit vectors are its matrix.
-    matrix = space(torch.eye(classes, dtype=torch.float64))
+    matrix = space(torch.eye(len(classes), dtype=torch.float64))
     return lambda log_p: log_p @ matrix
 
 
-def _log_odds_of_rest(log_prior: Float[Tensor, " classes"]) -> Callable[[Tensor], Tensor]:
+def _log_odds_of_rest(log_prior: Float[Tensor, " classes"]) -> _Scale:
     """log P(x_m | y) / P(x_m | not y) for each class y."""
     others = ~torch.eye(len(log_prior), dtype=torch.bool)
 
@@ -234,51 +354,26 @@ def _log_odds_of_rest(log_prior: Float[Tensor, " classes"]) -> Callable[[Tensor]
     return scale
 
 
-def _check_possible(
-    log_p: Float[Tensor, "some features classes"], start: int, name: str, bayes: NaiveBayes
-) -> None:
-    bad = ~(log_p.abs() <= _LARGEST)
-    if bool(bad.any()):
-        row, feature, k = bad.nonzero()[0].tolist()
-        raise ValueError(
-            f"Expected likelihoods above zero but feature {bayes.features[feature]!r} of row "
-            f"{start + row} of `{name}` has none in class {bayes.classes[k]!r}; fit the model with "
-            "a larger `alpha` (`var_smoothing` of GaussianNB), or erase the feature by a weight "
-            "of 0."
-        )
-
-
-def _checked_weights(weights: Any, bayes: NaiveBayes) -> Float[Tensor, " features"]:
-    features = len(bayes.features)
-    result = torch.ones(features).double() if weights is None else float64(weights)
-    inside = bool(((result >= 0) & (result <= 1)).all())
-    if result.shape != (features,) or not inside:
-        raise ValueError(
-            f"Expected `weights` of shape ({features},), one from 0 to 1 per feature, but got "
-            f"{tuple(result.shape)}{'' if inside else ' and others'}."
-        )
-    return result
-
-
 def _explanation(
-    game: _Additive,
+    bayes: _NaiveBayes,
     space: OutputSpace,
+    scale: _Scale,
     x: Any,
     reference: Float[Tensor, "features outputs"],
     players: Players | None,
     value_function: str,
 ) -> Explanation:
     """The Shapley values of rows, given the terms of v(∅)."""
-    rows = game.bayes.rows(x, "x")
-    players = _players(game.bayes, players, rows)
-    prior = game.scale(game.bayes.log_prior)
+    rows = bayes.rows(x, "x")
+    players = _players(bayes, players, rows)
+    prior = scale(bayes.log_prior)
     parts = [
         (_by_player(terms - reference, players).float(), (prior + terms.sum(1)).float())
-        for terms in game.terms(rows, "x")
+        for terms in bayes.terms(rows, "x", scale)
     ]
     phi, prediction = (torch.cat(part) for part in zip(*parts, strict=True))
     made_by = {"version": __version__, "estimator": "naive_bayes", "value_function": value_function}
-    weighted = bool((game.weights != 1).any())
+    weighted = bool((bayes.weights != 1).any())
     return Explanation(
         phi=phi,
         standard_error=torch.zeros_like(phi),
@@ -286,10 +381,10 @@ def _explanation(
         prediction=prediction,
         x=rows.to(torch.float32, copy=True),
         players=players,
-        outputs=game.outputs,
+        outputs=space.outputs(bayes.classes),
         space=space,
-        partition=space.partition(game.bayes.classes),
-        made_by={**made_by, "weights": game.weights.tolist()} if weighted else made_by,
+        partition=space.partition(bayes.classes),
+        made_by={**made_by, "weights": bayes.weights.tolist()} if weighted else made_by,
     )
 
 
@@ -301,10 +396,13 @@ def _by_player(
 
 
 def _players(
-    bayes: NaiveBayes, players: Players | None, rows: Float[Tensor, "rows *event"]
+    bayes: _NaiveBayes, players: Players | None, rows: Float[Tensor, "rows *event"]
 ) -> Players:
-    event = tuple(rows.shape[1:])
     if players is None:
-        return Players.of_elements(event, bayes.features)
-    check_same_players(players, "naive Bayes")
-    return players
+        return Players.of_elements(rows.shape[1:], bayes.features)
+    return check_same_players(players, "naive Bayes")
+
+
+def _float64(array: Any) -> Tensor:
+    """A copy of an array of numbers in double precision."""
+    return torch.tensor(np.asarray(array, dtype=np.float64))

@@ -44,8 +44,10 @@ class Players:
         index: int64, shaped as one input row (`*event`): the player that owns each element. -1
             throughout where players differ from row to row, see `of_rows`.
         padding: the number that rows are padded by; None where all rows have one length.
-        by_row: whether a row may lack some of the players, or own other elements by them: whether
-            rows are padded, or players differ from row to row.
+        fixed: whether the owner of an element is the same in every row that has it; False of
+            `of_rows`.
+        by_row: whether a row may lack some of the players: whether rows are padded, or players
+            differ from row to row.
 
     Args:
         names: one per player; converted by `str`.
@@ -74,11 +76,13 @@ class Players:
             )
         self.index = given.long()
         self.padding = None if padding is None else check_number("padding", padding)
-        self.by_row = padding is not None
-        # Whether each element of every row is a player of its own, in their order.
-        self._single = not self.by_row and torch.equal(self.index.flatten(), every)
+        self.fixed = True
         if self.by_row:
             _check_in_sequence(self)
+
+    @property
+    def by_row(self) -> bool:
+        return self.padding is not None or not self.fixed
 
     @classmethod
     def of_elements(cls, event: Sequence[int], names: Iterable[object] | None = None) -> "Players":
@@ -87,14 +91,8 @@ class Players:
         >>> Players.of_elements((2, 2)).names
         ('x0', 'x1', 'x2', 'x3')
         """
-        count = math.prod(event)
-        names = [f"x{i}" for i in range(count)] if names is None else list(names)
-        if len(names) != count:
-            raise ValueError(
-                f"Expected {count} names, one per element of shape {tuple(event)}, but got "
-                f"{len(names)}; name every element, or leave `names` out."
-            )
-        return cls(names, torch.arange(count).reshape(tuple(event)))
+        index = torch.arange(math.prod(event)).reshape(tuple(event))
+        return cls((f"x{i}" for i in range(index.numel())) if names is None else names, index)
 
     @classmethod
     def of_rows(
@@ -120,22 +118,21 @@ class Players:
         count = check_whole("count", count)
         names = [f"player {i}" for i in range(count)] if names is None else names
         players = cls(names, torch.arange(count))
-        players.index = torch.full(tuple(event), -1, device="cpu")
-        players.by_row, players._single = True, False
+        players.index, players.fixed = torch.full(tuple(event), -1, device="cpu"), False
         return players
 
     kind = "players"
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        plain = {"names": self.names, "padding": self.padding, "by_row": self.by_row}
+        plain = {"names": self.names, "padding": self.padding, "fixed": self.fixed}
         return plain, {"index": self.index}
 
     @classmethod
     def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any) -> "Players":
-        names, index, padding = settings["names"], tensors["index"], settings["padding"]
-        if settings["by_row"] and padding is None:
+        names, index = settings["names"], tensors["index"]
+        if not settings["fixed"]:
             return cls.of_rows(index.shape, len(names), names)
-        return cls(names, index, padding)
+        return cls(names, index, settings["padding"])
 
     def owning(self, index: Int64[Tensor, "*event"]) -> "Players":
         """The same players as owners of the elements of other rows; -1 where nobody owns one.
@@ -144,7 +141,7 @@ class Players:
         (3,)
         """
         other = copy.copy(self)
-        other.index, other._single = index, False
+        other.index = index
         return other
 
     @classmethod
@@ -277,9 +274,8 @@ class Players:
 
     def first(self, count: int) -> "Players":
         """The first players, for rows that have no more of them."""
-        players = Players.of_rows(self.event, count, self.names[:count])
-        players.index = self.index.where(self.index < count, -1)
-        players.padding = self.padding
+        players = self.owning(self.index.where(self.index < count, -1))
+        players.names = self.names[:count]
         return players
 
     def same_as(self, other: "Players") -> bool:
@@ -293,8 +289,7 @@ class Players:
         Raises:
             ValueError: players that differ from row to row; groups of padded rows out of sequence.
         """
-        if self.padding is None:
-            check_same_players(self, "groups that all rows share")
+        check_fixed(self, "groups that all rows share")
         return Players(names, member[self.index], self.padding)
 
     def lengths(self, x: Tensor) -> Int64[Tensor, " batch"]:
@@ -319,9 +314,9 @@ class Players:
         Raises:
             ValueError: players that differ from row to row, which a value function alone knows.
         """
+        check_fixed(self, "their owners")
         own = self.index.to(x.device).expand(x.shape[0], *self.event)
         if self.padding is None:
-            check_same_players(self, "their owners")
             return own
         place = torch.arange(self.event[-1], device=x.device)
         inside = place < self.lengths(x)[:, None]
@@ -330,15 +325,10 @@ class Players:
     def expand(self, mask: Tensor) -> Tensor:
         """A mask over players `[..., players]` as a mask over input elements `[..., *event]`.
 
-        Where every element is a player of its own it is the mask itself, in another shape.
-
         Raises:
             ValueError: players that differ from row to row.
         """
-        if self._single:
-            return mask.reshape(*mask.shape[:-1], *self.event)
-        if self.padding is None:
-            check_same_players(self, "masks over elements")
+        check_fixed(self, "masks over elements")
         return mask[..., self.index.to(mask.device)]
 
     def known(self, x: Tensor, mask: Tensor) -> Bool[Tensor, "batch m *event"]:
@@ -347,19 +337,33 @@ class Players:
         return present if self.padding is None else present | (self.owners(x) < 0)[:, None]
 
 
-def check_same_players(players: Players, what: str) -> Players:
-    """Players that own the same elements of every row; `what` needs them.
+def check_fixed(players: Players, what: str) -> Players:
+    """Players that own the same elements of every row that has these; `what` needs them.
 
     Raises:
-        ValueError: they differ from row to row (`Players.of_rows`), or rows are padded.
+        ValueError: they differ from row to row (`Players.of_rows`).
     """
-    if players.by_row:
-        how = "differ from row to row" if players.padding is None else "are of padded rows"
+    if not players.fixed:
         raise ValueError(
             f"Expected `players` that own the same elements of every row for {what} but these "
-            f"{how}; give `Players(names, index)`, or write a `ValueFunction` with `owners`."
+            "differ from row to row; give `Players(names, index)`, or write a `ValueFunction` with "
+            "`owners`."
         )
     return players
+
+
+def check_same_players(players: Players, what: str) -> Players:
+    """Players that every row has, and that own the same elements of it; `what` needs them.
+
+    Raises:
+        ValueError: they differ from row to row, or rows are padded.
+    """
+    if players.padding is not None:
+        raise ValueError(
+            f"Expected `players` of rows of one length for {what} but these are of rows padded by "
+            f"{players.padding:g}."
+        )
+    return check_fixed(players, what)
 
 
 def _check_in_sequence(players: Players) -> None:

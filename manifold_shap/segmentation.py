@@ -1,7 +1,6 @@
 """Label maps that say, row by row, which elements belong together: superpixels, or given ones."""
 
 import hashlib
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +17,8 @@ from manifold_shap._checks import (
     to_tensor,
 )
 
-# Labels that are kept of pictures seen before, in all.
-_MOST_KEPT = 2**25
+# Pictures whose labels are kept.
+_MOST_KEPT = 10_000
 # Range of lightness in the Lab space, in which colours are compared.
 _LIGHTNESS = 100.0
 
@@ -36,10 +35,6 @@ class Superpixels:
         self.segments, self.compactness = segments, compactness
         self._cache: dict[bytes, np.ndarray] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Another process finds the labels that are kept here again.
-        return {**self.__dict__, "_cache": {}}
-
     def __repr__(self) -> str:
         return f"superpixels(segments={self.segments}, compactness={self.compactness:g})"
 
@@ -52,7 +47,7 @@ class Superpixels:
             TypeError, ValueError: rows of another shape, whose channels come last, or not finite.
         """
         rows = to_tensor(x)
-        if rows.ndim not in (3, 4) or rows[0:1].numel() == 0:
+        if rows.ndim not in (3, 4):
             raise ValueError(
                 "Expected `x` of shape (rows, channels, height, width) or (rows, height, width) "
                 f"but got {tuple(rows.shape)}; one picture is `x[:1]`."
@@ -68,9 +63,8 @@ class Superpixels:
         """The label map of a picture, from those kept where it is among them."""
         key = content_key(picture)
         if key not in self._cache:
-            # The oldest go first.
-            while self._cache and len(self._cache) >= _MOST_KEPT // math.prod(picture.shape[-2:]):
-                del self._cache[next(iter(self._cache))]
+            if len(self._cache) >= _MOST_KEPT:
+                self._cache.clear()
             self._cache[key] = self._divided(picture.reshape(-1, *picture.shape[-2:]).numpy())
         return self._cache[key]
 
@@ -151,15 +145,14 @@ class LabelMaps:
         Raises:
             ValueError: a row that none of them is of.
         """
-        found = [self._maps.get(content_key(row)) for row in x]
-        missing = [row for row, own in enumerate(found) if own is None]
-        if missing:
+        try:
+            return torch.stack([self._maps[content_key(row)] for row in x]).to(x.device)
+        except KeyError:
             raise ValueError(
-                f"Expected rows that label maps were given for but row {missing[0]} is none of "
-                f"these, one of {len(missing)}; `label_maps(x, labels)` takes all rows that are "
-                "explained, as the value function sees them."
-            )
-        return torch.stack([own for own in found if own is not None]).to(x.device)
+                "Expected rows that label maps were given for but one is none of these; "
+                "`label_maps(x, labels)` takes all rows that are explained, as the value function "
+                "sees them."
+            ) from None
 
 
 def label_maps(x: Any, labels: Any) -> LabelMaps:
@@ -185,11 +178,10 @@ def label_maps(x: Any, labels: Any) -> LabelMaps:
     """
     rows, given = to_tensor(x), torch.as_tensor(labels)
     event = rows.shape[1:]
-    if given.ndim < rows.ndim:
+    if 2 < rows.ndim == given.ndim + 1:
         check_channels_first(event)
-    if given.ndim and given.shape[1:] == event[1:] and given.ndim < rows.ndim:
-        given = given[:, None].expand(-1, *event)
-    if given.shape != rows.shape or given.is_floating_point() or given.is_complex():
+        given = given[:, None].repeat_interleave(event[0], 1)
+    if given.shape != rows.shape or given.is_floating_point():
         raise ValueError(
             f"Expected `labels` as whole numbers of shape {tuple(rows.shape)}, a map for each row "
             f"of `x`, but got {given.dtype} of shape {tuple(given.shape)}."
@@ -208,18 +200,14 @@ def check_labels(labels: Int64[Tensor, "rows *event"]) -> Int64[Tensor, " rows"]
     flat = labels.flatten(1)
     count = flat.amax(1) + 1
     # Every label up to a row's largest must own an element.
-    width = max(int(count.max()), 0) + 1
-    present = torch.zeros(len(flat), width, dtype=torch.bool, device=flat.device)
-    place = (flat + 1).clamp(min=0)
-    wrong = present.scatter_(1, place, True)[:, 1:].sum(1) != count
-    wrong |= (count == 0) | (flat.amin(1) < -1)
+    present = flat.new_zeros(len(flat), max(int(count.max()), 0) + 1, dtype=torch.bool)
+    present.scatter_(1, (flat + 1).clamp(min=0), True)
+    wrong = (present[:, 1:].sum(1) != count) | (count == 0) | (flat.amin(1) < -1)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
-        found = flat[row].unique().tolist()
-        fix = "; it is padding alone and has no players, so leave it out" if found == [-1] else ""
         raise ValueError(
-            f"Expected the labels of each row to be 0, 1, ... without a gap but row {row} has "
-            f"{found[:20]}{fix}."
+            "Expected the labels of each row to be 0, 1, ... without a gap, and -1 for padding "
+            f"beside these, but row {row} has {flat[row].unique().tolist()[:20]}."
         )
     return count
 

@@ -116,9 +116,9 @@ class ValueFunctionContract:
         assert variance.shape == values.shape
         assert (variance[:, :2] == 0).all()
         assert not (variance < 0).any()
-        if not value.sampled:
+        if not value.spec.work.sampled:
             assert (variance == 0).all()
-        assert ((effective > 0) & (effective < value.draws + 1e-3)).all()
+        assert ((effective > 0) & (effective < value.spec.work.draws + 1e-3)).all()
 
     def test_the_variance_is_that_over_keys_or_unknown(self, made: Made, mask: Tensor) -> None:
         value, x, *_ = made
@@ -149,7 +149,7 @@ class ValueFunctionContract:
         assert torch.equal(value(x, mask, own), value(x, mask, own))
         assert torch.equal(value(x, mask), value(x, mask, torch.zeros_like(own)))
         gap = (value(x, mask, own + 10_000) - value(x, mask, own)).abs().max()
-        assert (gap > 1e-4) == value.sampled
+        assert (gap > 1e-4) == value.spec.work.sampled
 
     @pytest.mark.parametrize("most", [1000, 3])
     def test_values_of_related_coalitions_are_those_of_single_ones(
@@ -239,7 +239,7 @@ class ValueFunctionContract:
         value = made.value
         assert json.loads(json.dumps(value.provenance)) == value.provenance
         assert isinstance(value.provenance["value_function"], str)
-        assert value.draws >= 1
+        assert value.spec.work.draws >= 1
         assert all(isinstance(name, str) for name in (*value.outputs, *value.players.names))
         if value.classes:
             assert value.space.outputs(value.classes) == value.outputs

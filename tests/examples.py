@@ -126,8 +126,8 @@ def known(value: ms.ValueFunction, found: Estimate) -> tuple[Tensor, Tensor, Ten
     """Values, variances and effective draws: zeros, and all draws, where nothing else is said."""
     effective = found.effective_draws
     if effective is None:
-        effective = torch.full(found.values.shape[:2], float(value.draws))
-    return found.values, found.known_variance, effective
+        effective = torch.full(found.values.shape[:2], float(value.spec.work.draws))
+    return found.values, found.noise(), effective
 
 
 class Drawn(ms.ValueFunction):
@@ -169,7 +169,7 @@ class Ragged(ms.ValueFunction):
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
         pairs = x.unflatten(1, (-1, 2)).sum(-1)
-        if not bool((mask | ~self.lacking(x)[:, None]).all()):
+        if not bool((mask | self.owned(x)[:, None]).all()):
             raise ValueError("a player that a row lacks is not in a coalition")
         total = (pairs[:, None] * mask).sum(-1)
         return Estimate(

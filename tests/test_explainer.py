@@ -1,7 +1,6 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
 import re
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -350,17 +349,6 @@ def test_candidates_that_are_late_are_left_out() -> None:
         quality = ms.Explainer(TREES, FRAME, candidates=FEW, fit_seconds=1e-6).quality
     assert set(quality.mse) == {"marginal", "gaussian"}
     assert quality.skipped == {"copula": "fit_seconds=1e-06 had passed"}
-
-
-def test_what_a_slow_model_will_take_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
-    def slow_on_the_whole_frame(frame: pd.DataFrame) -> np.ndarray:
-        time.sleep(0.3 * (len(frame) == len(FRAME)))
-        return TREES.predict_proba(frame)
-
-    ms.Explainer(slow_on_the_whole_frame, FRAME, candidates=["gaussian"], progress=True)
-    assert "Comparing 2 value functions" in capsys.readouterr().err
-    ms.Explainer(TREES, FRAME, candidates=["gaussian"], progress=True)
-    assert "Comparing" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import xarray as xr
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.audits import Audit
+from manifold_shap.estimators.audit import Audit
 from manifold_shap.learning_error import in_order
 
 Make = Callable[..., ms.Explanation]
@@ -284,8 +284,7 @@ def test_another_basis_forgets_what_was_of_the_coordinates() -> None:
     assert turned.audit is None
     assert turned.made_by["evaluations"] == 12
     assert bool(turned.model_error.isnan().all())
-    with pytest.raises(ValueError, match=r"error of learning .* before `with_learning_error`"):
-        turned.interval()
+    assert bool(turned.interval()[0].isnan().all())
     assert bool(whole.norm_errors().isnan().all())
     exact = replace(whole, model_error=torch.zeros_like(whole.phi))
     assert torch.equal(exact.in_basis([["3", "größer"], "ja"]).model_error, exact.model_error)

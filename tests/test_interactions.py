@@ -16,7 +16,7 @@ def found() -> ms.Interactions:
 
 
 def test_it_says_what_it_holds(found: ms.Interactions) -> None:
-    assert (found.outputs, found.space) == (("0", "1"), ms.spaces.Identity())
+    assert (found.outputs, found.shapley.space) == (("0", "1"), ms.spaces.Identity())
     assert found.made_by["index"] == "k-SII"
     title = "Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'"
     assert repr(found).startswith(title)
@@ -53,11 +53,10 @@ def test_log_ratios_are_compositions() -> None:
     torch.testing.assert_close(found.norms(), found.values.square().sum(-1).sqrt())
     assert found.projections().shape == (3, 4, 4, 3)
     torch.testing.assert_close(found.projections().sum(-1), torch.zeros(3, 4, 4), atol=1e-5, rtol=0)
-    assert found.classes == ("0", "1", "2")
 
 
 def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
-    for ask in (found.compositions, found.norms, found.projections, lambda: found.classes):
+    for ask in (found.compositions, found.norms, found.projections):
         with pytest.raises(ValueError, match=r"space='ilr' but this one is in 'identity'"):
             ask()
 

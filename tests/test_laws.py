@@ -152,16 +152,8 @@ def test_the_share_of_blocks_is_chosen() -> None:
         (lambda: ms.laws.Blocks([[1.0], [1.0]]), "all in one"),
         (lambda: ms.laws.Blocks.of(ms.Players.of_rows((4,), 2)), "these differ from row to row"),
         (
-            lambda: ms.laws.laws_for(ms.Players.tokens(4), axes=[1]),
-            r"rows of shape \(4,\) but got \[1",
-        ),
-        (
             lambda: ms.metrics.shapley_pairs(2, 3, counts=[1]),
             r"`counts` of 2 rows, from 0 to 3, .* \[1\]",
-        ),
-        (
-            lambda: ms.laws.Mixture([ms.laws.SizeUniform(2), ms.laws.Blocks(LINE)]),
-            r"equally many .* \[2, 4\]",
         ),
         (
             lambda: ms.laws.ShapleyKernel(3).sample((3,), generator(), SHORT),

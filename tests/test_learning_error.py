@@ -145,8 +145,6 @@ def test_errors() -> None:
     ):
         with pytest.raises(ValueError, match=f"the same {said}"):
             ms.with_learning_error(one, [one, other])
-    with pytest.raises(ValueError, match="two or more"):
-        ms.with_learning_error(one, [one])
     unknown = replace(one, standard_error=one.phi * torch.nan)
     with pytest.raises(ValueError, match="with standard errors but those of this one are all"):
         unknown.interval()

@@ -33,11 +33,13 @@ class Noisy(ms.ValueFunction):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask, keys = coalitions.masks(), coalitions.each_key()
-        drawn = noise.normal(noise.fold(keys, self.seed), (), range(self.draws)) * self.sigma
+        drawn = (
+            noise.normal(noise.fold(keys, self.seed), (), range(self.spec.work.draws)) * self.sigma
+        )
         drawn = drawn + (x[:, None] * mask).sum(-1, keepdim=True)
         spread = drawn.square().mean(2, keepdim=True) - drawn.mean(2, keepdim=True).square()
-        values, variance = drawn.mean(2, keepdim=True), spread / max(1, self.draws - 1)
-        return Estimate(values, variance if self.sampled else None)
+        values, variance = drawn.mean(2, keepdim=True), spread / max(1, self.spec.work.draws - 1)
+        return Estimate(values, variance if self.spec.work.sampled else None)
 
     def prediction(self, x: Tensor) -> Tensor:
         return x.sum(1, keepdim=True)
@@ -64,8 +66,8 @@ def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction],
     by_row = errors.mean(1)
     assert score.mse == pytest.approx(errors.mean().item(), rel=1e-5)
     assert score.standard_error == pytest.approx((by_row.std() / 7**0.5).item(), rel=1e-5)
-    assert score.draws == value.draws
-    assert score.effective_draws == pytest.approx(value.draws)
+    assert score.draws == value.spec.work.draws
+    assert score.effective_draws == pytest.approx(value.spec.work.draws)
 
 
 def test_curve_over_sizes_adds_up(make_value: Callable[..., ms.ValueFunction]) -> None:
@@ -133,10 +135,7 @@ UNSAID: dict[str, Callable[[], Any]] = {
 def test_a_variance_that_is_unknown_is_not_zero(kind: str) -> None:
     value = UNSAID[kind]()
     players = 3 if kind == "grouped" else 4
-    with pytest.warns(UserWarning, match="variance of the draws .* unknown"):
-        score = ms.metrics.mean_squared_error(
-            value, X, ms.metrics.shapley_pairs(7, players, least=60)
-        )
+    score = ms.metrics.mean_squared_error(value, X, ms.metrics.shapley_pairs(7, players, least=60))
     assert math.isnan(score.debiased)
     assert score.by_row.isnan().any()
     assert math.isfinite(score.mse)
@@ -154,7 +153,7 @@ def test_no_call_is_larger_than_the_batch_size() -> None:
 
     class Counted(Noisy):
         def estimate(self, x: Tensor, mask: Tensor, keys: Tensor) -> Estimate:
-            sizes.append(mask.shape[0] * mask.shape[1] * self.draws)
+            sizes.append(mask.shape[0] * mask.shape[1] * self.spec.work.draws)
             return super().estimate(x, mask, keys)
 
     ms.metrics.mean_squared_error(

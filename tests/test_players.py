@@ -86,7 +86,9 @@ def test_padding_elsewhere_than_at_the_end_is_refused(
     row: list[float], door: Callable[[torch.Tensor], object]
 ) -> None:
     x = torch.tensor([[1.0, 2.0, 3.0, 4.0], [3.0, 0.0, 0.0, 0.0], [4.0, 3.0, 2.0, 0.0], row])
-    with pytest.raises(ValueError, match=r"padding \(0\) at the end of rows .* row 3 .*move it"):
+    with pytest.raises(
+        ValueError, match=r"padding \(0\) at the end of rows .* row 3 .*move padding"
+    ):
         door(x)
 
 

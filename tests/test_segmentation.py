@@ -80,10 +80,8 @@ def test_maps_of_ones_own_go_with_their_rows() -> None:
     )
     found = ms.permutation_shapley(value.grouped(labels, 2), x)
     assert found.counts.tolist() == [2, 1]
-    with pytest.raises(ValueError, match="row 1 is none of these, one of 1; `label_maps"):
+    with pytest.raises(ValueError, match="one is none of these; `label_maps"):
         labels(torch.stack((x[0], x[0] + 1)))
-    with pytest.raises(ValueError, match=r"each of 16 players .* `label_maps\(x, labels\)`"):
-        value.grouped(torch.cat((maps, maps)))
 
 
 @pytest.mark.parametrize(

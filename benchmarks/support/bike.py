@@ -81,7 +81,7 @@ class Bench:
         for seed in range(self.repeats):
             value = ms.imputed_value(self.model, imputer, "identity", chosen, seed)
             found.append(ms.exact_shapley(value, self.data.x_test, ordering=order))
-            if not value.sampled:
+            if not value.spec.work.sampled:
                 return found[0]
         phi = torch.stack([one.phi for one in found])
         error = phi.std(0) / self.repeats**0.5

@@ -101,7 +101,7 @@ class AmortizedExplainer(Exportable):
         with self.value.products():
             parts = zip(rows.split(batch_size), change.split(batch_size), strict=True)
             found = [
-                self.network(surrogate, encoded(some, self.value.table).to(own.device), own)
+                self.network(surrogate, encoded(some, self.value.spec.table).to(own.device), own)
                 for some, own in parts
             ]
         return torch.cat(found)

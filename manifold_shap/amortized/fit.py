@@ -204,7 +204,7 @@ def fit_amortized(
     options = TrainingOptions.among(locals())
     surrogate, players = network_of(value).value.surrogate, value.players
     stored_rows = stored(x_train), stored(x_validation, "x_validation")
-    chosen_rows = training_rows(*stored_rows, seed, players, value.table)
+    chosen_rows = training_rows(*stored_rows, seed, players, value.spec.table)
     game = value.select(outputs, with_extremes(chosen_rows.train))
     seen, seen_validation = chosen_rows.encoded
     numbers = [value.outputs.index(name) for name in game.outputs]

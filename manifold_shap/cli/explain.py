@@ -175,7 +175,7 @@ def _scores(values: Games, run: Run, settings: Mapping[str, Any]) -> dict[str, S
     mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
     scores = {}
     for name, value in values.items():
-        value = on_simplex(value.with_draws(max(value.draws, _DRAWS)), settings)
+        value = on_simplex(value.with_draws(max(value.spec.work.draws, _DRAWS)), settings)
         scores[name] = mean_squared_error(value, x, mask)
     return scores
 

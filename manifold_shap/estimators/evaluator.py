@@ -79,7 +79,7 @@ class Evaluator:
         if self.players.by_row:
             self.players = self.players.first(int(value.counts(x[:1].to(value.device))))
             self.order = self.order.among(self.players)
-        self.draws, self.sampled = value.draws, value.sampled
+        self.draws, self.sampled = value.spec.work.draws, value.spec.work.sampled
         self.batches = Batches(value, batch_size, progress)
 
         anchors = (partial(value.end, of) for of in (value.prediction, value.base))

@@ -11,7 +11,7 @@ of permutations. With a law of orders of one's own, w(π), values are Σ_π w(π
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._checks import check_distinct, check_known, check_whole
+from manifold_shap._checks import check_whole
 from manifold_shap._messages import shown
 from manifold_shap.coalitions import Nested
 from manifold_shap.estimators.evaluator import Evaluator
@@ -76,7 +76,7 @@ def permutation_shapley(
             or causes come first are taken. Or an `Ordering`, such as that of groups that stay
             together, for Owen values (`Ordering.of_groups`). By default all are.
         orders: in place of `ordering`, a law of orders: a list of orders with their weights, as in
-            `[(["a", "b"], 0.7), (["b", "a"], 0.3)]`, of which the weighted mean is exact; or a
+            `[(["a", "b"], 0.7), (["b", "a"], 0.3)]`, all taken for an exact weighted mean; or a
             function `orders(count, generator)` that draws so many independent orders from a
             `torch.Generator`, int64 `[count, players]`, entry k the number of the player that comes
             k-th. Errors are then over single orders, which have no reverse, and `permutations` may
@@ -99,9 +99,8 @@ def permutation_shapley(
         ValueError: an odd or non-positive `permutations`, or `evaluations` beside it; a
             `target_error` that is not positive; an `ordering` that `Ordering` refuses; `orders`
             beside it, or that do not have every player once, or whose weights are negative, not
-            finite or all zero; a budget beside listed orders.
-        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`; `orders` that are
-            neither a list nor a function.
+            finite or all zero.
+        TypeError: an `ordering` that is no list of lists, mapping or `Ordering`.
 
     >>> mostly = [(["x0", "x1", "x2"], 3), (["x2", "x0", "x1"], 1)]
     >>> permutation_shapley(game, torch.tensor([[1.0, 2.0, 3.0]]), orders=mostly).phi.flatten()
@@ -122,12 +121,6 @@ def permutation(
 ) -> Asking[Result]:
     """The estimator of `permutation_shapley`."""
     if orders is not None and not callable(orders):
-        if not evaluations is permutations is target_error is None:
-            raise ValueError(
-                "Expected no budget beside a list of `orders`, all of which are taken; leave "
-                "`evaluations`, `permutations` and `target_error` out, or give a function that "
-                "draws orders."
-            )
         listed, probability = _checked_orders(orders, game)
         found = yield from _enumerated(game, listed, seed, probability)
         return found._replace(made_by={**found.made_by, "orders": len(listed)})
@@ -267,21 +260,14 @@ def _checked_orders(
     given: Any, game: Evaluator
 ) -> tuple[Int64[Tensor, "orders players"], Float[Tensor, " orders"]]:
     """Listed orders by numbers, and their probabilities; without players that do not play."""
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise TypeError(
-            "Expected `orders` to be a list of orders with weights, as in [(['a', 'b'], 0.7), "
-            f"(['b', 'a'], 0.3)], or a function that draws orders, but got {given!r}."
-        )
     every = game.value.players
-    number = {name: k for k, name in enumerate(game.players.names)}
-    constants = constant_players(every, game.value.table)
-    for names, _ in given:
-        check_known(names, (*every.names, *constants), "players in an order of `orders`")
-        check_distinct(names, "players in an order of `orders`")
-        if left_out := [name for name in number if name not in names]:
+    constants = constant_players(every, game.value.spec.table)
+    listed = [[name for name in names if name not in constants] for names, _ in given]
+    for names in listed:
+        if sorted(names) != sorted(every.names):
             raise ValueError(
-                f"Expected every order of `orders` to name all players but {list(names)} leaves "
-                f"out {shown(left_out)}."
+                f"Expected every order of `orders` to name all players, {shown(every.names)}, once "
+                f"but got {names}."
             )
     weights = torch.tensor([float(weight) for _, weight in given], dtype=torch.float64)
     if not bool((weights.isfinite() & (weights >= 0)).all() and weights.sum() > 0):
@@ -289,5 +275,6 @@ def _checked_orders(
             "Expected weights of `orders` that are finite, not negative and not all zero but got "
             f"{shown(weights.tolist(), 3)}."
         )
-    orders = [[number[name] for name in names if name in number] for names, _ in given]
+    number = {name: k for k, name in enumerate(game.players.names)}
+    orders = [[number[name] for name in names if name in number] for names in listed]
     return torch.tensor(orders), weights / weights.sum()

@@ -11,7 +11,6 @@ from torch.nn.functional import pad
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_number, check_seed, check_whole
-from manifold_shap._messages import warn
 from manifold_shap._version import __version__
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
@@ -90,7 +89,7 @@ def explain(
     if settings.get("target_error") is not None:
         check_number("target_error", settings["target_error"], above=0)
     value = as_value_function(value, x).select(outputs, x)
-    order = Ordering.of(ordering, value.players, constant_players(value.players, value.table))
+    order = Ordering.of(ordering, value.players, constant_players(value.players, value.spec.table))
     rows, parts = value.rows(x), []
     values: Any
     for group in _by_player_count(value, rows):
@@ -134,8 +133,8 @@ def _explanation(
     groups, games, results = zip(*parts, strict=True)
     back, players, x = torch.cat(groups).argsort(), value.players, rows.to("cpu", copy=True)
     owners = value.owners(rows.to(value.device)).cpu() if players.by_row else None
-    if value.table is not None:
-        x, players, owners = in_frame(x, players, owners, value.table)
+    if value.spec.table is not None:
+        x, players, owners = in_frame(x, players, owners, value.spec.table)
     fill = 0.0 if len(players) > len(value.players) else nan
     dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
     made = [_by_row(*part[1:], len(players), fill) for part in parts]
@@ -172,7 +171,7 @@ def _explanation(
 
 def _far_outside(value: ValueFunction, rows: Tensor) -> dict[str, int]:
     seen = value.spec.training_range
-    count = 0 if seen is None else seen.count_far_outside(encoded(rows, value.table))
+    count = 0 if seen is None else seen.count_far_outside(encoded(rows, value.spec.table))
     return {"rows_far_outside": count} if count else {}
 
 
@@ -183,13 +182,6 @@ def _by_row(game: Evaluator, result: Result, players: int, fill: float) -> dict[
         # A single player has no coalition that anything would be drawn for.
         unknown = game.sampled and len(game.players) > 1
         variance = torch.full_like(result.phi, nan if unknown else 0.0)
-    if game.evaluations and bool(variance.isnan().all()):
-        warn(
-            f"Standard errors are unknown (NaN): {game.evaluations // len(game.x)} evaluations "
-            f"of a row of {len(game.players)} players leave nothing to compare. Give more "
-            "`evaluations` or, where all coalitions were taken, `exact_shapley` several times "
-            "as many; means over many rows, such as global values, need none."
-        )
     more, covariance = (0, 0, 0, players - result.phi.shape[1]), None
     if variance.ndim == 4:
         covariance = pad(variance, (0, 0, *more), value=fill)

@@ -45,7 +45,7 @@ class PredictionGraph(nn.Module):
 
     def __init__(self, value: SurrogateValue) -> None:
         super().__init__()
-        model, of_frames = value.model, value.table is not None
+        model, of_frames = value.model, value.spec.table is not None
         takes = isinstance(model.table, EncodedRows) if of_frames else model.table is None
         self.inside = isinstance(model.predictor, NetworkPredictor) and takes
         self.predictor = model.predictor if self.inside else None
@@ -149,7 +149,7 @@ def _content(what: Any) -> bytes:
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> bytes:
-    table = value.table
+    table = value.spec.table
     # A copy: the value function stays where it is, and trainable where it was.
     module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
     for each in (*module.parameters(), *module.buffers()):
@@ -157,7 +157,7 @@ def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) 
     # Two of each: of one row an exporter would take the axis to be of this length always.
     event = value.players.event if table is None else (table.width,)
     x = torch.zeros(2, *event)
-    if value.table is None and value.players.padding is not None:
+    if value.spec.table is None and value.players.padding is not None:
         x += 1  # No padding.
     inputs = {"x" if table is None else ENCODED: x}
     if output == "v":

@@ -14,8 +14,7 @@ from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._saved import KINDS, codes
 from manifold_shap.coalitions import Coalitions
-from manifold_shap.models import whole_dtype
-from manifold_shap.players import Players, check_same_players
+from manifold_shap.players import Players, check_fixed, check_same_players
 
 if TYPE_CHECKING:
     from manifold_shap.tables.table import Table
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _RESAMPLING = -2
 
 # Arguments that are the rows of an imputer.
-_OF_ROWS = ("reference", "rows", "point")
+_OF_ROWS = ("reference", "point")
 
 # Shapes that imputers share.
 Rows = Float[Tensor, "batch *event"]
@@ -76,10 +75,8 @@ class Imputer(nn.Module, ABC):
         table: of the table, where rows are its codes; see `table_imputer`.
         dtype: of rows of whole numbers, such as token ids, which the model is then given as such;
             None for numbers.
-        given: the type of a reference of whole numbers whose cells are drawn (`copies`): a model
-            that fails on floats gets rows of it. None for others.
-        takes_padding: whether rows may be padded (`Players.padding`). Padding is known to
-            everybody: `present` tells what is absent.
+        takes_padding: whether rows may be padded (`Players.padding`). What nobody owns is always
+            present, see `present`.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -103,14 +100,14 @@ class Imputer(nn.Module, ABC):
     copies: bool = False
     table: "Table | None" = None
     dtype: torch.dtype | None = None
-    given: torch.dtype | None = None
     takes_padding: bool = False
-    # What errors call the reference rows: the argument that gives them.
-    _argument: str = "reference"
+    kind: str
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        KINDS.setdefault(cls.__dict__.get("name", cls.__name__), cls)
+        if "kind" not in vars(cls):
+            cls.kind = cls.__name__
+            KINDS[cls.kind] = cls
 
     def __new__(cls, *given: Any, **named: Any) -> Any:
         made = super().__new__(cls)
@@ -124,20 +121,11 @@ class Imputer(nn.Module, ABC):
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
-        rows = to_tensor(reference, self._argument)
-        self.given = whole_dtype(reference) if self.copies else None
+        rows = to_tensor(reference, "reference")
         players = players or Players.of_columns(reference, rows.shape[1:])
-        if players.padding is None:
-            check_same_players(players, "an imputer")
-        elif not self.takes_padding:
-            raise ValueError(
-                f"Expected `players` of rows of one length for {type(self).__name__} but these are "
-                f"of rows padded by {players.padding:g}; of token ids take a MaskTokenImputer, a "
-                "PaddingImputer or a DeletionImputer, and of other rows a MarginalImputer, a VAE "
-                "(`ms.fit_imputer`) or a surrogate."
-            )
-        self.players = players
-        rows = check_rows(rows, self.players, self._argument).clone()
+        check = check_fixed if self.takes_padding else check_same_players
+        self.players = check(players, f"a {type(self).__name__}")
+        rows = check_rows(rows, self.players, "reference").clone()
         # Not persistent: a checkpoint must not hold the data.
         self.register_buffer("reference", rows, persistent=False)
 
@@ -156,25 +144,10 @@ class Imputer(nn.Module, ABC):
 
     # May be overridden.
 
-    @property
-    def kind(self) -> str:
-        return type(self).__dict__.get("name", type(self).__name__)
-
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """The arguments that it was made of; rows of a table as codes.
-
-        Raises:
-            TypeError: another class of imputers has the same name.
-        """
-        if KINDS[self.kind] is not type(self):
-            raise TypeError(
-                f"Expected a name that no other class of imputers has, to save one, but "
-                f"{type(self).__name__} and {KINDS[self.kind].__name__} are called {self.kind!r}; "
-                "rename the class, or its `name`."
-            )
+        """The arguments that it was made of; rows of a table as codes."""
         given: dict[str, Any] = self.__dict__["_made_of"]
-        rows = self.reference
-        rows = rows.to(self.given or rows.dtype) if self.table is None else codes(rows)
+        rows = self.reference if self.table is None else codes(self.reference)
         tensors = dict[str, Tensor]()
         for name, each in given.items():
             if name in _OF_ROWS:
@@ -213,10 +186,10 @@ class Imputer(nn.Module, ABC):
     def base_by_row(self) -> bool:
         """Whether v(∅) is the mean over completions of the row's own empty coalition.
 
-        By default so where rows are padded, since everybody knows how long a row is. Otherwise v(∅)
-        is the mean over the reference rows.
+        By default so where rows lack players, since what nobody owns is known. Otherwise v(∅) is
+        the mean over the reference rows.
         """
-        return self.players.padding is not None
+        return self.players.by_row
 
     @property
     def row_elements(self) -> int:

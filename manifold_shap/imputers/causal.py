@@ -75,7 +75,7 @@ class CausalImputer(Imputer):
         nn.Module.__init__(self)
         self.imputer = imputer
         self.players, self.table = imputer.players, imputer.table
-        self.dtype, self.given = imputer.dtype, imputer.given
+        self.dtype, self.copies = imputer.dtype, imputer.copies
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
         steps = self.ordering.steps
@@ -195,15 +195,12 @@ def _checked_confounding(confounding: Any, ordering: Ordering) -> tuple[bool, ..
     components = len(ordering.steps)
     if confounding is None:
         return (False,) * components
-    listed = isinstance(confounding, Sequence)
-    if not listed or not all(isinstance(flag, bool) for flag in confounding):
-        raise TypeError(
-            "Expected `confounding` to be a list of True and False, one per component of the "
-            f"ordering, but got {confounding!r}."
-        )
-    if len(confounding) != components or ordering.component is None:
+    given = [*confounding] if isinstance(confounding, Sequence) else [confounding]
+    if not all(isinstance(flag, bool) for flag in given):
+        raise TypeError(f"Expected `confounding` as a list of True and False but got {given}.")
+    if len(given) != components or ordering.component is None:
         raise ValueError(
             f"Expected `confounding` with one flag for each of the {components} components of "
-            f"the ordering, and none beside a graph, but got {len(confounding)}: {confounding}."
+            f"the ordering, and none beside a graph, but got {given}."
         )
     return tuple(confounding)

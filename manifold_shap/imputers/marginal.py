@@ -48,7 +48,7 @@ class MarginalImputer(Imputer):
         shuffled = shuffled.to(self.reference.device)
         # Lengths below zero, in increasing order: the longest rows come first.
         shortage, place = (-self.players.lengths(self.reference[shuffled])).sort(stable=True)
-        self.distinct_draws = len(self.reference) if self.players.padding is None else None
+        self.distinct_draws = None if self.players.by_row else len(self.reference)
         self.register_buffer("order", shuffled[place], persistent=False)
         self.register_buffer("shortage", shortage, persistent=False)
 
@@ -92,7 +92,7 @@ class BaselineImputer(MarginalImputer):
     tensor([[[[1., 0., 1.]]]])
     """
 
-    name, _argument = "baseline", "point"
+    name = "baseline"
 
     def __init__(self, point: Any, players: Players | None = None) -> None:
         row = to_tensor(point, "point")
@@ -115,22 +115,19 @@ class ContrastiveImputer(MarginalImputer):
     from that mean. With as many draws as there are rows, or more, values are exact.
 
     Args:
-        rows: contrast rows, `[rows, *event]`, e.g. those of another class; a single one as
+        reference: contrast rows, `[rows, *event]`, e.g. those of another class; a single one as
             `x[:1]`.
         players: see `Players`; by default every element of a row is a player.
 
     Raises:
-        TypeError, ValueError: `rows` is no tensor or array of finite rows of the shape that
+        TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
             `players` own.
 
     >>> ContrastiveImputer(torch.zeros(5, 3)).distinct_draws
     5
     """
 
-    name, _argument = "contrastive", "rows"
-
-    def __init__(self, rows: Any, players: Players | None = None) -> None:
-        super().__init__(rows, players)
+    name = "contrastive"
 
 
 class MaskTokenImputer(BaselineImputer):
@@ -224,9 +221,7 @@ class DeletionImputer(PaddingImputer):
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Delete the absent tokens of each coalition, the same in all draws."""
         mask = coalitions.masks()
-        kept = self.players.expand(mask)
-        if self.players.padding is not None:
-            kept = kept & (self.players.owners(x) >= 0)[:, None]
+        kept = self.players.expand(mask) & (self.players.owners(x) >= 0)[:, None]
         order = (~kept).argsort(dim=-1, stable=True)
         moved = x[:, None].expand(kept.shape).gather(-1, order)
         place = torch.arange(kept.shape[-1], device=x.device)

@@ -62,7 +62,7 @@ class TableImputer(Imputer):
     def __init__(self, table: "Table", inner: Imputer, reference: Any) -> None:
         super().__init__(rows_of(reference, table), table.players)
         self.table, self.inner, self.name = table, inner, inner.name
-        self.proposals, self.distinct_draws = inner.proposals, inner.distinct_draws
+        self.distinct_draws = inner.distinct_draws
         self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
 

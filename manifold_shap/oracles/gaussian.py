@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
+from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal
 
 from manifold_shap import _random
 from manifold_shap.coalitions import distinct_coalitions
@@ -40,8 +41,8 @@ class GaussianMixture(ConditionalLaw):
         classes: names of the components, by default 0, 1, ...
 
     Raises:
-        TypeError, ValueError: arguments of shapes that do not fit together, weights that are not
-            positive, or a covariance that is not symmetric and positive definite.
+        ValueError: arguments of shapes that do not fit together, weights that are not positive, or
+            a covariance that is not symmetric and positive definite, as torch.distributions says.
     """
 
     name = "gaussian_mixture"
@@ -58,27 +59,16 @@ class GaussianMixture(ConditionalLaw):
         names: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
     ) -> None:
-        given = [_numbers(each) for each in (weights, means, covariances)]
-        shapes = [tuple(each.shape) for each in given]
-        count, elements = shapes[1] if len(shapes[1]) == 2 else (0, 0)
-        if shapes != [(count,), (count, elements), (count, elements, elements)] or not elements:
-            raise ValueError(
-                "Expected `weights` [components], `means` [components, elements] and "
-                f"`covariances` [components, elements, elements] but got shapes {shapes}."
-            )
+        weights, means, covariances = map(_numbers, (weights, means, covariances))
+        normal = MultivariateNormal(means, covariances, validate_args=True)
+        MixtureSameFamily(Categorical(weights, validate_args=True), normal, validate_args=True)
+        count, elements = means.shape
         super().__init__(Players.of_elements((elements,), names))
         self.classes = tuple(classes or map(str, range(count)))
-        if not bool((given[0] > 0).all() and given[0].isfinite().all()):
-            raise ValueError(f"Expected positive `weights` but got {given[0].tolist()}.")
-        roots, failed = torch.linalg.cholesky_ex(given[2])
-        if bool(failed.any()) or not torch.allclose(given[2], given[2].mT):
-            raise ValueError(
-                "Expected symmetric, positive definite `covariances` but number "
-                f"{int(failed.argmax())} is not."
-            )
-        for name, numbers in zip(("weights", "means", "covariances"), given, strict=True):
-            self.register_buffer(name, numbers / numbers.sum() if name == "weights" else numbers)
-        self.register_buffer("_roots", roots)
+        self.register_buffer("weights", weights / weights.sum())
+        self.register_buffer("means", means)
+        self.register_buffer("covariances", covariances)
+        self.register_buffer("_roots", normal.scale_tril)
 
     @classmethod
     def random(

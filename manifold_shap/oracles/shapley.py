@@ -1,5 +1,6 @@
 """True Shapley values, as exact as asked for, and the distance of others to them."""
 
+import itertools
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_number, check_seed
+from manifold_shap._checks import check_finite, check_number, check_seed
 from manifold_shap._messages import shown
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact_shapley
@@ -21,12 +22,9 @@ from manifold_shap.values.selected import output_position
 # The truth is to be so much more exact than what is compared with it.
 SHARE_OF_DISTANCE = 1 / 10
 
-# Of the first estimate: evaluations of v per player. With 16 of them, eight pairs of orders, 95 %
-# intervals of the network child held 90 % of the values, with 64 they held 94 %.
-_FIRST = 64
-# More than what the first estimate asks for: its error is itself an estimate.
-_RESERVE = 1.2
-_MOST_ROUNDS = 4
+# Evaluations of v per player in the first estimate, and how many times as many in the next. With 16
+# of them 95 % intervals of the network child held 90 % of the values, with 64 94 %.
+_FIRST, _MORE = 64, 4
 
 
 def true_shapley(
@@ -69,7 +67,7 @@ def true_shapley(
     error, seed = check_number("error", error, above=0), check_seed(seed)
     how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
     players = len(truth.players)
-    if not truth.sampled and players <= MAX_PLAYERS:
+    if not truth.spec.work.sampled and players <= MAX_PLAYERS:
         return exact_shapley(truth, x, **how)
     base = torch.zeros(len(truth.outputs), dtype=torch.float64)
     if isinstance(truth, TrueValue):
@@ -82,29 +80,22 @@ def true_shapley(
         )
     # A regression with interactions has a smaller error for as many evaluations, but takes as long
     # for as small an error, and its standard errors leave out what the data choose.
-    estimator = auto_shapley if truth.sampled else permutation_shapley
+    estimator = auto_shapley if truth.spec.work.sampled else permutation_shapley
     budget = min(evaluations, _FIRST * players)
-    for round_ in range(_MOST_ROUNDS):
+    for round_ in itertools.count():
         found = estimator(truth, x, evaluations=budget, seed=seed + round_, **how)
-        sampled = found.standard_error.double().square().mean().item()
-        if sampled + own <= error**2:
-            return _with_error_of_base(found, base)
+        variance = found.standard_error.double().square() + base.square().to(found.phi.device)
+        left = variance.mean().sqrt().item()
+        if left <= error:
+            # Covariances between outputs would lack those of the base.
+            known = variance.sqrt().to(found.standard_error.dtype)
+            return replace(found, standard_error=known, covariance=None)
         if budget == evaluations:
             break
-        needed = _RESERVE * budget * sampled / (error**2 - own)
-        # Errors that are not known, of values drawn for once, ask for twice as much.
-        budget = min(evaluations, math.ceil(needed) if math.isfinite(needed) else 2 * budget)
+        budget = min(evaluations, _MORE * budget)
     raise ValueError(
         f"Expected true Shapley values to an error of {error:.2g} but {budget} evaluations per row "
-        f"left {(sampled + own) ** 0.5:.2g}; allow more `evaluations`, or a larger `error`."
-    )
-
-
-def _with_error_of_base(found: Explanation, base: Float[Tensor, " outputs"]) -> Explanation:
-    variance = found.standard_error.double().square() + base.square().to(found.phi.device)
-    # Covariances between outputs would lack those of the base.
-    return replace(
-        found, standard_error=variance.sqrt().to(found.standard_error.dtype), covariance=None
+        f"left {left:.2g}; allow more `evaluations`, or a larger `error`."
     )
 
 
@@ -160,17 +151,25 @@ def distance_to_true_shapley(
         ValueError: they are of other rows, players or outputs; no such output; or the truth does
             not know its errors.
     """
-    explanation = _comparable(explanation, truth)
+    names = truth.players.names
+    if {*names} != {*explanation.players.names} or truth.outputs != explanation.outputs:
+        raise ValueError(
+            f"Expected Shapley values of the truth's players and outputs, {shown(names)} and "
+            f"{shown(truth.outputs)}, but got {shown(explanation.players.names)} and "
+            f"{shown(explanation.outputs)}; give both value functions the same ones."
+        )
+    explanation = in_order(explanation, names)
+    if len(explanation.phi) != len(truth.phi) or other_rows(explanation, truth):
+        raise ValueError(
+            "Expected Shapley values of the truth's rows but the `x` of the two differ; explain "
+            "the same `x` with both, in the same order."
+        )
     chosen = slice(None)
     if output is not None:
         position = output_position("output", output, truth.outputs)
         chosen = slice(position, position + 1)
     own = truth.standard_error[..., chosen].double().square()
-    if not bool(own.isfinite().all()):
-        raise ValueError(
-            "Expected a truth that knows its own standard errors but some are NaN; "
-            "`ms.oracles.true_shapley` finds true values whose errors are known."
-        )
+    check_finite(own, "truth.standard_error", "`ms.oracles.true_shapley` knows its errors")
     squares = (explanation.phi - truth.phi)[..., chosen].double().square() - own
     sampling = explanation.standard_error[..., chosen].double().square().mean().item()
     by_row = squares.mean((1, 2))
@@ -185,24 +184,3 @@ def distance_to_true_shapley(
         truth_error=own.mean().item() ** 0.5,
         by_row=by_row,
     )
-
-
-def _comparable(explanation: Explanation, truth: Explanation) -> Explanation:
-    """The explanation with its players in the order of the truth's."""
-    both = (truth, explanation)
-    for name, (of_truth, found) in (
-        ("players", [tuple(sorted(each.players.names)) for each in both]),
-        ("outputs", [each.outputs for each in both]),
-    ):
-        if of_truth != found:
-            raise ValueError(
-                f"Expected Shapley values of the truth's {name}, {shown(of_truth, 5)}, but got "
-                f"{shown(found, 5)}; give both value functions the same {name}."
-            )
-    explanation = in_order(explanation, truth.players.names)
-    if len(explanation.phi) != len(truth.phi) or other_rows(explanation, truth):
-        raise ValueError(
-            "Expected Shapley values of the truth's rows but the `x` of the two differ; explain "
-            "the same `x` with both, in the same order."
-        )
-    return explanation

@@ -116,7 +116,8 @@ class TrueValue(ModelValue):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        drawn = {"draws": self.draws, "draws_seed": self._drawn.seed} if self.sampled else {}
+        work = self.spec.work
+        drawn = {"draws": work.draws, "draws_seed": self._drawn.seed} if work.sampled else {}
         return {**super().provenance, "law": self.law.name, **drawn}
 
     def to(self, device: torch.device | str) -> "TrueValue":

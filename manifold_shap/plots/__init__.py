@@ -30,11 +30,10 @@ from typing import Any
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots.arrays import pixel_maps, series
 from manifold_shap.plots.bars import bar, waterfall
-from manifold_shap.plots.maps import heatmap, interaction_map
+from manifold_shap.plots.curves import mse_curve, series
+from manifold_shap.plots.maps import heatmap, interaction_map, pixel_maps
 from manifold_shap.plots.points import beeswarm, scatter
-from manifold_shap.plots.scores import mse_curve
 from manifold_shap.plots.simplex import (
     bifurcation_tree,
     compositions,

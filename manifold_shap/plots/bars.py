@@ -1,7 +1,6 @@
 """Draws Shapley values as bars: of one row from base to prediction, or their mean over many."""
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection
+from manifold_shap.plots.selection import Lines
 
 
 def waterfall(
@@ -57,40 +57,38 @@ def waterfall(
         TypeError: `explanation` is none.
         ValueError: `max_display` is not positive, or there is no such row or output.
     """
-    selection.one(explanation)
+    selection.named(explanation)
     row = selection.row_of(explanation, row, label)
     k = int(shown.outputs_of_rows(explanation, output)[row])
     phi = explanation.phi[row, :, k].double()
-    chosen = selection.largest(phi.abs(), max_display)
-    steps = selection.with_rest(phi[None], chosen)[0].numpy()
-    errors = _errors(total_error(explanation)[row, :, k][None], chosen, phi[None])[0]
-    colours = [canvas.RAISES if step >= 0 else canvas.LOWERS for step in steps]
-    if len(steps) > len(chosen):
-        colours[-1] = canvas.NEUTRAL
+    lines = Lines.of(phi.abs(), max_display)
+    steps = lines.sums(phi[None])[0].numpy()
+    errors = lines.errors(total_error(explanation)[row, :, k][None])[0].numpy()
     base = explanation.base[row, k].item()
-    lines, ends = np.arange(len(steps)), base + steps[::-1].cumsum()[::-1]
-    axes = canvas.panel(ax, len(steps) + 5, grid="x")
-    look: dict[str, Any] = {"left": ends - steps, "height": 0.72, "color": colours}
-    canvas.bars(axes, lines, steps, errors, shown.signed(steps.tolist()), **look)
+    places, ends = np.arange(len(steps)), base + steps[::-1].cumsum()[::-1]
+    axes = canvas.panel(ax, len(steps) + 3, grid="x")
+    look: dict[str, Any] = {"left": ends - steps, "height": 0.72}
+    look["color"] = _signed_colours(steps)
+    if lines.others:
+        look["color"][-1] = canvas.NEUTRAL
+    canvas.bars(axes, places, steps, errors, shown.signed(steps.tolist()), **look)
     axes.use_sticky_edges = False
     # From the end of each bar to the start of the one above.
-    axes.vlines(ends[1:], lines[1:] - 1, lines[1:], canvas.NEUTRAL, linewidth=0.6, zorder=1)
-    canvas.name_lines(axes, selection.names_with_values(explanation, row, chosen))
+    axes.vlines(ends[1:], places[1:] - 1, places[1:], canvas.NEUTRAL, linewidth=0.6, zorder=1)
+    canvas.name_lines(axes, lines.names_with_values(explanation, row))
     axes.set_ylim(len(steps) + 0.05, -1.05)
     prediction = explanation.prediction[row, k].item()
     _mark(axes, len(steps) - 0.3, base, f"base {shown.amount(explanation, base)}")
     _mark(axes, -0.7, ends[0], f"prediction {shown.amount(explanation, prediction)}")
-    axes.set_xlabel(canvas.plain(_scale(explanation, k)))
+    unit, what = shown.unit(explanation), shown.shorten(shown.quantity(explanation, k), 40)
+    kinds = [f"{kind} Shapley values" for kind in shown.kinds(explanation)]
+    axes.set_xlabel("; ".join([f"{what} ({unit})" if unit else what, *kinds]))
     titles = selection.title_of_row(explanation, row, k, output)
-    canvas.headline(ax or axes.figure, {"": explanation}, titles, show)
-    return axes
+    return canvas.finish(axes, {"": explanation}, titles, show)
 
 
-def _scale(explanation: Explanation, output: int) -> str:
-    """What a prediction is, and of which kind the values that lead to it."""
-    unit = shown.unit(explanation)
-    name = shown.shorten(shown.quantity(explanation, output), 40) + (f" ({unit})" if unit else "")
-    return "; ".join([name, *(f"{kind} Shapley values" for kind in shown.kinds(explanation))])
+def _signed_colours(values: Float[np.ndarray, " lines"]) -> list[str]:
+    return [canvas.RAISES if value >= 0 else canvas.LOWERS for value in values]
 
 
 def _mark(axes: Axes, line: float, x: float, text: str) -> None:
@@ -99,27 +97,28 @@ def _mark(axes: Axes, line: float, x: float, text: str) -> None:
     left = x > (low + high) / 2
     axes.plot([x], [line], marker="|", markersize=8, color=rcParams["text.color"], zorder=3)
     axes.annotate(
-        canvas.plain(text), (x, line), (-6 if left else 6, 0), textcoords="offset points",
+        text, (x, line), (-6 if left else 6, 0), textcoords="offset points",
         ha="right" if left else "left", va="center_baseline",
     )  # fmt: skip
 
 
 class _Bars(NamedTuple):
-    """Several explanations' bars, by line.
+    """Bars of several explanations, by line.
 
     Attributes:
-        rest: whether the last line is the sum of other features.
+        names: of the explanations.
+        labels: of the lines.
+        others: whether the last line is the sum of other features.
         signed: whether values have a sign.
     """
 
-    by_name: canvas.Explained
     names: list[str]
-    values: Float[np.ndarray, "several lines"]
-    errors: Float[np.ndarray, "several lines"]
+    values: Float[Tensor, "several lines"]
+    errors: Float[Tensor, "several lines"]
     labels: list[str]
     axis: str
     title: list[str]
-    rest: bool
+    others: bool
     signed: bool = True
 
 
@@ -174,30 +173,29 @@ def bar(
     if any(isinstance(each, GlobalValues) for each in by_name.values()):
         drawn = _of_global_values(by_name, max_display)
     elif row is None and label is None:
-        drawn = _over_rows(selection.named(explanations), output, max_display, signed)
+        drawn = _over_rows(selection.named(by_name), output, max_display, signed)
     else:
-        drawn = _of_row(selection.named(explanations), row, label, output, max_display)
+        drawn = _of_row(selection.named(by_name), row, label, output, max_display)
     several, count = drawn.values.shape
-    axes = canvas.panel(ax, 4 + count * (0.9 + 0.7 * (several - 1)), grid="x")
-    numbers = shown.signed(np.nan_to_num(drawn.values).flatten().tolist())
-    texts = iter(numbers if drawn.signed else [text.lstrip("+") for text in numbers])
+    axes = canvas.panel(ax, 2 + count * (0.9 + 0.7 * (several - 1)), grid="x")
+    numbers = iter(shown.signed(drawn.values.nan_to_num(0.0).flatten().tolist()))
     thickness, handles = 0.8 / several, list[Any]()
     for place, (values, errors) in enumerate(zip(drawn.values, drawn.errors, strict=True)):
         colours = [canvas.SERIES[place % len(canvas.SERIES)]] * count
         if several == 1 and drawn.signed:
-            colours = [canvas.RAISES if value >= 0 else canvas.LOWERS for value in values]
-        if several == 1 and drawn.rest:
+            colours = _signed_colours(values.numpy())
+        if several == 1 and drawn.others:
             colours[-1] = canvas.NEUTRAL
         lines = np.arange(count) + thickness * (place - (several - 1) / 2)
+        said = [next(numbers) if drawn.signed else next(numbers).lstrip("+") for _ in values]
         look: dict[str, Any] = {"height": 0.92 * thickness, "color": colours}
-        handles += canvas.bars(axes, lines, values, errors, list(islice(texts, count)), **look)[:1]
+        handles += canvas.bars(axes, lines, values.numpy(), errors.numpy(), said, **look)[:1]
     axes.axvline(0, color=rcParams["text.color"], linewidth=0.8)
     canvas.name_lines(axes, drawn.labels)
-    axes.set_xlabel(canvas.plain(drawn.axis))
+    axes.set_xlabel(drawn.axis)
     if several > 1:
         canvas.legend(axes, handles, drawn.names)
-    canvas.headline(ax or axes.figure, drawn.by_name, drawn.title, show)
-    return axes
+    return canvas.finish(axes, by_name, drawn.title, show)
 
 
 def _of_row(
@@ -208,23 +206,16 @@ def _of_row(
     k = int(shown.outputs_of_rows(first, output)[row])
     phi = torch.stack([e.phi[row, :, k].double() for e in by_name.values()])
     error = torch.stack([total_error(e)[row, :, k] for e in by_name.values()])
-    chosen = selection.largest(phi[0].abs(), most)
-    prediction, where, why = selection.title_of_row(first, row, k, output)
+    lines = Lines.of(phi[0].abs(), most)
+    title = selection.title_of_row(first, row, k, output)
     bases = {name: shown.amount(e, e.base[row, k].item()) for name, e in by_name.items()}
     names = list(bases)
     if len(set(bases.values())) > 1:
         names = [f"{name} (base {base})" for name, base in bases.items()]
-        where = selection.row_name(first, row)
-    return _Bars(
-        by_name,
-        names,
-        selection.with_rest(phi, chosen).numpy(),
-        _errors(error, chosen, phi),
-        selection.names_with_values(first, row, chosen),
-        selection.axis(first, k),
-        [prediction, where, why],
-        rest=selection.hidden(phi, chosen) > 0,
-    )
+        title[1] = selection.row_name(first, row)
+    labels = lines.names_with_values(first, row)
+    said = (names, lines.sums(phi), lines.errors(error), labels, selection.axis(first, k), title)
+    return _Bars(*said, lines.others > 0)
 
 
 def _over_rows(
@@ -234,24 +225,18 @@ def _over_rows(
     k, why = shown.output_of_all(first, output)
     phi = torch.stack([e.phi[..., k].double() for e in by_name.values()])
     sizes = phi if signed else phi.abs()
-    chosen = selection.largest(sizes[0].nanmean(0).abs(), most)
-    lines = torch.stack([selection.with_rest(each, chosen) for each in sizes])
+    lines = Lines.of(sizes[0].nanmean(0).abs(), most)
     # Players that a row lacks take no part in their means.
-    there = lines.isfinite().sum(1)
-    mean = lines.nanmean(1)
-    variance = (lines - mean[:, None]).square().nansum(1) / (there - 1)
-    error = torch.where(there > 1, (variance / there).sqrt(), torch.nan)
-    label = selection.axis(first, k)
+    mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
     of = "mean Shapley value" if signed else "mean |Shapley value|"
     return _Bars(
-        by_name,
         list(by_name),
-        mean.numpy(),
-        error.numpy(),
-        selection.names(first, chosen, selection.hidden(phi.flatten(0, 1), chosen)),
-        selection.capital(label.replace("Shapley value", of, 1)),
+        mean,
+        error,
+        lines.names(first.players.names),
+        selection.capital(selection.axis(first, k).replace("Shapley value", of, 1)),
         [selection.title(first, k), why],
-        lines.shape[-1] > len(chosen),
+        lines.others > 0,
         signed,
     )
 
@@ -266,35 +251,21 @@ def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:
             )
     phi = torch.stack([values.phi for values in by_name.values()])
     error = torch.stack([values.standard_error for values in by_name.values()])
-    chosen = selection.largest(phi[0].abs(), most)
-    others = selection.hidden(phi, chosen)
-    labels = [shown.shorten(first.players[k]) for k in chosen.tolist()]
+    lines = Lines.of(phi[0].abs(), most)
     # What is left of zero by rounding errors.
     offset = first.offset if abs(first.offset) > 1e-9 * abs(first.accuracy) else 0.0
     what, of, unit = "Mean probability of the true class", " (class balance)", "probability"
     if first.regression:
         what, of, unit = "Slope of predictions on targets", "", "slope on the target"
     return _Bars(
-        by_name,
         list(by_name),
-        selection.with_rest(phi, chosen).numpy(),
-        _errors(error, chosen, phi),
-        [*labels, shown.count(others, "other feature")] if others else labels,
+        lines.sums(phi),
+        lines.errors(error),
+        lines.names(first.players),
         f"Global Shapley value ({unit})",
         [
             f"{what}: {shown.number(first.accuracy)}",
             f"base{of}: {shown.number(offset)}; {shown.count(first.rows, 'row')}",
         ],
-        rest=others > 0,
+        lines.others > 0,
     )
-
-
-def _errors(
-    error: Float[Tensor, "several players"],
-    chosen: Tensor,
-    phi: Float[Tensor, "several players"],
-) -> Float[np.ndarray, "several lines"]:
-    """Of the shown players; that of the sum of the others is unknown."""
-    others = int(selection.hidden(phi, chosen) > 0)
-    unknown = error.new_full((len(error), others), torch.nan)
-    return torch.cat((error[:, chosen], unknown), 1).numpy()

@@ -4,24 +4,25 @@ Sizes of letters, fonts, ground and ink are those of `matplotlib.rcParams`; matp
 layout finds the places of all that is drawn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
-from typing import Any, NamedTuple
+from textwrap import fill
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib import colormaps, rc_context, rcParams
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.container import BarContainer
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from manifold_shap.explanation import Explanation
-from manifold_shap.global_values import GlobalValues
-from manifold_shap.plots import quality
+from manifold_shap.plots.selection import Explained, cautions, notes
 
 # Of what has no sign, is missing, or is only a mark, and of faint lines: upon light and dark
 # grounds alike.
@@ -50,8 +51,6 @@ LOOK: dict[str, Any] = {
 }
 # Of all sizes, on a scale of colours: few extreme ones would leave all others pale.
 _SHARE = 0.995
-
-Explained = Mapping[str, Explanation] | Mapping[str, GlobalValues]
 
 
 class Drawn:
@@ -82,91 +81,93 @@ class Panels(Drawn, list[Axes]):
         return self[0].figure
 
 
-def figure(lines: float | int, width: float | int = 1.0) -> Figure:
-    """A new figure of pyplot, so many lines of text high.
-
-    Args:
-        lines: of text with the distance of labels.
-        width: as a multiple of the usual one.
-    """
-    height = lines * 1.9 * rcParams["font.size"] / 72
-    return plt.figure(figsize=(width * rcParams["figure.figsize"][0], height), layout="constrained")
+Plot = TypeVar("Plot", Axes, Panels)
 
 
 def panel(ax: Axes | None, lines: float | int, grid: str = "y", width: float | int = 1.0) -> Axes:
-    """The given axes, or those of a new figure, with lines across one axis ("x" or "y") or none."""
-    if ax is not None:
-        return ax
-    # Outside of the look: with its first figure, pyplot chooses a backend and what is interactive.
-    made = figure(lines, width)
-    with _look(grid):
-        return made.add_subplot(axes_class=Panel)
+    """The given axes, or those of a new figure, with lines across one axis ("x" or "y") or none.
+
+    Args:
+        lines: of text that are as high as the axes.
+        width: as a multiple of the usual one.
+    """
+    return panels(None, lines, 1, 1, grid, width)[0] if ax is None else ax
 
 
-def place(ax: Axes | None, lines: float | int, width: float | int = 1.0) -> FigureBase:
-    """A new figure for several panels, or a part of a figure in the place of given axes.
+def panels(
+    ax: Axes | None,
+    lines: float | int,
+    count: int,
+    columns: int,
+    grid: str = "",
+    width: float | int = 1.0,
+    **settings: Any,
+) -> Panels:
+    """So many axes, in rows of `columns`, in a new figure or in the place of given axes.
 
     Raises:
         ValueError: `ax` is not one of a grid of axes.
     """
     if ax is None:
-        return figure(lines, width)
-    spec = ax.get_subplotspec()
-    if spec is None:
+        # Outside of the look: with its first figure, pyplot chooses what is interactive.
+        size = (width * rcParams["figure.figsize"][0], lines * _inches())
+        figure: Any = plt.figure(figsize=size, layout="constrained")
+    elif (spec := ax.get_subplotspec()) is None:
         raise ValueError(
             "Expected `ax` made by `plt.subplots` or `figure.add_subplot`, whose place several "
             "panels can take, but got axes at a fixed place."
         )
-    whole: Any = ax.figure
-    ax.remove()
-    return whole.add_subfigure(spec)
-
-
-def panels(figure: FigureBase, count: int, columns: int, grid: str = "", **settings: Any) -> Panels:
-    """So many axes, in lines of `columns`."""
-    with _look(grid):
-        made = figure.subplots(-(-count // columns), columns, squeeze=False, **settings)
+    else:
+        whole: Any = ax.figure
+        ax.remove()
+        figure = whole.add_subfigure(spec)
+    look: dict[Any, Any] = {**LOOK, "axes.grid": bool(grid), "axes.grid.axis": grid or "both"}
+    with rc_context({**look, "xtick.labelcolor": rcParams["text.color"]}):
+        kind = {"axes_class": Panel, **settings.pop("subplot_kw", {})}
+        shape = (-(-count // columns), columns)
+        made = figure.subplots(*shape, squeeze=False, subplot_kw=kind, **settings)
     for axes in made.flat[count:]:
         axes.remove()
     return Panels(made.flat[:count].tolist())
 
 
-def _look(grid: str) -> Any:
-    look: dict[Any, Any] = {**LOOK, "axes.grid": bool(grid), "axes.grid.axis": grid or "both"}
-    return rc_context({**look, "xtick.labelcolor": rcParams["text.color"]})
+def _inches(lines: float | int = 1) -> float:
+    """The height of lines of text."""
+    return float(lines * 1.9 * rcParams["font.size"] / 72)
 
 
-def headline(
-    drawn: Axes | FigureBase, by_name: Explained, lines: Sequence[str], show: bool = False
-) -> None:
-    """Say over a figure or given axes what they show, and below how good value functions are.
+def finish(drawn: Plot, by_name: Explained, title: Sequence[str], show: bool = False) -> Plot:
+    """Say above a plot what it shows, and below how good value functions are.
 
     Args:
-        drawn: the figure, or axes in a figure of the caller's.
+        drawn: the plot, in a figure of ours or in one of the caller's.
         by_name: what is drawn.
-        lines: of the title; empty ones are left out.
+        title: its lines; empty ones are left out.
         show: whether to open the window of the figure.
     """
-    above = _wrapped(drawn, [*lines, *quality.cautions(by_name)], "medium")
-    below = _wrapped(drawn, quality.notes(by_name), "small")
-    if isinstance(drawn, Axes):
-        drawn.set_title(above, loc="left", fontsize="medium")
+    axes: Any = drawn if isinstance(drawn, Axes) else drawn[0]
+    place = axes.figure if isinstance(axes, Drawn) else axes
+    inches = place.bbox.width / place.get_figure(root=True).dpi
+    letters = int(inches * 72 / (0.55 * rcParams["font.size"]))
+    above = "\n".join(fill(line, letters) for line in [*title, *cautions(by_name)] if line)
+    below = "\n".join(fill(line, int(1.2 * letters)) for line in notes(by_name))
+    if place is axes:
+        axes.set_title(above, loc="left", fontsize="medium")
         if below:
-            drawn.set_xlabel(f"{drawn.get_xlabel()}\n{below}".lstrip())
+            axes.set_xlabel(f"{axes.get_xlabel()}\n{below}".lstrip())
     else:
-        drawn.suptitle(above, x=0.01, ha="left", fontsize="medium")
-        drawn.supxlabel(below, x=0.01, ha="left", fontsize="small", color=NEUTRAL)
+        place.suptitle(above, x=0.01, ha="left", fontsize="medium")
+        look: dict[str, Any] = {"fontsize": "small", "color": NEUTRAL}
+        place.supxlabel(below, x=0.01, ha="left", **look)
+    if isinstance(place, Figure):
+        lines = 0.7 * above.count("\n") + 0.6 * below.count("\n") + 1.3
+        place.set_figheight(place.get_figheight() + _inches(lines))
+    for text in place.findobj(Text):
+        # Dollar signs of names start no formula.
+        text.set_parse_math(False)
     if show:
         plt.show()
-
-
-def _wrapped(drawn: Any, lines: Sequence[str], size: str) -> str:
-    """Lines as long as it is wide."""
-    inches = drawn.bbox.width / drawn.get_figure(root=True).dpi
-    letter = 0.55 * rcParams["font.size"] * (0.83 if size == "small" else 1) / 72
-    return "\n".join(
-        part for line in lines for part in wrap(plain(line), max(20, int(inches / letter)))
-    )
+    return drawn
 
 
 def legend(axes: Axes, handles: Sequence[Any], labels: Sequence[str], **settings: Any) -> None:
@@ -175,11 +176,8 @@ def legend(axes: Axes, handles: Sequence[Any], labels: Sequence[str], **settings
     if isinstance(axes, Drawn):
         columns = int(np.clip(70 // (max(map(len, labels)) + 6), 1, len(labels)))
         where = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": columns}
-    axes.legend(
-        handles, [plain(f" {label}" if label.startswith("_") else label) for label in labels],
-        frameon=False, borderaxespad=0.2, fontsize="small", title_fontsize="small",
-        **where, **settings,
-    )  # fmt: skip
+    look: dict[str, Any] = {"frameon": False, "fontsize": "small", "title_fontsize": "small"}
+    axes.legend(handles, labels, borderaxespad=0.2, **where, **look, **settings)
 
 
 def bars(
@@ -207,62 +205,47 @@ def bars(
 
 def name_lines(axes: Axes, labels: Sequence[str]) -> None:
     """Label the lines of a plot, the first of them at the top."""
-    axes.set_yticks(range(len(labels)), [plain(label) for label in labels])
+    axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
 
 
 def name_columns(axes: Axes, labels: Sequence[str]) -> None:
     """Label places along the axis below, side by side where it has room, or else slanted."""
-    slanted = max(map(len, labels)) * len(labels) > 55
+    slanted = (max(map(len, labels)) + 1) * len(labels) > 47
     look: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-    axes.set_xticks(
-        range(len(labels)), [plain(each) for each in labels], **(look if slanted else {})
-    )
+    axes.set_xticks(range(len(labels)), labels, **(look if slanted else {}))
 
 
-class ColourScale(NamedTuple):
-    """Colours of values, blue below zero and red above.
+def write_dates(axis: Axis) -> None:
+    """Write numbers of days since 1970 as dates."""
+    locator = AutoDateLocator(minticks=2, maxticks=7)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))
 
-    Attributes:
-        limit: where they end.
-        ends: which ends of their bar are pointed: "both" if values lie beyond them, or "neither".
+
+class ColourScale(Normalize):
+    """Of values, from blue below zero to red above, for all panels of a figure or a report.
+
+    It ends where 99.5 % of the sizes do, and has pointed ends if the others lie beyond.
     """
 
-    limit: float
-    ends: str
-
-    @property
-    def look(self) -> dict[str, Any]:
-        """As matplotlib takes it."""
-        return {"cmap": DIVERGING, "norm": Normalize(-self.limit, self.limit)}
+    def __init__(self, *values: Float[np.ndarray, "..."]) -> None:
+        sizes = np.abs(np.concatenate([each[np.isfinite(each)].ravel() for each in values]))
+        largest = sizes.max(initial=0.0)
+        limit = np.quantile(sizes, _SHARE, method="higher") if largest else 1.0
+        self.limit = float(limit or largest)
+        self.extend = "both" if largest > self.limit else "neither"
+        super().__init__(-self.limit, self.limit)
 
     def bar(self, panels: Axes | Sequence[Axes], label: str, **settings: Any) -> Any:
         """The scale beside axes, which share it."""
-        return colour_bar(
-            panels, ScalarMappable(**self.look), label, **{"extend": self.ends, **settings}
-        )
-
-
-def colour_scale(*values: Float[np.ndarray, "..."]) -> ColourScale:
-    """The scale of figures and reports, which 99.5 % of all sizes do not exceed."""
-    sizes = np.abs(np.concatenate([each[np.isfinite(each)].ravel() for each in values]))
-    largest = sizes.max(initial=0.0)
-    limit = float(np.quantile(sizes, _SHARE, method="higher") if largest else 0) or largest or 1.0
-    return ColourScale(limit, "both" if largest > limit else "neither")
+        return colour_bar(panels, ScalarMappable(self, DIVERGING), label, **settings)
 
 
 def colour_bar(panels: Axes | Sequence[Axes], colours: Any, label: str, **settings: Any) -> Any:
     """A scale of colours beside axes, which share it."""
     figure: Any = (panels if isinstance(panels, Axes) else panels[0]).figure
-    bar = figure.colorbar(colours, ax=panels, **{"aspect": 30, "pad": 0.02, **settings})
+    look = {"aspect": 30, "pad": 0.02, **settings}
+    bar = figure.colorbar(colours, ax=panels, label=label, **look)
     bar.outline.set_visible(False)
-    bar.set_label(plain(label))
     return bar
-
-
-def plain(text: str) -> str:
-    """The text as matplotlib shows it literally: a dollar sign starts no formula.
-
-    Halves of characters, which no font draws, become question marks.
-    """
-    return text.encode(errors="replace").decode().replace("$", r"\$")

@@ -1,26 +1,40 @@
-"""Draws values as maps of colours: features by rows, and pairs of features."""
+"""Draws values as maps of colours: features by rows, pairs of features, and pixels."""
 
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from matplotlib import rcParams
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
 from manifold_shap import shown
+from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
 from manifold_shap.plots import canvas, selection
+from manifold_shap.plots.canvas import Panels
+from manifold_shap.plots.selection import Lines
 from manifold_shap.tables.features import as_text
 
-# The share of the axes' height that the curve of predictions takes, and the gap below it.
-_CURVE, _GAP = 0.22, 0.04
 # So few rows are named one by one, and so few players have numbers in the cells of a map.
 _NAMED, _NUMBERED = 20, 8
 # What is smaller, relative to all terms, counts as rounding error.
 _ROUNDING = 1e-5
 # Of the end of the colours: upon stronger ones, letters are white.
 _STRONG = 0.65
+# Images that are shown where none are named.
+_ROWS = 8
+_CHANNELS = (1, 3, 4)
+# Of red, green and blue in brightness (ITU-R BT.601).
+_BRIGHTNESS = np.array([0.299, 0.587, 0.114])
+# Inches of a picture.
+_NARROWEST, _WIDEST = 1.2, 2.0
 
 
 def heatmap(
@@ -56,23 +70,22 @@ def heatmap(
         TypeError: `explanation` is none.
         ValueError: nothing to plot, `max_display` is not positive, or no such output.
     """
-    selection.one(explanation)
+    selection.named(explanation)
     k, why = shown.output_of_all(explanation, output)
     phi = explanation.phi[..., k].double()
-    chosen = selection.largest(phi.abs().nanmean(0), max_display)
-    names = selection.names(explanation, chosen, selection.hidden(phi, chosen))
+    lines = Lines.of(phi.abs().nanmean(0), max_display)
     order = explanation.prediction[:, k].argsort(stable=True)
-    values = selection.with_rest(phi, chosen)[order].T.numpy()
-    axes = canvas.panel(ax, 8 + max(len(names), 4), grid="")
-    scale = canvas.colour_scale(values)
-    axes.imshow(values, aspect="auto", interpolation="nearest", **scale.look)
+    values = lines.sums(phi)[order].T.numpy()
+    axes = canvas.panel(ax, 7 + max(len(lines), 4), grid="")
+    scale = canvas.ColourScale(values)
+    axes.imshow(values, canvas.DIVERGING, scale, aspect="auto", interpolation="nearest")
     scale.bar(axes, selection.axis(explanation, k, "", "\n"))
-    canvas.name_lines(axes, names)
+    canvas.name_lines(axes, lines.names(explanation.players.names))
     if len(order) <= _NAMED:
         rows = [as_text(explanation.instances[row]) for row in order.tolist()]
         canvas.name_columns(axes, [shown.shorten(name, 14) for name in rows])
     axes.set_xlabel("rows in order of their prediction" if len(order) > 1 else "row")
-    above = axes.inset_axes((0, 1 + _GAP, 1, _CURVE), sharex=axes)
+    above = axes.inset_axes((0, 1.04, 1, 0.22), sharex=axes)
     above.tick_params(labelbottom=False, bottom=False)
     above.spines[:].set_visible(False)
     marker = "" if len(order) > 1 else "o"
@@ -82,10 +95,7 @@ def heatmap(
     above.axhline(base, color=canvas.NEUTRAL, linewidth=0.8, linestyle="--")
     above.set_ylabel("prediction", rotation=0, ha="right", va="center")
     above.locator_params(axis="y", nbins=2)
-    canvas.headline(
-        ax or axes.figure, {"": explanation}, [selection.title(explanation, k), why], show
-    )
-    return axes
+    return canvas.finish(axes, {"": explanation}, [selection.title(explanation, k), why], show)
 
 
 def interaction_map(
@@ -127,52 +137,219 @@ def interaction_map(
     Raises:
         ValueError: `max_display` is not positive, or there is no such row or output.
     """
-    shapley = selection.one(interactions.shapley)
+    shapley, values = interactions.shapley, interactions.values.double()
+    selection.named(shapley)
     if row is None and label is None and len(shapley) > 1:
         k, why = shown.output_of_all(shapley, output)
-        rows = interactions.values[..., k].double()
-        there = rows.isfinite().sum(0)
-        values = rows.nanmean(0)
-        errors = ((rows - values).square().nansum(0) / (there - 1)).sqrt() / there.sqrt()
+        cells, errors = selection.mean(values[..., k])
         whose = f"mean of {shown.count(len(shapley), 'row')}"
     else:
         row = selection.row_of(shapley, row, label)
         k = int(shown.outputs_of_rows(shapley, output)[row])
         _, _, why = selection.title_of_row(shapley, row, k, output)
-        values = interactions.values[row, ..., k].double()
-        errors = interactions.standard_error[row, ..., k].double()
+        cells, errors = values[row, ..., k], interactions.standard_error[row, ..., k].double()
         whose = selection.row_name(shapley, row)
-    size = values.abs().nansum(1).where(values.diagonal().isfinite(), torch.nan)
-    chosen = selection.largest(size, max_display)
-    count = int(size.isfinite().sum())
-    part = f"{len(chosen)} of {count} players" if count > len(chosen) else ""
-    names = selection.names(shapley, chosen, 0, 24)
-    uncertain = ((values.abs() < 2 * errors) & (errors > 0))[chosen][:, chosen].numpy()
-    cells, lower = values[chosen][:, chosen].numpy(), np.tri(len(chosen), dtype=bool)
-    axes = canvas.panel(ax, 8 + 1.6 * max(len(names), 4), grid="")
-    pairs = cells[np.tri(len(chosen), k=-1, dtype=bool)]
+    chosen, others = Lines.of(
+        cells.abs().nansum(1).where(cells.diagonal().isfinite(), torch.nan), max_display
+    )
+    names = Lines(chosen).names(shapley.players.names, 20)
+    lower = torch.ones(len(chosen), len(chosen), dtype=torch.bool).tril()
+    drawn = cells[chosen][:, chosen].where(lower, torch.nan)
+    unsure = ((cells.abs() < 2 * errors) & (errors > 0))[chosen][:, chosen] & lower
+    axes = canvas.panel(ax, 6 + 1.6 * max(len(names), 4), grid="")
+    pairs = drawn.where(lower.tril(-1), torch.nan)
     # Where all pairs are rounding errors, the scale is that of all terms.
-    small = np.abs(pairs).max(initial=0.0) <= _ROUNDING * np.abs(cells).max()
-    scale = canvas.colour_scale(cells if small else pairs)
-    beyond = bool((np.abs(cells) > scale.limit).any())
-    scale = canvas.ColourScale(scale.limit, "both" if beyond else "neither")
-    look = {**scale.look, "cmap": canvas.DIVERGING.with_extremes(bad="none")}
-    axes.imshow(np.ma.masked_where(~lower, cells), aspect="auto", **look)
+    small = pairs.abs().nan_to_num(0.0).max() <= _ROUNDING * drawn.abs().nan_to_num(0.0).max()
+    scale = canvas.ColourScale((drawn if small else pairs).numpy())
+    beyond = bool((drawn.abs() > scale.limit).any())
+    scale.extend = "both" if beyond else "neither"
+    axes.imshow(drawn.numpy(), canvas.DIVERGING.with_extremes(bad="none"), scale, aspect="auto")
     scale.bar(axes, f"Interaction\n({shown.quantity(shapley, k)})")
-    numbered = len(names) <= _NUMBERED
-    numbers = shown.signed(cells[lower].tolist())
-    for (line, column), number in zip(np.argwhere(lower), numbers, strict=True):
-        unsure = uncertain[line, column]
-        text = (f"({number})" if unsure else number) if numbered else "×" if unsure else ""
-        ink = "white" if abs(cells[line, column]) > _STRONG * scale.limit else "black"
-        if text:
-            axes.text(column, line, text, color=ink, ha="center", va="center", fontsize="small")
+    places = lower.nonzero().tolist() if len(names) <= _NUMBERED else unsure.nonzero().tolist()
+    numbers = (
+        shown.signed(drawn[lower].tolist()) if len(names) <= _NUMBERED else ["×"] * len(places)
+    )
+    for (line, column), number in zip(places, numbers, strict=True):
+        said = f"({number})" if unsure[line, column] and number != "×" else number
+        ink = "white" if abs(drawn[line, column]) > _STRONG * scale.limit else "black"
+        axes.text(column, line, said, color=ink, ha="center", va="center", fontsize="small")
     canvas.name_lines(axes, names)
-    canvas.name_columns(axes, [shown.shorten(name, 16) for name in names])
+    canvas.name_columns(axes, names)
     axes.spines[:].set_visible(False)
-    mark = f"{'( )' if numbered else '×'}: within two standard errors of 0"
+    mark = "( )" if len(names) <= _NUMBERED else "×"
     what = selection.capital(shown.quantity(shapley, k))
-    title = [f"Interactions ({interactions.index}): {what}, {whose}", why, part]
-    unsure = [mark] if (uncertain & lower).any() else []
-    canvas.headline(ax or axes.figure, {"": shapley}, [*title, *unsure], show)
-    return axes
+    title = [
+        f"Interactions ({interactions.index}): {what}, {whose}",
+        why,
+        f"{len(chosen)} of {len(chosen) + others} players" if others else "",
+        f"{mark}: within two standard errors of 0" if unsure.any() else "",
+    ]
+    return canvas.finish(axes, {"": shapley}, title, show)
+
+
+def pixel_maps(
+    explanations: Explanation | Mapping[str, Explanation],
+    rows: Sequence[int] | None = None,
+    output: str | int | Sequence[str | int] | None = None,
+    top: int = 1,
+    images: Any = None,
+    overlay: float = 0.0,
+    ax: Axes | None = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    show: bool = False,
+) -> Panels:
+    """Draws one line per image: the image, then its signed map under each explanation.
+
+    Red pixels raise the output and blue ones lower it (Frye et al. 2021, Fig. 6a); one colour scale
+    serves the whole figure, so that colours compare between lines, outputs and explanations. Half a
+    percent of the pixels may lie beyond the ends of the scale, which are then pointed. The value of
+    a player with several pixels is spread evenly over its elements, and the channels of a pixel are
+    summed: a map always sums to `prediction - base`.
+
+        >>> import torch
+        >>> import manifold_shap as ms
+        >>> x = torch.tensor([[[[0.0, 1.0], [1.0, 0.5]]]])
+        >>> explanation = ms.exact_shapley(
+        ...     lambda x, mask: (x.flatten(1)[:, None] * mask).sum(-1, True), x
+        ... )
+        >>> ms.plots.pixel_maps(explanation)[1].images[0].get_array().tolist()
+        [[0.0, 1.0], [1.0, 0.5]]
+
+    Args:
+        explanations: of the same images, by the names to write above the columns.
+        rows: positions of the images to show; by default the first 8.
+        output: name or position of the output to explain, or several of them, a column for each;
+            by default as of `waterfall`.
+        top: how many outputs to explain where `output` names none, a column for each: the most
+            probable ones of each image, or those that it moves furthest from the base.
+        images: what to show instead of the explained rows: for every row an image of the same
+            height and width, `[rows, channels, height, width]`, of numbers from 0 to 1 or of bytes.
+            One channel goes from black to white, three are red, green and blue, and a fourth is
+            opacity. Standardised rows are shown as they were by `x * std + mean`. By default the
+            rows themselves: a grey image goes from its lowest value in white to its highest in
+            black, as ink on paper, and a colour image with values beyond 0 and 1 is stretched from
+            its lowest to its highest.
+        overlay: opacity of a pale grey copy of the image over each of its maps; 0.4 shows both.
+        ax: axes whose place the maps take; by default a new figure.
+        labels: of rows, instead of their positions.
+        show: whether to call `plt.show()`.
+
+    Returns:
+        The panels, line by line.
+
+    Raises:
+        TypeError: `explanations` are something else, or `images` no numbers.
+        ValueError: the inputs are no images, or images of other than 1, 3 or 4 channels and none
+            are given to show; the explanations differ in rows, players or outputs, or there are no
+            such rows or outputs; `images` out of range.
+    """
+    by_name = selection.named(explanations)
+    first, *_ = by_name.values()
+    event = first.players.event
+    if len(event) not in (2, 3) or min(event[-2:]) < 2:
+        raise ValueError(
+            "Expected explanations of images, rows of shape (height, width) or (channels, "
+            f"height, width), but got rows of shape {event}; tables are drawn by `waterfall` "
+            "and `beeswarm`, and flat images become images by `x.reshape(-1, 1, height, width)`."
+        )
+    chosen = selection.rows_of(first, rows, labels, _ROWS)
+    of_row = shown.top_outputs(first, output, top)[chosen]
+    pictures = images_of(first.x, images, chosen)
+    maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
+    scale, across = canvas.ColourScale(maps), 1 + maps.shape[1]
+    size = float(np.clip(8.0 / across, _NARROWEST, _WIDEST))
+    high = (
+        len(maps) * (size * min(1.0, event[-2] / event[-1]) * 38 / rcParams["font.size"] + 1.3) + 3
+    )
+    wide = max(across * size, 2 * _WIDEST) / rcParams["figure.figsize"][0]
+    cells = canvas.panels(ax, high, len(maps) * across, across, width=wide)
+    for axes in cells:
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(visible=True, linewidth=0.5)
+    for line, row in enumerate(chosen):
+        picture, *panels = cells[line * across :][:across]
+        heads = [
+            f"{shown.shorten(name, 22)}\n" * (line == 0 and len(by_name) > 1) for name in by_name
+        ]
+        name = selection.row_name(first, row).replace(" (", "\n").rstrip(")")
+        _title(picture, name)
+        picture.imshow(pictures[line], cmap="gray", vmin=0, vmax=1)
+        titles = itertools.product(heads, of_row[line].tolist())
+        for axes, values, (head, k) in zip(panels, maps[line], titles, strict=True):
+            said = shown.amount(first, first.prediction[row, k].item())
+            _title(axes, f"{head}{shown.shorten(first.outputs[k], 16)}: {said}")
+            axes.imshow(values, canvas.DIVERGING, scale)
+            if overlay:
+                # In pale grey: its colours would be taken for those of the map.
+                image = pictures[line]
+                grey = image if image.ndim == 2 else image[..., :3] @ _BRIGHTNESS
+                axes.imshow(grey, cmap="gray", vmin=-0.5, vmax=1, alpha=overlay)
+    per = " per pixel" if len(first.players) < math.prod(event[-2:]) else ""
+    values = " ".join([*shown.kinds(first), f"Shapley value{per}"])
+    label = f"{selection.capital(values)} ({first.unit})"
+    bar = scale.bar(cells, label, location="bottom", shrink=0.8)
+    bar.locator = MaxNLocator(2, symmetric=True)
+    count = len(set(chosen))
+    part = f"{count} of {len(first)} rows" if count < len(first) else ""
+    return canvas.finish(cells, by_name, [part], show)
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(text, loc="left", fontsize="small")
+
+
+def maps_of(
+    explanation: Explanation, rows: list[int], outputs: Tensor
+) -> Float[Tensor, "rows outputs height width"]:
+    """Of rows by position: the value of a player is spread evenly, channels are summed."""
+    owners = explanation.owner[rows]
+    owned = (owners >= 0).flatten(1)
+    player = owners.flatten(1).clamp(min=0)
+    phi = explanation.phi[rows]
+    phi = phi.gather(2, outputs[:, None].expand(-1, phi.shape[1], -1)).mT
+    elements = torch.zeros_like(phi[:, 0]).scatter_add_(1, player, owned.to(phi))
+    per_element = (phi / elements[:, None]).gather(2, player[:, None].expand(-1, phi.shape[1], -1))
+    values = per_element.where(owned[:, None], 0.0)
+    return values.reshape(*phi.shape[:2], -1, *owners.shape[-2:]).sum(2)
+
+
+def images_of(
+    x: Tensor, images: Any, rows: list[int]
+) -> list[Float[np.ndarray, "height width *colours"]]:
+    """Of some rows of `x`, or in their place of `images`, from 0 to 1; see `pixel_maps`."""
+    pixels = x if images is None else to_tensor(images, "images")
+    channels = pixels.shape[1] if pixels.ndim == 4 else 1
+    alike = len(pixels) == len(x) and pixels.shape[-2:] == x.shape[-2:]
+    if not alike or pixels.ndim not in (3, 4) or channels not in _CHANNELS:
+        raise ValueError(
+            f"Expected `images` of 1, 3 or 4 channels, for {len(x)} rows of {x.shape[-2]} x "
+            f"{x.shape[-1]} pixels, but got shape {tuple(pixels.shape)}; by default they are the "
+            "rows themselves."
+        )
+    if getattr(images, "dtype", None) in (torch.uint8, np.uint8):
+        pixels = pixels / 255
+    if images is not None and not ((pixels >= 0) & (pixels <= 1)).all():
+        raise ValueError(
+            f"Expected `images` of numbers from 0 to 1, or of bytes, but got {pixels.min():.3g} to "
+            f"{pixels.max():.3g}; undo their standardisation by `x * std + mean`."
+        )
+    found = []
+    for row in rows:
+        image = pixels[row].reshape(-1, *pixels.shape[-2:])
+        image = _stretched(image) if images is None else image
+        found.append((image[0] if len(image) == 1 else image.permute(1, 2, 0)).numpy())
+    return found
+
+
+def _stretched(
+    image: Float[Tensor, "channels height width"],
+) -> Float[Tensor, "channels height width"]:
+    """A row as ink on paper, or in colours, which are stretched where they are out of range."""
+    colours = image[:3]
+    low, high = colours.min(), colours.max()
+    stretched = (colours - low) / (high - low).clamp(min=1e-12)
+    if len(image) == 1:
+        return 1 - stretched
+    is_colour = bool(low >= 0 and high <= 1)
+    return torch.cat((colours if is_colour else stretched, image[3:].clamp(0, 1)))

@@ -1,16 +1,13 @@
 """Draws the Shapley values of many rows as points: in swarms, and against a feature's values."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-from pandas.api import types
 
 from manifold_shap import shown
 from manifold_shap._messages import shown as listed
@@ -18,6 +15,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.canvas import Panels
+from manifold_shap.plots.selection import Column, Lines
 from manifold_shap.tables.features import as_text
 from manifold_shap.values.selected import output_position
 
@@ -77,33 +75,31 @@ def beeswarm(
     first, *_ = by_name.values()
     k, why = shown.output_of_all(first, output)
     phi = first.phi[..., k]
-    chosen = selection.largest(phi.abs().nanmean(0), max_display)
-    names = selection.names(first, chosen, selection.hidden(phi, chosen))
-    colours = np.full((len(phi), len(names)), np.nan)
-    for line, columns in enumerate(first.columns(chosen.tolist())):
-        if columns.shape[1] != 1:
-            continue
-        values = selection.ordered(columns.iloc[:, 0])
-        colours[:, line] = _rank(values.numbers)
-        if values.ends:
-            names[line] = f"{names[line]}: {shown.shorten(' … '.join(values.ends), 15)}"
+    lines = Lines.of(phi.abs().nanmean(0), max_display)
+    names = lines.names(first.players.names)
+    colours = np.full((len(phi), len(lines)), np.nan)
+    for line, cells in enumerate(first.columns(lines.players.tolist())):
+        if cells.shape[1] == 1:
+            column = Column.of(cells.iloc[:, 0])
+            colours[:, line] = column.rank
+            if len(column.names) == 2:
+                names[line] += f": {shown.shorten(' … '.join(column.names), 15)}"
+    across = min(len(by_name), 4)
+    high = 1.5 + 1.3 * max(len(names), 5) + 3 * (len(by_name) > 1)
     if len(by_name) == 1:
-        drawn: Any = canvas.panel(ax, 3.5 + 1.3 * max(len(names), 5))
-        panels, place = [drawn], ax or drawn.figure
-        drawn.set_xlabel(canvas.plain(selection.axis(first, k)))
+        drawn: Any = canvas.panel(ax, high)
+        panels = [drawn]
     else:
-        across = min(len(by_name), 4)
-        height = -(-len(by_name) // across) * (3 + 1.3 * max(len(names), 5))
-        place = canvas.place(ax, height, 0.3 + 0.35 * across)
-        drawn = panels = canvas.panels(place, len(by_name), across, "y", sharex=True, sharey=True)
+        high *= -(-len(by_name) // across)
+        shape: dict[str, Any] = {"width": 0.3 + 0.35 * across, "sharex": True, "sharey": True}
+        drawn = panels = canvas.panels(ax, high, len(by_name), across, "y", **shape)
         for axes, name in zip(panels, by_name, strict=True):
-            axes.set_title(canvas.plain(shown.shorten(name)), loc="left", fontsize="medium")
-        for axes in panels[-across:]:
-            axes.tick_params(labelbottom=True)
-            axes.set_xlabel(canvas.plain(selection.axis(first, k, "", "\n")))
+            axes.set_title(shown.shorten(name), loc="left", fontsize="medium")
+    for axes in panels[-across:]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel(selection.axis(first, k, "", "\n" if len(by_name) > 1 else " "))
     for axes, explanation in zip(panels, by_name.values(), strict=True):
-        lines = selection.with_rest(explanation.phi[..., k], chosen).double().numpy()
-        _draw_swarms(axes, lines, colours)
+        _draw_swarms(axes, lines.sums(explanation.phi[..., k]).double().numpy(), colours)
     canvas.name_lines(panels[0], names)
     hints = [why, "too few rows for a summary" if len(phi) < 20 else ""]
     if (ordered := np.isfinite(colours)).any():
@@ -111,14 +107,7 @@ def beeswarm(
         bar.set_ticks([0, 1], labels=["low", "high"])
         hints.append("" if ordered.all() else "grey: missing, or without order")
     title = [selection.title(first, k), "; ".join(filter(None, hints))]
-    canvas.headline(place, by_name, title, show)
-    return drawn
-
-
-def _rank(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-    """Each row's place between low (0) and high (1); NaN where there is no order, or one value."""
-    rank = pd.Series(values).rank(method="dense") - 1
-    return (rank / rank.max()).to_numpy()
+    return canvas.finish(drawn, by_name, title, show)
 
 
 def _draw_swarms(
@@ -161,14 +150,6 @@ def _spread(places: Any) -> Float[np.ndarray, " rows"]:
     return (0.5 + (5**0.5 - 1) / 2 * places) % 1 - 0.5
 
 
-class _Feature(NamedTuple):
-    """A column, and the player that owns it."""
-
-    name: str
-    player: int
-    column: pd.Series
-
-
 def scatter(
     explanation: Explanation,
     feature: str | int,
@@ -207,37 +188,35 @@ def scatter(
         ValueError: nothing to plot, no such feature or output, or a group of columns, or a player
             of several pixels, for `feature`.
     """
-    selection.one(explanation)
+    selection.named(explanation)
     k, why = shown.output_of_all(explanation, output)
-    x = _feature(explanation, "feature", feature)
-    hue = None if color is None else _feature(explanation, "color", color)
-    phi = explanation.phi[:, x.player, k].double().numpy()
-    error = total_error(explanation)[:, x.player, k].double().numpy()
-    axes = canvas.panel(ax, 15)
+    player, cells = _feature(explanation, "feature", feature)
+    phi = explanation.phi[:, player, k].double().numpy()
+    error = total_error(explanation)[:, player, k].double().numpy()
+    axes = canvas.panel(ax, 13)
     axes.axhline(0, color=canvas.NEUTRAL, linewidth=0.8, zorder=1)
-    places = _place(axes, x)
+    places = _places(axes, Column.of(cells, _PLACES))
     if len(phi) <= _WHISKERS and (error > 0).any():
         whiskers = np.where(error > 0, 2 * error, 0.0)
         look: dict[str, Any] = {"ecolor": canvas.NEUTRAL, "elinewidth": 0.6, "zorder": 2}
         axes.errorbar(places, phi, whiskers, fmt="none", capsize=0, **look)
-    _draw_points(axes, places, phi, hue)
-    axes.set_xlabel(canvas.plain(shown.shorten(x.name, 50)))
-    owner = shown.shorten(explanation.players.names[x.player])
-    axes.set_ylabel(canvas.plain(selection.axis(explanation, k, f" of {owner}", "\n")))
-    canvas.headline(
-        ax or axes.figure, {"": explanation}, [selection.title(explanation, k), why], show
+    _draw_points(
+        axes, places, phi, None if color is None else _feature(explanation, "color", color)[1]
     )
-    return axes
+    axes.set_xlabel(shown.shorten(str(cells.name), 50))
+    owner = shown.shorten(explanation.players.names[player])
+    axes.set_ylabel(selection.axis(explanation, k, f" of {owner}", "\n"))
+    return canvas.finish(axes, {"": explanation}, [selection.title(explanation, k), why], show)
 
 
-def _feature(explanation: Explanation, argument: str, asked: str | int) -> _Feature:
+def _feature(explanation: Explanation, argument: str, asked: str | int) -> tuple[int, pd.Series]:
+    """The player that owns a column, and the column, which has the player's name if it is alone."""
     names, found = explanation.players.names, {}
-    columns = explanation.columns(range(len(names)))
-    for player, frame in enumerate(columns):
-        for column in frame:
-            name = names[player] if frame.shape[1] == 1 else column
+    for player, cells in enumerate(explanation.columns(range(len(names)))):
+        for column in cells:
+            name = names[player] if cells.shape[1] == 1 else column
             if isinstance(name, str):
-                found[name] = _Feature(name, player, frame[column])
+                found[name] = player, cells[column].rename(name)
     if isinstance(asked, int | np.integer):
         asked = names[output_position(argument, asked, names)]
     if asked not in found:
@@ -247,61 +226,37 @@ def _feature(explanation: Explanation, argument: str, asked: str | int) -> _Feat
     return found[asked]
 
 
-def _place(axes: Axes, feature: _Feature) -> Float[np.ndarray, " rows"]:
+def _places(axes: Axes, column: Column) -> Float[np.ndarray, " rows"]:
     """Where rows stand along the axis, whose ticks are set; missing cells are at the left."""
-    values = selection.ordered(feature.column)
-    if not values.known or values.ends or _is_category(feature.column):
-        codes, labels = _categories(feature.column, _PLACES)
-        canvas.name_columns(axes, [shown.shorten(label, 18) for label in labels])
-        axes.set_xlim(-0.5, len(labels) - 0.5)
-        return codes + 0.5 * _spread(np.arange(len(codes)))
-    places = values.numbers.copy()
-    absent = ~np.isfinite(places)
-    low, span = np.nanmin(places), np.ptp(places[~absent]) or 1.0
-    distinct = np.unique(places[~absent])
-    if values.dates:
-        _write_dates(axes.xaxis)
+    places, gap = column.numbers.copy(), 0.0
+    missing = ~np.isfinite(places)
+    distinct = np.unique(places[~missing])
+    if column.names or missing.all():
+        gap, places[missing] = 1.0, len(column.names)
+        names = [shown.shorten(name, 18) for name in column.names]
+        canvas.name_columns(axes, [*names, *["missing"] * bool(missing.any())])
+    elif column.dates:
+        canvas.write_dates(axes.xaxis)
     elif 1 < len(distinct) <= min(_FEW, len(places) // 3):
+        gap = float(np.diff(distinct).min())
         axes.set_xticks(distinct, [as_text(value) for value in distinct.tolist()])
-        places += 0.4 * np.diff(distinct).min() * _spread(np.arange(len(places)))
-    if absent.any():
-        places[absent] = low - 0.12 * span
-        axes.axvline(low - 0.12 * span, color=canvas.GRID, zorder=1)
+    if (absent := ~np.isfinite(places)).any():
+        span = np.ptp(distinct) or 1.0
+        places[absent] = left = distinct[0] - 0.12 * span
+        axes.axvline(left, color=canvas.GRID, zorder=1)
         axes.annotate(
-            "missing", (low - 0.12 * span, 0), (-4, 4), ("data", "axes fraction"),
-            "offset points", ha="right", va="bottom", rotation=90, color=canvas.NEUTRAL,
+            "missing", (left, 0), (-4, 4), ("data", "axes fraction"), "offset points",
+            ha="right", va="bottom", rotation=90, color=canvas.NEUTRAL,
         )  # fmt: skip
-        axes.set_xlim(low - 0.22 * span, places.max() + 0.04 * span)
-    return places
-
-
-def _write_dates(axis: Axis) -> None:
-    """Write days since 1970 as dates."""
-    locator = AutoDateLocator(minticks=2, maxticks=7)
-    axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator))
-
-
-def _is_category(column: pd.Series) -> bool:
-    return isinstance(column.dtype, pd.CategoricalDtype) or types.is_bool_dtype(column.dtype)
-
-
-def _categories(column: pd.Series, most: int) -> tuple[Float[np.ndarray, " rows"], list[str]]:
-    """The number of each row's category, and their names; the rarest are one, "other"."""
-    texts = column.astype(object).map(as_text)
-    count = texts.value_counts()
-    order = sorted(count.index)
-    if isinstance(column.dtype, pd.CategoricalDtype) and column.cat.ordered:
-        order = [as_text(value) for value in column.cat.categories]
-    kept = set(count.index[: most if len(count) <= most else most - 1])
-    names = [name for name in order if name in kept and name != "missing"]
-    names += ["missing"] * ("missing" in kept) + ["other"] * (len(kept) < len(count))
-    place = {name: float(k) for k, name in enumerate(names)}
-    return texts.map(lambda text: place.get(text, place.get("other"))).to_numpy(float), names
+        axes.set_xlim(left - 0.1 * span, distinct[-1] + 0.04 * span)
+    return places + 0.45 * gap * _spread(np.arange(len(places)))
 
 
 def _draw_points(
-    axes: Axes, x: Float[np.ndarray, " rows"], phi: Float[np.ndarray, " rows"], hue: _Feature | None
+    axes: Axes,
+    x: Float[np.ndarray, " rows"],
+    phi: Float[np.ndarray, " rows"],
+    hue: pd.Series | None,
 ) -> None:
     """Points, coloured by a feature: by its numbers on a scale, by its categories in a legend."""
     look: dict[str, Any] = {"s": float(np.clip(40 - 9 * np.log10(len(phi)), 6, 24))}
@@ -309,25 +264,24 @@ def _draw_points(
     if hue is None:
         axes.scatter(x, phi, color=canvas.SERIES[0], alpha=0.8, **look)
         return
-    values, title = selection.ordered(hue.column), shown.shorten(hue.name, 50)
-    if not values.known or values.ends or _is_category(hue.column):
-        codes, names = _categories(hue.column, _COLOURS)
-        colours = [*canvas.SERIES[: len(names)]]
-        if "missing" in names:
-            colours[names.index("missing")] = canvas.NEUTRAL
+    column, title = Column.of(hue, _COLOURS), shown.shorten(str(hue.name), 50)
+    missing = ~np.isfinite(column.numbers)
+    if column.names:
+        parts = {name: column.numbers == k for k, name in enumerate(column.names)}
+        colours = [*canvas.SERIES[: len(parts)], canvas.NEUTRAL]
+        if missing.any():
+            parts["missing"] = missing
         handles = [
-            axes.scatter(x[codes == k], phi[codes == k], color=colour, **look)
-            for k, colour in enumerate(colours)
+            axes.scatter(x[part], phi[part], color=colour, **look)
+            for part, colour in zip(parts.values(), colours, strict=False)
         ]
-        canvas.legend(axes, handles, names, title=canvas.plain(title), handletextpad=0.1)
+        canvas.legend(axes, handles, list(parts), title=title, handletextpad=0.1)
         return
     # Few extreme values would leave all others in one colour.
-    low, high = np.nanquantile(values.numbers, (0.05, 0.95))
-    if low == high:
-        low, high = np.nanmin(values.numbers), np.nanmax(values.numbers)
-    look |= {"vmin": low, "vmax": high, "cmap": canvas.SEQUENTIAL, "plotnonfinite": True}
-    points = axes.scatter(x, phi, c=values.numbers, **look)
-    grey = "" if np.isfinite(values.numbers).all() else " (grey: missing)"
-    bar = canvas.colour_bar(axes, points, title + grey)
-    if values.dates:
-        _write_dates(bar.ax.yaxis)
+    low, high = np.nanquantile(column.numbers, (0.05, 0.95))
+    limits = {"vmin": low, "vmax": high} if low < high else {}
+    look |= {**limits, "cmap": canvas.SEQUENTIAL, "plotnonfinite": True}
+    points = axes.scatter(x, phi, c=column.numbers, **look)
+    bar = canvas.colour_bar(axes, points, title + (" (grey: missing)" if missing.any() else ""))
+    if column.dates:
+        canvas.write_dates(bar.ax.yaxis)

@@ -1,8 +1,9 @@
-"""Selects what a figure shows, and labels it: rows, players and their feature values."""
+"""Selects what a figure shows, and says it: rows, players, titles, the quality of values."""
 
 import datetime
+import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,18 +18,20 @@ from manifold_shap._checks import check_whole
 from manifold_shap._messages import warn
 from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import other_rows
+from manifold_shap.quality import OFF_MANIFOLD, in_words
 from manifold_shap.tables.features import as_text, row_text
 
+Explained = Mapping[str, Any]
+"""Explanations, or global values, by name."""
 
-def one(explanation: Any) -> Explanation:
-    """A single explanation, of at least one row, player and output."""
-    return named({"explanation": explanation})["explanation"]
+
+# -- explanations and their rows ------------------------------------------------------------------
 
 
 def named(explanations: Any) -> dict[str, Explanation]:
     """Explanations by name; refused unless they are of the same rows, players and outputs."""
     if not isinstance(explanations, Mapping):
-        explanations = {"Shapley values": explanations}
+        explanations = {"explanation": explanations}
     first_name, first = next(iter(explanations.items()))
     for name, explanation in explanations.items():
         if not isinstance(explanation, Explanation):
@@ -96,6 +99,140 @@ def rows_of(explanation: Explanation, rows: Any, labels: Any, most: int) -> list
     return [row_of(explanation, row) for row in rows]
 
 
+# -- players, a line each -------------------------------------------------------------------------
+
+
+class Lines(NamedTuple):
+    """The lines of a figure: players, the largest first, and one for all others together.
+
+    Attributes:
+        players: with a line of their own.
+        others: how many share the last line; none has no line.
+    """
+
+    players: Int64[Tensor, " shown"]
+    others: int = 0
+
+    @classmethod
+    def of(cls, size: Float[Tensor, " players"], most: int) -> "Lines":
+        """In order of size, at most `most`; players whose size is not finite are not there.
+
+        One player too many is shown all the same: its own line takes no more room than "1 other".
+        """
+        check_whole("max_display", most)
+        order = size.nan_to_num(-1).argsort(descending=True, stable=True)
+        order = order[size[order].isfinite()]
+        chosen = order if len(order) <= most + 1 else order[:most]
+        return cls(chosen, len(order) - len(chosen))
+
+    def sums(self, values: Float[Tensor, "several players"]) -> Float[Tensor, "several lines"]:
+        """The values of the players, and the sum of all others."""
+        others = values.index_fill(1, self.players, 0.0).nansum(1, keepdim=True)
+        return torch.cat((values[:, self.players], others), 1)[:, : len(self)]
+
+    def errors(self, error: Float[Tensor, "several players"]) -> Float[Tensor, "several lines"]:
+        """The errors of the players; that of the sum of all others is unknown."""
+        unknown = error.new_full((len(error), 1), torch.nan)
+        return torch.cat((error[:, self.players], unknown), 1)[:, : len(self)]
+
+    def __len__(self) -> int:
+        return len(self.players) + (self.others > 0)
+
+    def names(self, players: Any, room: int = 30) -> list[str]:
+        """Of players, at most so many letters each, and how many others there are."""
+        found = [shown.shorten(players[k], room) for k in self.players.tolist()]
+        return [*found, shown.count(self.others, "other feature")] if self.others else found
+
+    def names_with_values(self, explanation: Explanation, row: int, room: int = 40) -> list[str]:
+        """`name = value` of the players of a row, at most so many letters each."""
+        found = self.names(explanation.players.names, room)
+        columns = explanation[[row]].columns(self.players.tolist())
+        for place, (player, cells) in enumerate(zip(self.players.tolist(), columns, strict=True)):
+            name, said = explanation.players.names[player], ""
+            left = max(room // 2, room - len(name) - 3)
+            if cells.shape[1] == 1:
+                said = f" = {shown.shorten(_cell(cells.iloc[0, 0]), left)}"
+            elif cells.shape[1]:
+                # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
+                sign = ": " if isinstance(cells.columns[0], str) else " = "
+                said = sign + shown.shorten(row_text(cells, 0).replace(" -", " −"), left)
+            found[place] = shown.shorten(name, room - len(said)) + said
+        return found
+
+
+def mean(
+    values: Float[Tensor, "rows *several"],
+) -> tuple[Float[Tensor, " *several"], Float[Tensor, " *several"]]:
+    """The mean over the rows that have a value, and its standard error."""
+    there = values.isfinite().sum(0)
+    mean = values.nanmean(0)
+    spread = ((values - mean).square().nansum(0) / (there - 1)).sqrt()
+    return mean, torch.where(there > 1, spread / there.sqrt(), torch.nan)
+
+
+def _cell(cell: Any) -> str:
+    """As a person would write it, with a minus sign."""
+    said = as_text(cell)
+    return said.replace("-", "−", 1) if isinstance(cell, numbers.Real) else said
+
+
+class Column(NamedTuple):
+    """What a column holds, as numbers to draw; NaN where a cell is missing.
+
+    Attributes:
+        names: of categories, whose numbers are 0, 1, ...; none of what is measured.
+        ordered: whether larger numbers mean more.
+        dates: whether numbers are days since 1970.
+    """
+
+    numbers: Float[np.ndarray, " rows"]
+    names: tuple[str, ...] = ()
+    ordered: bool = True
+    dates: bool = False
+
+    @classmethod
+    def of(cls, column: pd.Series, most: int = 12) -> "Column":
+        """Read a column; what is text or a category has names, in their order or by the alphabet.
+
+        >>> Column.of(pd.Series(["yes", "no", None]))
+        Column(numbers=array([ 1.,  0., nan]), names=('no', 'yes'), ordered=True, dates=False)
+
+        Args:
+            most: categories, of which the rarest are one where they are more.
+        """
+        column = column.reset_index(drop=True)
+        there = column.dropna()
+        is_category = isinstance(column.dtype, pd.CategoricalDtype)
+        if is_category and column.cat.ordered:
+            names = tuple(map(as_text, column.cat.categories))
+            return cls(column.cat.codes.where(column.notna()).to_numpy(float), names)
+        if types.is_datetime64_any_dtype(column.dtype) or _all(there, datetime.date):
+            days = pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")
+            return cls((days / pd.Timedelta(days=1)).to_numpy(float), dates=True)
+        if _all(there, numbers.Real) and not _all(there, (bool, np.bool_)) and not is_category:
+            return cls(column.astype(object).where(column.notna(), np.nan).to_numpy(float))
+        texts = there.astype(object).map(as_text)
+        count = texts.value_counts()
+        kept = sorted(count.index[: most if len(count) <= most else most - 1])
+        place = {name: k for k, name in enumerate(kept)}
+        codes = texts.map(lambda text: place.get(text, len(kept))).reindex(column.index)
+        names = (*kept, *["other"] * (len(kept) < len(count)))
+        return cls(codes.to_numpy(float), names, len(count) <= 2)
+
+    @property
+    def rank(self) -> Float[np.ndarray, " rows"]:
+        """Between low (0) and high (1); NaN where there is no order, or one value."""
+        rank = pd.Series(self.numbers).rank(method="dense") - 1
+        return (rank / (rank.max() if self.ordered else np.nan)).to_numpy()
+
+
+def _all(values: pd.Series, kinds: Any) -> bool:
+    return len(values) > 0 and all(isinstance(value, kinds) for value in values)
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
 def row_name(explanation: Explanation, row: int) -> str:
     """Its label and its position."""
     rows = len(explanation)
@@ -128,8 +265,7 @@ def title_of_row(explanation: Explanation, row: int, output: int, asked: Any) ->
     kind = "predicted class" if explanation.space.on_simplex else "output that this row moves most"
     why = f"the {kind} of {len(explanation.outputs)}" if several and asked is None else ""
     what = _quantity(explanation, output)
-    where = ", ".join(filter(None, (f"base {base}", row_name(explanation, row))))
-    return [f"{what}: {prediction}", where, why]
+    return [f"{what}: {prediction}", f"base {base}, {row_name(explanation, row)}", why]
 
 
 def axis(explanation: Explanation, output: int, of: str = "", break_: str = " ") -> str:
@@ -144,106 +280,42 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def largest(size: Float[Tensor, " players"], most: int) -> Int64[Tensor, " shown"]:
-    """Players in order of size, the largest first; at most `most`, and none of size NaN.
-
-    One player too many is shown all the same: its own line takes no more room than "1 other".
-    """
-    check_whole("max_display", most)
-    order = size.nan_to_num(-1).argsort(descending=True, stable=True)
-    order = order[size[order].isfinite()]
-    return order if len(order) <= most + 1 else order[:most]
+# -- the quality of value functions ---------------------------------------------------------------
 
 
-def with_rest(
-    values: Float[Tensor, "several players"], chosen: Int64[Tensor, " shown"]
-) -> Float[Tensor, "several lines"]:
-    """The values of shown players and, if there are others, the sum of those."""
-    others = values.index_fill(1, chosen, 0.0).nansum(1, keepdim=True)
-    lines = values[:, chosen]
-    return torch.cat((lines, others), 1) if hidden(values, chosen) else lines
-
-
-def hidden(values: Float[Tensor, "several players"], chosen: Int64[Tensor, " shown"]) -> int:
-    """How many players that some row has are not shown."""
-    return int(values.isfinite().any(0).sum()) - len(chosen)
-
-
-def names(
-    explanation: Explanation, chosen: Int64[Tensor, " shown"], others: int, room: int = 30
-) -> list[str]:
-    """Of players, at most so many letters each, and how many others there are."""
-    found = [shown.shorten(explanation.players.names[k], room) for k in chosen.tolist()]
-    return [*found, shown.count(others, "other feature")] if others else found
-
-
-def names_with_values(
-    explanation: Explanation, row: int, chosen: Int64[Tensor, " shown"], room: int = 40
-) -> list[str]:
-    """`name = value` of players of a row, at most so many letters each, and how many others."""
-    found = names(explanation, chosen, hidden(explanation.phi[row].T, chosen), room)
-    for place, columns in enumerate(explanation[[row]].columns(chosen.tolist())):
-        name, said = explanation.players.names[int(chosen[place])], ""
-        left = max(room // 2, room - len(name) - 3)
-        if columns.shape[1] == 1:
-            said = f" = {shown.shorten(feature_value(columns.iloc[0, 0]), left)}"
-        elif columns.shape[1]:
-            # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
-            sign = ": " if isinstance(columns.columns[0], str) else " = "
-            said = sign + shown.shorten(row_text(columns, 0).replace(" -", " −"), left)
-        found[place] = shown.shorten(name, room - len(said)) + said
+def cautions(by_name: Explained) -> list[str]:
+    """Lines that warn of value functions that are half-trained, or no better than the marginal."""
+    found = []
+    for of, each, quality in _measured(by_name):
+        if each.made_by.get("half_trained"):
+            found.append(f"Caution: {of}half-trained value function")
+        if warning := quality.get("warning"):
+            # What follows a colon are figures, which stand in the small print.
+            found.append(f"Caution: {of}{str(warning).partition(':')[0]}")
     return found
 
 
-def feature_value(cell: Any) -> str:
-    """A cell as a person would write it, with a minus sign."""
-    said = as_text(cell)
-    return said.replace("-", "−", 1) if isinstance(cell, numbers.Real) else said
+def notes(by_name: Explained) -> list[str]:
+    """A line on each value function that was measured: how good it is."""
+    found = []
+    for of, each, quality in _measured(by_name):
+        if chosen := quality.get("chosen"):
+            said = in_words(quality, each.unit if isinstance(each, Explanation) else "")
+            errors = quality.get("mse", {})
+            if not said and math.isfinite(errors.get(chosen, math.nan)):
+                # An estimate without bias may be below zero.
+                roots = {k: shown.number(max(e, 0.0) ** 0.5) for k, e in errors.items()}
+                off = f" ({roots[OFF_MANIFOLD]} off the manifold)" if OFF_MANIFOLD in roots else ""
+                said = f"has a root mean squared error of {roots[chosen]}{off}"
+            rows = (
+                f", measured on {shown.count(quality['rows'], 'row')}" if "rows" in quality else ""
+            )
+            found.append(f"{of or 'value function: '}{chosen} {said}{rows}")
+    return found
 
 
-class Ordered(NamedTuple):
-    """A feature as numbers, NaN where a cell is missing or has no order.
-
-    Attributes:
-        ends: names of the lowest and the highest value, where it is one of two texts.
-        dates: whether numbers are days since 1970.
-    """
-
-    numbers: Float[np.ndarray, " rows"]
-    ends: tuple[str, ...] = ()
-    dates: bool = False
-
-    @property
-    def known(self) -> bool:
-        """Whether there is any order."""
-        return bool(np.isfinite(self.numbers).any())
-
-
-def ordered(column: pd.Series) -> Ordered:
-    """A column as numbers; all NaN for text of more than two values, which has no order.
-
-    >>> ordered(pd.Series(["yes", "no", None]))
-    Ordered(numbers=array([ 1.,  0., nan]), ends=('no', 'yes'), dates=False)
-    """
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        if column.cat.ordered:
-            codes = column.cat.codes.to_numpy(dtype=float)
-            return Ordered(np.where(codes < 0, np.nan, codes))
-        column = column.astype(object)
-    there = column.dropna()
-    if types.is_datetime64_any_dtype(column.dtype) or _all(there, datetime.date):
-        moments = pd.to_datetime(column, utc=True).dt.tz_localize(None)
-        days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
-        return Ordered(days.to_numpy(dtype=float), dates=True)
-    if _all(there, (numbers.Real, np.bool_)):
-        return Ordered(column.astype(object).where(column.notna(), np.nan).to_numpy(dtype=float))
-    ends = tuple(sorted(map(str, there.unique())))
-    if len(ends) > 2:
-        return Ordered(np.full(len(column), np.nan))
-    places = {end: float(place) for place, end in enumerate(ends)}
-    codes = column.map(lambda value: places.get(str(value))).to_numpy(dtype=float)
-    return Ordered(codes, ends if len(ends) == 2 else ())
-
-
-def _all(values: pd.Series, kinds: Any) -> bool:
-    return len(values) > 0 and all(isinstance(value, kinds) for value in values)
+def _measured(by_name: Explained) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
+    """The name where there are several, and what was measured of the value function."""
+    for name, each in by_name.items():
+        quality = each.made_by.get("quality")
+        yield f"{name}: " * (len(by_name) > 1), each, quality if quality else {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -23,6 +23,7 @@ from manifold_shap import shown, simplex
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.canvas import Panels
+from manifold_shap.plots.selection import Lines
 from manifold_shap.simplex.partition import Partition, Tree
 from manifold_shap.spaces import Probability
 
@@ -38,30 +39,28 @@ class Path:
 
     Attributes:
         explanation: of that row alone.
-        chosen: players with a step of their own.
+        lines: players with a step of their own.
         phi: of the steps, in log-ratio coordinates; the last one is of all other players together
             if there are any.
         title: the predicted class and the row.
     """
 
     explanation: Explanation
-    chosen: Int64[Tensor, " chosen"]
+    lines: Lines
     phi: Float[Tensor, "steps outputs"]
     title: str
 
     @classmethod
     def of_row(cls, explanation: Explanation, row: int | None, label: Any, most: int) -> "Path":
         """The path of a row on which at most `most` players have their own step."""
-        selection.one(explanation)
-        norms = explanation.norms()
+        selection.named(explanation)
         row = selection.row_of(explanation, row, label)
-        chosen = selection.largest(norms[row], most)
-        phi = selection.with_rest(explanation.phi[row].double().T, chosen).T
+        lines = Lines.of(explanation.norms()[row], most)
+        phi = lines.sums(explanation.phi[row].double().T).T
         p = simplex.ilr_inv(explanation.prediction[row], explanation.basis).exp()
-        k = int(p.argmax())
-        said = f"Probability of {explanation.classes[k]}: {Probability().amount(p[k].item())}"
+        said = f"Probability of {explanation.classes[int(p.argmax())]}: {_amount(p.max())}"
         title = f"{said}, {selection.row_name(explanation, row)}"
-        return cls(explanation[[row]], chosen, phi, title)
+        return cls(explanation[[row]], lines, phi, title)
 
     @property
     def coordinates(self) -> Float[Tensor, "states outputs"]:
@@ -74,19 +73,13 @@ class Path:
         """Probabilities of the classes at the base, and after each step."""
         return simplex.ilr_inv(self.coordinates, self.explanation.basis).exp()
 
-    @property
-    def norms(self) -> list[str]:
-        """The norms of the steps, with their errors where those are known and show."""
-        errors = torch.full((len(self.phi),), torch.nan)
-        errors[: len(self.chosen)] = self.explanation.norm_errors()[0, self.chosen]
-        norms = self.phi.norm(dim=1)
-        errors = errors.where(errors > 5e-4 * norms, torch.nan)
-        pairs = zip(norms.tolist(), errors.tolist(), strict=True)
-        return [shown.with_error(*pair) for pair in pairs]
-
     def labels(self, room: int) -> list[str]:
         """Names of the steps, with feature values, at most `room` letters."""
-        return selection.names_with_values(self.explanation, 0, self.chosen, room)
+        return self.lines.names_with_values(self.explanation, 0, room)
+
+
+def _amount(p: Any) -> str:
+    return Probability().amount(float(p))
 
 
 def compositions(
@@ -124,17 +117,21 @@ def compositions(
         ValueError: the output space is not `ilr`, `max_display` is not positive, or no such row.
     """
     path = Path.of_row(explanation, row, label, max_display)
+    norms = path.phi.norm(dim=1)
+    errors = path.lines.errors(path.explanation.norm_errors())[0]
+    # Rounding errors do not show.
+    errors = errors.where(errors > 5e-4 * norms, torch.nan)
+    pairs = zip(norms.tolist(), errors.tolist(), strict=True)
+    said = [shown.with_error(*pair) for pair in pairs]
+    titles = [f"{name}\nnorm {norm}" for name, norm in zip(path.labels(22), said, strict=True)]
     parts = simplex.ilr_inv(path.phi, explanation.basis).exp()
-    titles = [
-        f"{name}\nnorm {norm}" for name, norm in zip(path.labels(22), path.norms, strict=True)
-    ]
-    panels, figure = _distributions(ax, path, parts, titles, "part")
-    equal = 1 / len(explanation.classes)
+    panels = _distributions(ax, path, parts, titles, "part")
+    count = len(explanation.classes)
     for axes in panels:
-        axes.axvline(equal, color=rcParams["text.color"], linewidth=0.8, linestyle="--", zorder=2)
-    dashed = f"dashed: all parts equal (1/{len(explanation.classes)}), no effect"
-    canvas.headline(figure, {"": explanation}, [path.title, dashed], show)
-    return panels
+        look: dict[str, Any] = {"linewidth": 0.8, "linestyle": "--", "zorder": 2}
+        axes.axvline(1 / count, color=rcParams["text.color"], **look)
+    dashed = f"dashed: all parts equal (1/{count}), no effect"
+    return canvas.finish(panels, {"": explanation}, [path.title, dashed], show)
 
 
 def cumulative(
@@ -175,12 +172,11 @@ def cumulative(
     path = Path.of_row(explanation, row, label, max_display)
     titles = ["base", *(f"+ {name}" for name in path.labels(20))]
     titles[-1] += "\n= prediction"
-    panels, figure = _distributions(ax, path, path.states, titles, "probability")
+    panels = _distributions(ax, path, path.states, titles, "probability")
     for axes, before in zip(panels[1:], path.states.numpy(), strict=False):
         places = np.arange(len(before))
         axes.vlines(before, places - 0.4, places + 0.4, color=rcParams["text.color"], linewidth=1)
-    canvas.headline(figure, {"": explanation}, [path.title, "strokes: before the step"], show)
-    return panels
+    return canvas.finish(panels, {"": explanation}, [path.title, "strokes: before the step"], show)
 
 
 def _distributions(
@@ -189,29 +185,29 @@ def _distributions(
     parts: Float[Tensor, "panels classes"],
     titles: Sequence[str],
     label: str,
-) -> tuple[Panels, Any]:
-    """A panel of bars with their numbers for each distribution, and what holds the panels."""
+) -> Panels:
+    """A panel of bars with their numbers for each distribution."""
     classes = [shown.shorten(name, _CLASS) for name in path.explanation.classes]
     columns = min(_COLUMNS, len(parts))
-    lines = -(-len(parts) // columns)
-    figure = canvas.place(ax, 4.5 + lines * (3.2 + 0.8 * len(classes)), 0.45 + 0.2 * columns)
-    panels = canvas.panels(figure, len(parts), columns, "x", sharex=True, sharey=True)
+    high = 2 + -(-len(parts) // columns) * (3.2 + 0.8 * len(classes))
+    shape: dict[str, Any] = {"width": 0.45 + 0.2 * columns, "sharex": True, "sharey": True}
+    panels = canvas.panels(ax, high, len(parts), columns, "x", **shape)
     colours = [canvas.NEUTRAL] * len(classes)
     colours[int(path.states[-1].argmax())] = canvas.SERIES[0]
     # Numbers stand upon lines.
     halo = [withStroke(linewidth=3, foreground=rcParams["axes.facecolor"])]
     for axes, p, title in zip(panels, parts.tolist(), titles, strict=True):
         bars = axes.barh(range(len(p)), p, height=0.72, color=colours)
-        said = [Probability().amount(part) for part in p]
-        axes.bar_label(bars, said, padding=3, fontsize="small", path_effects=halo)
-        axes.set_title(canvas.plain(title), loc="left", fontsize="small")
+        look: dict[str, Any] = {"padding": 3, "fontsize": "small", "path_effects": halo}
+        axes.bar_label(bars, [_amount(part) for part in p], **look)
+        axes.set_title(title, loc="left", fontsize="small")
     for axes in panels[-columns:]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel(label)
     panels[0].margins(x=0.45)
     panels[0].locator_params(axis="x", nbins=3)
     canvas.name_lines(panels[0], classes)
-    return panels, figure
+    return panels
 
 
 def parallel_coordinates(
@@ -252,7 +248,8 @@ def parallel_coordinates(
     path = Path.of_row(explanation, row, label, max_display)
     states = path.states.numpy()
     steps = ["base", *(f"+ {name}" for name in path.labels(24))]
-    axes = canvas.panel(ax, 12 + 0.3 * max(map(len, steps)), width=max(1, 0.4 + 0.05 * len(steps)))
+    high = 11 + 0.3 * max(map(len, steps))
+    axes = canvas.panel(ax, high, width=max(1, 0.4 + 0.05 * len(steps)))
     stand_out = np.arange(states.shape[1])
     if len(stand_out) > len(canvas.SERIES):
         stand_out = np.argsort(-states[[0, -1]].max(0), kind="stable")[:5]
@@ -261,61 +258,59 @@ def parallel_coordinates(
         colours[k] = colour
     for line, colour in zip(states.T, colours, strict=True):
         faint = colour == canvas.NEUTRAL
-        # The ends lie on the border.
         look: dict[str, Any] = {"linewidth": 0.8 if faint else 1.6, "zorder": 2 if faint else 3}
-        axes.plot(
-            line, color=colour, marker="o", markersize=2 if faint else 4, clip_on=False, **look
-        )
+        look |= {"marker": "o", "markersize": 2 if faint else 4}
+        # The ends lie on the border.
+        axes.plot(line, color=colour, clip_on=False, **look)
     canvas.name_columns(axes, steps)
     axes.set_xlim(0, len(steps) - 1)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("probability")
-    ends = [
-        canvas.plain(f"{shown.shorten(name, _CLASS)}  {Probability().amount(p)}")
-        for name, p in zip(explanation.classes, states[-1], strict=True)
-    ]
     # In the order in which lines end, from the top.
     order = states[-1].argsort(kind="stable")[::-1]
-    axes.legend(
-        [axes.lines[k] for k in order], [ends[k] for k in order], frameon=False, fontsize="small",
-        loc="center left", bbox_to_anchor=(1, 0.5),
-    )  # fmt: skip
-    canvas.headline(ax or axes.figure, {"": explanation}, [path.title], show)
-    return axes
+    classes = [shown.shorten(name, _CLASS) for name in explanation.classes]
+    ends = [f"{classes[k]}  {_amount(states[-1, k])}" for k in order]
+    where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    lines = [axes.lines[k] for k in order]
+    axes.legend(lines, ends, frameon=False, fontsize="small", **where)
+    return canvas.finish(axes, {"": explanation}, [path.title], show)
 
 
 @dataclass(frozen=True)
-class View:
-    """A path and the class-compositions, projected on two or three balances (Sections 6.1-6.2).
+class _View:
+    """A path and the class-compositions on two or three balances (Sections 6.1-6.2).
 
     Attributes:
         path: of a row.
         balances: positions of the balances that are the axes.
+        points: the base, and where each step leads from there.
+        classes: class-compositions, of norm one before they are projected, and then magnified to be
+            about as large as the path.
+        magnification: a round factor.
     """
 
     path: Path
     balances: list[int]
+    points: Float[np.ndarray, "states axes"]
+    classes: Float[np.ndarray, "classes axes"]
+    magnification: float
 
     @classmethod
-    def of(
-        cls, path: Path, balances: Sequence[int | str], axes: int, instead: str = "waterfall"
-    ) -> "View":
+    def of(cls, path: Path, balances: Sequence[int | str], axes: int) -> "_View":
         """On so many balances, counted from 1 or given by name."""
         names = path.explanation.outputs
-        if len(names) < axes:
+        if len(names) < axes or len(balances) != axes:
             raise ValueError(
-                f"Expected at least {axes + 1} classes, which have {axes} balances, but got "
-                f"{len(names) + 1} with {len(names)}; use plots.{instead}."
+                f"Expected `balances` to be {axes} of at least {axes + 1} classes, but got "
+                f"{balances!r} and {len(names) + 1} classes."
             )
         positions = balance_positions(names, balances)
-        if len(positions) != axes:
-            raise ValueError(f"Expected `balances` to be {axes} of them but got {balances!r}.")
-        return cls(path, positions)
-
-    @property
-    def points(self) -> Float[np.ndarray, "states axes"]:
-        """The base, and where each step leads from there."""
-        return self.path.coordinates[:, self.balances].numpy()
+        points = path.coordinates[:, positions].numpy()
+        basis = path.explanation.basis[positions]
+        classes = simplex.coordinates(simplex.class_compositions(basis.shape[1]), basis).numpy()
+        extent = max(np.ptp(points, axis=0).max(), 0.5 * np.abs(points).max())
+        factor = float(f"{0.45 * extent / np.linalg.norm(classes, axis=1).max():.0e}") or 1.0
+        return cls(path, positions, points, factor * classes, factor)
 
     @property
     def is_whole(self) -> bool:
@@ -323,75 +318,62 @@ class View:
         return len(self.balances) == len(self.path.explanation.outputs)
 
     @property
-    def classes(self) -> Float[np.ndarray, "classes axes"]:
-        """Projections of the class-compositions, which have norm one before they are projected."""
-        basis = self.path.explanation.basis[self.balances]
-        return simplex.coordinates(simplex.class_compositions(basis.shape[1]), basis).numpy()
-
-    @property
-    def magnification(self) -> float:
-        """A round factor that makes the class-compositions about as large as the path."""
-        extent = max(np.ptp(self.points, axis=0).max(), 0.5 * np.abs(self.points).max())
-        wanted = 0.45 * extent / np.linalg.norm(self.classes, axis=1).max()
-        return float(f"{wanted:.0e}") or 1.0
-
-    @property
     def title(self) -> list[str]:
         """That of the path, what is dashed, and how much of the space is seen."""
-        explanation, factor = self.path.explanation, self.magnification
-        scaled = "" if factor == 1 else f" × {factor:g}"
-        part = f"{len(self.balances)} of {len(explanation.outputs)} balances"
-        seen = "" if self.is_whole else f"; {part}"
-        k = int(self.path.states[-1].argmax())
-        of = f"no balance shown has {explanation.classes[k]}" if not self.classes[k].any() else ""
-        return [self.path.title, f"dashed: class-compositions{scaled}{seen}", of]
+        scaled = "" if self.magnification == 1 else f" × {self.magnification:g}"
+        part = f"; {len(self.balances)} of {len(self.path.explanation.outputs)} balances"
+        return [
+            self.path.title,
+            f"dashed: class-compositions{scaled}{'' if self.is_whole else part}",
+        ]
 
-    def axis_label(self, place: int, room: int = 30) -> str:
-        """What an axis compares."""
-        balance = self.balances[place]
-        number = "" if self.is_whole else f" (balance {balance + 1})"
-        return f"log-ratio {shown.shorten(self.path.explanation.outputs[balance], room)}{number}"
+    def labels(self, room: int) -> list[str]:
+        """What each axis compares."""
+        names = [shown.shorten(self.path.explanation.outputs[k], room) for k in self.balances]
+        number = "" if self.is_whole else " (balance {})"
+        return [
+            f"log-ratio {name}{number.format(k + 1)}"
+            for name, k in zip(names, self.balances, strict=True)
+        ]
 
     def draw(self, axes: Any) -> None:
-        """The arrows of the steps, head to tail, on the class-compositions, and what they are."""
-        points, ink = self.points, rcParams["text.color"]
+        """The steps, head to tail, on the class-compositions, and what they are."""
         # One label for all classes that no axis shown distinguishes.
         members: dict[tuple[float, ...], list[str]] = {}
-        vectors = (self.magnification * self.classes).round(9).tolist()
-        for end, name in zip(vectors, self.path.explanation.classes, strict=True):
+        for end, name in zip(
+            self.classes.round(9).tolist(), self.path.explanation.classes, strict=True
+        ):
             members.setdefault(tuple(end), []).append(name)
         for end, names in members.items():
             if any(end):
                 line = zip([0] * len(end), end, strict=True)
                 axes.plot(*line, color=canvas.NEUTRAL, linestyle="--")
-                of = canvas.plain(shown.shorten(", ".join(names), _CLASS))
-                side = "left" if end[0] >= 0 else "right"
-                axes.text(*(1.05 * c for c in end), of, ha=side, va="center")
-        labels, handles = self.path.labels(24), []
-        for number, (start, end) in enumerate(itertools.pairwise(points)):
-            rest = number == len(self.path.chosen)
-            colour = canvas.NEUTRAL if rest else canvas.SERIES[number % len(canvas.SERIES)]
+                said, side = (
+                    shown.shorten(", ".join(names), _CLASS),
+                    "left" if end[0] >= 0 else "right",
+                )
+                axes.text(*(1.05 * c for c in end), said, ha=side, va="center")
+        handles = []
+        for number, pair in enumerate(itertools.pairwise(self.points)):
+            colour = canvas.SERIES[number % len(canvas.SERIES)]
+            if number == len(self.path.lines.players):
+                colour = canvas.NEUTRAL
             # Further colours are those of the first steps, with thinner lines.
             width = 2.4 if number < len(canvas.SERIES) else 1.2
-            handles += axes.plot(*zip(start, end, strict=True), color=colour, linewidth=width)
-            self._head(axes, start, end, colour)
-        look: dict[str, Any] = {"marker": "o", "linestyle": "", "color": ink, "zorder": 5}
-        ground = rcParams["axes.facecolor"]
-        handles += axes.plot(*points[:1].T, markerfacecolor=ground, **look)
-        handles += axes.plot(*points[-1:].T, **look)
-        said = [canvas.plain(each) for each in (*labels, "base", "prediction")]
-        own = isinstance(axes, canvas.Drawn)
-        beside = {"loc": "outside right center" if own else "best"}
-        place = axes.figure if own else axes
-        place.legend(handles, said, frameon=False, fontsize="small", **beside)
-
-    def _head(self, axes: Any, start: Any, end: Any, colour: str) -> None:
-        """The head of an arrow, of which a space has none."""
-        if len(start) == 2:
-            look = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
-            axes.annotate("", end, start, arrowprops=look, zorder=4)
-        else:
-            axes.plot(*np.array(end)[:, None], marker="o", markersize=4, color=colour)
+            handles += axes.plot(*np.transpose(pair), color=colour, linewidth=width)
+            if len(self.balances) == 2:
+                look = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
+                axes.annotate("", pair[1], pair[0], arrowprops=look, zorder=4)
+            else:
+                axes.plot(*np.transpose(pair[1:]), marker="o", markersize=4, color=colour)
+        look = {"marker": "o", "linestyle": "", "color": rcParams["text.color"], "zorder": 5}
+        handles += axes.plot(*self.points[:1].T, markerfacecolor=rcParams["axes.facecolor"], **look)
+        handles += axes.plot(*self.points[-1:].T, **look)
+        ours = isinstance(axes, canvas.Drawn)
+        (axes.figure if ours else axes).legend(
+            handles, [*self.path.labels(24), "base", "prediction"], frameon=False,
+            fontsize="small", loc="outside right center" if ours else "best",
+        )  # fmt: skip
 
 
 def balance_positions(names: Sequence[str], balances: Sequence[int | str]) -> list[int]:
@@ -453,19 +435,18 @@ def ilr_plane(
         ValueError: the output space is not `ilr`, there are fewer than three classes, a balance is
             unknown or named twice, `max_display` is not positive, or no such row.
     """
-    view = View.of(Path.of_row(explanation, row, label, max_display), balances, axes=2)
-    axes = canvas.panel(ax, 20, grid="both", width=1.1)
+    view = _View.of(Path.of_row(explanation, row, label, max_display), balances, axes=2)
+    axes = canvas.panel(ax, 18, grid="both", width=1.1)
     view.draw(axes)
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.12)
     if view.is_whole:
-        rays = [((0, 0), tuple(ray)) for ray in -1e3 * view.magnification * view.classes]
+        rays = [((0, 0), tuple(ray)) for ray in -1e3 * view.classes]
         look: dict[str, Any] = {"colors": canvas.NEUTRAL, "linestyles": ":", "zorder": 1}
         axes.add_collection(LineCollection(rays, **look), autolim=False)
-    axes.set_xlabel(canvas.plain(view.axis_label(0)))
-    axes.set_ylabel(canvas.plain(view.axis_label(1)))
-    canvas.headline(ax or axes.figure, {"": explanation}, view.title, show)
-    return axes
+    across, up = view.labels(30)
+    axes.set(xlabel=across, ylabel=up)
+    return canvas.finish(axes, {"": explanation}, view.title, show)
 
 
 class _Space(canvas.Drawn, Axes3D):
@@ -509,30 +490,25 @@ def ilr_space(
     Raises:
         ValueError: as `ilr_plane`, or there are fewer than four classes.
     """
-    path = Path.of_row(explanation, row, label, max_display)
-    instead = "ilr_plane" if len(explanation.outputs) == 2 else "waterfall"
-    view = View.of(path, balances, axes=3, instead=instead)
-    figure = canvas.place(ax, 20, 1.1)
-    axes: Any = figure.add_subplot(axes_class=_Space, proj_type="ortho", computed_zorder=False)
-    axes.view_init(22, -55)
-    view.draw(axes)
-    axes.set_aspect("equal")
-    axes.set_box_aspect(None, zoom=0.75)
-    axes.tick_params(labelsize="small", pad=0)
-    axes.locator_params(nbins=4)
+    view = _View.of(Path.of_row(explanation, row, label, max_display), balances, axes=3)
+    kind = {"axes_class": _Space, "proj_type": "ortho", "computed_zorder": False}
+    (axes,) = canvas.panels(ax, 15, 1, 1, width=1.1, subplot_kw=kind)
+    drawn: Any = axes
+    drawn.view_init(22, -55)
+    view.draw(drawn)
+    drawn.set_aspect("equal")
+    drawn.set_box_aspect(None, zoom=0.8)
+    drawn.tick_params(labelsize="small", pad=0)
+    drawn.locator_params(nbins=4)
     if view.is_whole:
-        away = -1.5 * view.magnification * view.classes
         # Each edge of the cone in which two classes tie at the top points away from another one.
-        walls = [np.stack((np.zeros(3), *pair)) for pair in itertools.combinations(away, 2)]
-        axes.add_collection3d(
-            Poly3DCollection(
-                walls, facecolor=canvas.NEUTRAL, alpha=0.12, edgecolor="none", zorder=1
-            )
-        )
-    for place, axis in enumerate((axes.xaxis, axes.yaxis, axes.zaxis)):
-        axis.set_label_text(canvas.plain(view.axis_label(place, 20)))
-    canvas.headline(figure, {"": explanation}, view.title, show)
-    return axes
+        pairs = itertools.combinations(-1.5 * view.classes, 2)
+        walls = [np.stack((np.zeros(3), *pair)) for pair in pairs]
+        look = {"facecolor": canvas.NEUTRAL, "alpha": 0.12, "edgecolor": "none", "zorder": 1}
+        drawn.add_collection3d(Poly3DCollection(walls, **look))
+    for axis, label in zip((drawn.xaxis, drawn.yaxis, drawn.zaxis), view.labels(20), strict=True):
+        axis.set_label_text(label, fontsize="small")
+    return canvas.finish(axes, {"": explanation}, view.title, show)
 
 
 def bifurcation_tree(
@@ -562,7 +538,7 @@ def bifurcation_tree(
     # Ancestors are larger: the first balance to tell two classes apart is the one to split them.
     downwards = -partition.signs[sizes.argsort(descending=True)]
     order = sorted(range(len(partition.classes)), key=lambda k: downwards[:, k].tolist())
-    axes = canvas.panel(ax, 6 + len(order), grid="", width=max(1, 0.05 * len(order)))
+    axes = canvas.panel(ax, 4 + len(order), grid="", width=max(1, 0.05 * len(order)))
     axes.spines[:].set_visible(False)
     axes.tick_params(left=False, labelleft=False, bottom=False)
     # A group stands halfway between its two, one level above the higher of them.
@@ -576,8 +552,6 @@ def bifurcation_tree(
         box: dict[str, Any] = {"boxstyle": "round,pad=0.15", "edgecolor": "none"}
         box["facecolor"] = rcParams["axes.facecolor"]
         look: dict[str, Any] = {"ha": "center", "va": "center", "bbox": box}
-        axes.text(middle, level, rf"$\tilde{{p}}_{{{number}}}$", **look)
+        axes.text(middle, level, str(number), **look)
     canvas.name_columns(axes, [shown.shorten(partition.classes[k], 24) for k in order])
-    title = ["Balances: left group (+) against right group (−)"]
-    canvas.headline(ax or axes.figure, {}, title, show)
-    return axes
+    return canvas.finish(axes, {}, ["Balances: left group (+) against right group (−)"], show)

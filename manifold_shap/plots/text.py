@@ -14,7 +14,7 @@ from torch import Tensor
 
 from manifold_shap import shown
 from manifold_shap.explanation import Explanation
-from manifold_shap.plots import canvas, quality, selection
+from manifold_shap.plots import canvas, selection
 
 # Rows that are shown where none are named.
 _ROWS = 8
@@ -81,8 +81,8 @@ def text(
     words = words_of_rows(first, tokens, chosen, separator)
     outputs = shown.outputs_of_rows(first, output).tolist()
     values = [e.phi[row, :, outputs[row]].numpy() for row in chosen for e in by_name.values()]
-    limit = canvas.colour_scale(*values).limit
-    parts = [_line(each, "font-weight:bold") for each in quality.cautions(by_name)]
+    limit = canvas.ColourScale(*values).limit
+    parts = [_line(each, "font-weight:bold") for each in selection.cautions(by_name)]
     for row, of_row in zip(chosen, words, strict=True):
         k = outputs[row]
         title, *below = selection.title_of_row(first, row, k, output)
@@ -102,7 +102,7 @@ def text(
         ]
     kinds = " ".join([*shown.kinds(first), "Shapley value"])
     parts.append(scale(limit, f"{selection.capital(kinds)} ({first.unit})"))
-    parts += [_line(each, _SMALL) for each in quality.notes(by_name)]
+    parts += [_line(each, _SMALL) for each in selection.notes(by_name)]
     look = "font-family:system-ui,sans-serif;line-height:1.7;overflow-wrap:anywhere"
     return ColouredText("\n".join([f'<div style="{look}">', *parts, "</div>"]), len(chosen))
 

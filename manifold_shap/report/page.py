@@ -1,6 +1,9 @@
 """Puts a page together, and writes it."""
 
+import math
 from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -11,15 +14,20 @@ import torch
 from manifold_shap import plots, shown
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import location, write_bytes
-from manifold_shap.plots import canvas, quality, selection
+from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.text import scale
-from manifold_shap.report import facts, figures
+from manifold_shap.report import figures
 from manifold_shap.report.rows import Rows
 
 # Bytes of a page, and of its rows at most.
 LARGEST = 3_000_000
 # Rows of a page, rows of a swarm, outputs of all rows together.
 _ROWS, _POINTS, _OUTPUTS = 400, 300, 5
+# Letters of an entry of how values were made, which has no entries that are told in other words.
+_LONGEST = 400
+_TOLD = ("quality", "audit", "model")
+# A sum that is further off than this, relative to the largest change, is worth a warning.
+_GAP = 0.01
 
 
 def write(
@@ -32,11 +40,11 @@ def write(
     **looks: Any,
 ) -> None:
     """Write a page; see `Explanation.report`."""
-    selection.one(explanation)
+    selection.named(explanation)
     if Path(str(path)).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"Expected `path` to end in '.html' but got {str(path)!r}.")
     if interactions is not None and (
-        (interactions.instances, interactions.players.names, interactions.outputs)
+        (interactions.shapley.instances, interactions.players.names, interactions.outputs)
         != (explanation.instances, explanation.players.names, explanation.outputs)
     ):
         raise ValueError(
@@ -51,44 +59,62 @@ def write(
 
 def page(rows: Rows, title: str | None, global_values: Any) -> str:
     """The text of a page, which has as many rows as it has room for."""
-    explanation, environment = rows.explanation, _environment()
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("manifold_shap.report"),
+        autoescape=lambda name: name is not None and name.endswith(".html"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # What rounds to zero has no sign.
+    environment.filters["side"] = lambda said: {"+": "raise", "−": "lower"}.get(said[:1], "")
+    # Nothing where it is unknown.
+    environment.filters["error"] = lambda error: (
+        f"± {shown.number(float(f'{error:.2g}'))}" if error > 0 else "exact" if error == 0 else ""
+    )
+    explanation = rows.explanation
     outputs = _of_outputs(rows)
-    overall = [each for output in outputs for each in output["figures"]]
-    if global_values is not None:
-        overall.append(figures.svg(partial(plots.bar, global_values)))
     what = explanation.space.named(explanation.outputs)
     if explanation.partition is not None or explanation.space.on_simplex:
         what = ", ".join(explanation.classes if explanation.partition else explanation.outputs)
     script = environment.get_template("report.js").render().strip()
+    players = shown.count(len(explanation.players), "feature")
+    made_by = {k: each for k, each in explanation.made_by.items() if k not in _TOLD}
+    made_by |= {"output space": explanation.space.name, "unit of the values": explanation.unit}
     context = {
         "title": title or shown.shorten(f"Shapley values of {what}", 80),
         "explanation": explanation,
-        "counts": _counts(explanation),
+        "counts": [
+            shown.count(len(explanation), "row"),
+            f"at most {players} in a row" if explanation.players.by_row else players,
+            shown.count(len(explanation.outputs), "output"),
+        ],
         "checksum": f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         "script": script,
         "colours": canvas,
-        "model": facts.model_of(explanation),
-        "quality": quality.notes({"": explanation}),
-        "warnings": facts.warnings_of(explanation),
-        "audit": facts.audit_of(explanation),
-        "made_by": facts.made_by(explanation),
+        "model": _model(explanation),
+        "quality": selection.notes({"": explanation}),
+        "warnings": _warnings(explanation),
+        "made_by": list(_flat("", made_by)),
         "kinds": shown.kinds(explanation),
         "outputs": outputs,
-        "global_values": overall[-1] if global_values is not None else "",
-        "kind": rows.kind,
+        "global_values": "",
         "limit": rows.limit,
         "scale": scale(rows.limit, f"Shapley value ({explanation.unit})"),
     }
-    template, texts = environment.get_template("row.html"), dict[int, str]()
-    left = LARGEST - len(environment.get_template("report.html").render(context, rows=[]).encode())
+    if global_values is not None:
+        context["global_values"] = figures.svg(partial(plots.bar, global_values))
+    whole, template = environment.get_template("report.html"), environment.get_template("row.html")
+    left, texts = LARGEST - len(whole.render(context, rows=[]).encode()), dict[int, str]()
     for place, row in enumerate(rows.chosen):
         text = template.render(context, row=rows.row(place))
         left -= len(text.encode("utf-8", "replace"))
         if left < 0 and texts:
             break
         texts[row] = text
-    listed = [texts[row] for row in sorted(texts)]
-    return environment.get_template("report.html").render(context, rows=listed)
+    return whole.render(context, rows=[texts[row] for row in sorted(texts)])
 
 
 def _of_outputs(rows: Rows) -> list[dict[str, Any]]:
@@ -99,54 +125,78 @@ def _of_outputs(rows: Rows) -> list[dict[str, Any]]:
     if explanation.space.on_simplex:
         weight = explanation.prediction.double().mean(0)
     weight[main] = torch.inf
-    chosen = (
-        [main]
-        if shown.has_two_classes(explanation)
-        else (weight.argsort(descending=True, stable=True)[:_OUTPUTS].tolist())
-    )
+    many = 1 if shown.has_two_classes(explanation) else _OUTPUTS
     known = explanation.phi.isfinite()
-    clean = Explanation(**{**vars(explanation), "phi": explanation.phi.where(known, torch.nan)})
+    clean = replace(explanation, phi=explanation.phi.where(known, torch.nan))
     some = clean[sorted(rows.chosen[:_POINTS])]
     found = []
-    for k in chosen:
-        of: dict[str, Any] = {"name": shown.quantity(explanation, k), "figures": [], "words": []}
-        summed = not explanation.players.by_row and bool(known[..., k].any())
-        if summed and rows.kind in ("table", "series"):
-            of["figures"].append(figures.svg(partial(plots.bar, clean, output=k)))
-            if len(some.phi) > 1 and bool(some.phi[..., k].isfinite().any()):
-                of["figures"].append(figures.svg(partial(plots.beeswarm, some, output=k)))
-        if summed and rows.interactions is not None:
-            draw = partial(plots.interaction_map, rows.interactions, output=k)
-            of["figures"].append(figures.svg(draw))
-        of["words"] = rows.mean_words(k) if rows.kind == "texts" else []
-        of["map"] = rows.mean_map(k) if rows.kind == "pictures" else ""
-        found.append(of)
+    for k in weight.argsort(descending=True, stable=True)[:many].tolist():
+        draw: list[Any] = []
+        if not explanation.players.by_row and bool(known[..., k].any()):
+            if rows.kind in ("table", "series"):
+                draw.append(partial(plots.bar, clean, output=k))
+                if len(some.phi) > 1 and bool(some.phi[..., k].isfinite().any()):
+                    draw.append(partial(plots.beeswarm, some, output=k))
+            if rows.interactions is not None:
+                draw.append(partial(plots.interaction_map, rows.interactions, output=k))
+        found.append(
+            {
+                "name": shown.quantity(explanation, k),
+                "figures": list(map(figures.svg, draw)),
+                "words": rows.mean_words(k) if rows.kind == "texts" else [],
+                "map": rows.mean_map(k) if rows.kind == "pictures" else "",
+            }
+        )
     return found
 
 
-def _counts(explanation: Explanation) -> list[str]:
-    players = shown.count(len(explanation.players), "feature")
-    return [
-        shown.count(len(explanation), "row"),
-        f"at most {players} in a row" if explanation.players.by_row else players,
-        shown.count(len(explanation.outputs), "output"),
-    ]
+def _model(explanation: Explanation) -> list[str]:
+    """Which model is explained, how good it is, and the error that an audit measured."""
+    model, audit = explanation.made_by.get("model") or {}, explanation.audit
+    found = []
+    if "name" in model:
+        rows = shown.count(model["rows"], "test row") if "rows" in model else "test rows"
+        said = f"The model that is explained is {shown.shorten(str(model['name']), 80)}"
+        if "accuracy" in model:
+            said += f". It predicts the right class for {model['accuracy']:.2%} of {rows}"
+        elif "r2" in model:
+            said += f". Its R², the share of the variance explained, is {model['r2']:.3g} on {rows}"
+        found.append(f"{said}.")
+    if audit is not None:
+        figure, low, high = (float(each) for each in audit.relative_error())
+        around = f" (95 % interval {low:.1%} to {high:.1%})" if math.isfinite(low + high) else ""
+        found.append(
+            f"{shown.count(audit.rows, 'row')} were estimated again without bias, by "
+            f"{audit.reference!r}: the relative error of Shapley values is {figure:.1%}{around}."
+        )
+    return found
 
 
-def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError(
-            "Explanation.report needs the package jinja2: pip install 'manifold_shap[report]'."
-        ) from error
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("manifold_shap.report"),
-        autoescape=lambda name: name is not None and name.endswith(".html"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # What rounds to zero has no sign.
-    environment.filters["side"] = lambda said: {"+": "raise", "−": "lower"}.get(said[:1], "")
-    return environment
+def _warnings(explanation: Explanation) -> list[str]:
+    """What a reader should know before anything else."""
+    found = [each.removeprefix("Caution: ") for each in selection.cautions({"": explanation})]
+    hints = map(str, explanation.made_by.get("hints", []))
+    found += [hint for hint in hints if not hint.startswith(tuple(found) or ("\0",))]
+    if not bool(explanation.phi[explanation.present].isfinite().all()):
+        found.append("some Shapley values are not known")
+    elif explanation.efficiency_gap > _GAP:
+        found.append(
+            "Shapley values do not add up to prediction - base: they are off by up to "
+            f"{explanation.efficiency_gap:.1%} of the largest difference"
+        )
+    unknown = explanation.standard_error[explanation.present].isnan()
+    if bool(unknown.any()):
+        found.append(f"{'' if bool(unknown.all()) else 'some '}standard errors are unknown")
+    return [f"{selection.capital(each.rstrip('.'))}." for each in found]
+
+
+def _flat(name: str, entry: Any) -> Iterator[tuple[str, str]]:
+    """How values were made, in words and without settings that were left open."""
+    if isinstance(entry, Mapping):
+        for key, inner in entry.items():
+            words = str(key).replace("_", " ")
+            if not words.startswith(" "):
+                yield from _flat(f"{name}: {words}" if name else words, inner)
+    elif entry is not None:
+        listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
+        yield name, shown.shorten(listed, _LONGEST) or "none"

@@ -1,14 +1,13 @@
 """Gathers what a page says of each row: its values, and what it looks like."""
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -17,7 +16,8 @@ from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
 from manifold_shap.learning_error import total_error
-from manifold_shap.plots import arrays, canvas, selection
+from manifold_shap.plots import canvas, maps
+from manifold_shap.plots.selection import Lines
 from manifold_shap.plots.text import Word, coloured_words, words_of_rows
 from manifold_shap.report import figures
 from manifold_shap.spaces import Probability
@@ -41,7 +41,7 @@ class Rows:
     """
 
     explanation: Explanation
-    chosen: Sequence[int]
+    chosen: list[int]
     tokens: Any = None
     images: Any = None
     series: Any = None
@@ -50,31 +50,27 @@ class Rows:
     @cached_property
     def kind(self) -> str:
         """What rows are: "texts", "pictures", "series" or "table"."""
+        named = {"texts": self.tokens, "pictures": self.images, "series": self.series}
+        for kind, given in named.items():
+            if given is not None:
+                return kind
         players = self.explanation.players
         event, index = players.event, players.index
-        if self.tokens is not None:
-            return "texts"
-        if self.images is not None:
-            return "pictures"
-        if self.series is not None:
-            return "series"
-        if not isinstance(self.explanation.x, Tensor):
-            return "table"
-        if len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1:
-            return "pictures"
-        # Each player has all channels of its time points, or all time points of its channels.
-        whole = len(event) == 2 and not (players.by_row and players.padding is None)
-        if whole and bool((index == index[:1]).all() or (index == index[:, :1]).all()):
-            return "series"
+        if isinstance(self.explanation.x, Tensor):
+            if len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1:
+                return "pictures"
+            # Each player has all channels of its time points, or all time points of its channels.
+            whole = len(event) == 2 and players.fixed
+            if whole and bool((index == index[:1]).all() or (index == index[:, :1]).all()):
+                return "series"
         return "table"
 
     @cached_property
-    def outputs(self) -> torch.Tensor:
+    def outputs(self) -> Tensor:
         """Of each row some outputs, the first of which is the one that its values are sorted by."""
-        many = len(self.explanation.outputs)
-        if shown.has_two_classes(self.explanation):
-            many = 1
-        return shown.top_outputs(self.explanation, None, min(many, _OUTPUTS))
+        two = shown.has_two_classes(self.explanation)
+        many = 1 if two else min(len(self.explanation.outputs), _OUTPUTS)
+        return shown.top_outputs(self.explanation, None, many)
 
     @cached_property
     def _words(self) -> dict[int, list[Word]]:
@@ -83,59 +79,57 @@ class Rows:
 
     @cached_property
     def _maps(self) -> np.ndarray:
-        rows = list(self.chosen)
-        return arrays.maps_of(self.explanation, rows, self.outputs[rows]).numpy()
+        return maps.maps_of(self.explanation, self.chosen, self.outputs[self.chosen]).numpy()
 
     @cached_property
     def limit(self) -> float:
         """The end of the scale of bars and colours, which all rows share."""
-        rows = list(self.chosen)
         if self.explanation.partition is not None:
-            return float(self.explanation.norms()[rows].nan_to_num(0).max()) or 1.0
+            return float(self.explanation.norms()[self.chosen].nan_to_num(0).max()) or 1.0
         if self.kind == "pictures":
-            return canvas.colour_scale(self._maps).limit
-        phi = self.explanation.phi[rows].gather(
-            2, self.outputs[rows][:, None].expand(-1, self.explanation.phi.shape[1], -1)
-        )
-        return canvas.colour_scale(phi.numpy()).limit
+            return canvas.ColourScale(self._maps).limit
+        phi = self.explanation.phi[self.chosen].mT
+        outputs = self.outputs[self.chosen][..., None].expand(-1, -1, phi.shape[2])
+        return canvas.ColourScale(phi.gather(1, outputs).numpy()).limit
 
     def row(self, place: int) -> dict[str, Any]:
         """All that a page says of a row, by its place among those chosen."""
         row = self.chosen[place]
-        explanation, k = self.explanation, int(self.outputs[row, 0])
+        explanation, (k, *others) = self.explanation, self.outputs[row].tolist()
+        predicted = explanation.prediction[row].tolist()
+        said = [
+            f"{explanation.outputs[j]}: {shown.amount(explanation, predicted[j])}" for j in others
+        ]
         compositions = explanation.partition is not None
-        output, said, base = self._predicted(row, k)
-        lines = self._norms(row) if compositions else self._values(row, k)
         return {
             "label": shown.shorten(as_text(explanation.instances[row]), 80),
             "position": row,
-            "output": output,
-            "prediction": said,
-            "base": base,
-            "lines": lines,
-            "others": [] if compositions else self._others(row),
-            "look": self._look(place),
+            **self._predicted(row, k),
+            "lines": self._norms(row) if compositions else self._values(row, k, others),
+            "others": [] if compositions else said,
             "pairs": self._pairs(row, k),
+            **self._look(place),
         }
 
-    def _predicted(self, row: int, k: int) -> tuple[str, str, str]:
+    def _predicted(self, row: int, k: int) -> dict[str, str]:
         """What is predicted, its amount and that of the base."""
         explanation = self.explanation
         states = torch.stack((explanation.prediction[row], explanation.base[row]))
         if explanation.partition is None:
-            after, before = (shown.amount(explanation, each) for each in states[:, k].tolist())
-            return shown.quantity(explanation, k), after, before
-        p = simplex.ilr_inv(states.double(), explanation.basis).exp()
-        top = int(p[0].argmax())
-        after, before = (Probability().amount(each) for each in p[:, top].tolist())
-        return f"probability of {explanation.classes[top]}", after, before
+            output = shown.quantity(explanation, k)
+            said = [shown.amount(explanation, each) for each in states[:, k].tolist()]
+        else:
+            p = simplex.ilr_inv(states.double(), explanation.basis).exp()
+            k = int(p[0].argmax())
+            output = f"probability of {explanation.classes[k]}"
+            said = [Probability().amount(each) for each in p[:, k].tolist()]
+        return {"output": output, "prediction": said[0], "base": said[1]}
 
-    def _names(self, row: int, chosen: torch.Tensor) -> list[str]:
+    def _names(self, row: int, lines: Lines) -> list[str]:
         if self.kind != "texts":
-            return selection.names_with_values(self.explanation, row, chosen, 60)
-        names = [shown.shorten(self._said(row).get(player, ""), 60) for player in chosen.tolist()]
-        others = selection.hidden(self.explanation.phi[row].T, chosen)
-        return [*names, shown.count(others, "other feature")] if others else names
+            return lines.names_with_values(self.explanation, row, 60)
+        words = self._said(row)
+        return lines.names([words.get(k, "") for k in range(len(self.explanation.players))], 60)
 
     def _said(self, row: int) -> dict[int, str]:
         """The words of each player of a text."""
@@ -144,50 +138,47 @@ class Rows:
             found[word.player] += word.before + word.text
         return {player: words.strip() for player, words in found.items()}
 
-    def _values(self, row: int, k: int) -> list[dict[str, Any]]:
+    def _values(self, row: int, k: int, others: list[int]) -> list[dict[str, Any]]:
         """Features with their Shapley values, the largest first, as of `plots.waterfall`."""
-        phi = self.explanation.phi[row, :, k].double()
+        phi = self.explanation.phi[row].double().T
         phi = phi.where(phi.isfinite(), torch.nan)
-        chosen = selection.largest(phi.abs(), _FEATURES)
-        values = selection.with_rest(phi[None], chosen)[0].tolist()
-        errors = total_error(self.explanation[[row]])[0, chosen, k].tolist()
-        others = [_signed(self.explanation.phi[row, chosen, j]) for j in self.outputs[row, 1:]]
-        said, notes = shown.signed(values), map(_error, errors)
-        return _lines(self._names(row, chosen), values, said, errors, notes, *others)
-
-    def _others(self, row: int) -> list[str]:
-        """Names and predictions of the other outputs."""
-        predicted = self.explanation.prediction[row].tolist()
+        lines = Lines.of(phi[k].abs(), _FEATURES)
+        values = lines.sums(phi[[k, *others]])
+        errors = lines.errors(total_error(self.explanation[[row]])[0, :, k][None])[0].tolist()
+        said = zip(*(shown.signed(each.nan_to_num(0.0).tolist()) for each in values), strict=True)
+        of_lines = zip(self._names(row, lines), values[0].tolist(), errors, said, strict=True)
         return [
-            f"{self.explanation.outputs[j]}: {shown.amount(self.explanation, predicted[j])}"
-            for j in self.outputs[row, 1:].tolist()
+            {"name": name, "value": value, "said": first, "others": more, "error": error}
+            for name, value, error, (first, *more) in of_lines
         ]
 
     def _norms(self, row: int) -> list[dict[str, Any]]:
         """Features with the norms of their compositions, the largest first."""
         one = self.explanation[[row]]
-        norms, towards = one.norms()[0], one.projections()[0].argmax(-1)
-        chosen = selection.largest(norms, _FEATURES)
-        values, errors = norms[chosen].tolist(), one.norm_errors()[0, chosen].tolist()
-        said = [shown.with_error(*pair) for pair in zip(values, errors, strict=True)]
-        notes = [shown.shorten(one.classes[k]) for k in towards[chosen].tolist()]
-        return _lines(self._names(row, chosen)[: len(chosen)], values, said, errors, notes)
+        norms, errors = one.norms()[0], one.norm_errors()[0]
+        towards = one.projections()[0].argmax(-1)
+        chosen = Lines.of(norms, _FEATURES).players
+        return [
+            {
+                "name": name,
+                "value": float(norms[k]),
+                "said": shown.with_error(float(norms[k]), float(errors[k])),
+                "note": shown.shorten(one.classes[int(towards[k])]),
+            }
+            for name, k in zip(self._names(row, Lines(chosen)), chosen.tolist(), strict=True)
+        ]
 
     def _look(self, place: int) -> dict[str, Any]:
         """What a row looks like: a figure, words, or pictures."""
         row, explanation = self.chosen[place], self.explanation
         if self.kind == "texts":
-            k = int(self.outputs[row, 0])
-            phi = explanation.phi[row, :, k].numpy()
+            phi = explanation.phi[row, :, self.outputs[row, 0]].numpy()
             return {"words": coloured_words(self._words[row], phi, self.limit)}
         if self.kind == "pictures":
-            (picture,) = arrays.images_of(explanation.x, self.images, [row])
+            (picture,) = maps.images_of(explanation.x, self.images, [row])
             names = [shown.quantity(explanation, j) for j in self.outputs[row].tolist()]
             urls = [figures.picture(each, self.limit) for each in self._maps[place]]
-            return {
-                "picture": figures.picture(picture),
-                "maps": list(zip(names, urls, strict=True)),
-            }
+            return {"picture": figures.picture(picture), "maps": zip(names, urls, strict=True)}
         if place < _DRAWN and self.kind == "series":
             return {"figure": figures.svg(lambda: self._curves(row))}
         if place < _DRAWN and explanation.partition is not None:
@@ -195,7 +186,14 @@ class Rows:
         return {}
 
     def _curves(self, row: int) -> Any:
-        explanation, names = drawn_curves(self.explanation, self.series)
+        """The curves of a row, of which `series` may have others, and names of channels."""
+        explanation, series, names = self.explanation, self.series, None
+        if isinstance(series, Mapping):
+            names = list(map(str, series))
+            series = torch.stack([to_tensor(each, "series") for each in series.values()], 1)
+        if series is not None:
+            x = to_tensor(series, "series").reshape(explanation.x.shape)
+            explanation = replace(explanation, x=x.to(explanation.x))
         return plots.series(explanation[[row]], channels=names)
 
     def _pairs(self, row: int, k: int) -> list[str]:
@@ -204,79 +202,37 @@ class Rows:
             return []
         values, names = self.interactions.values[row, ..., k], self.explanation.players.names
         first, second = torch.triu_indices(len(values), len(values), 1)
-        of_pairs = values[first, second]
-        largest = of_pairs.abs().nan_to_num(-1).argsort(descending=True, stable=True)[:_PAIRS]
-        largest = largest[of_pairs[largest].isfinite()]
+        lines = Lines.of(values[first, second].abs(), _PAIRS).players[:_PAIRS]
+        said = shown.signed(values[first, second][lines].tolist())
         return [
-            f"{names[first[pair]]} × {names[second[pair]]}: {said}"
-            for pair, said in zip(largest.tolist(), _signed(of_pairs[largest]), strict=True)
+            f"{names[first[pair]]} × {names[second[pair]]}: {value}"
+            for pair, value in zip(lines.tolist(), said, strict=True)
         ]
 
     def mean_words(self, k: int) -> list[dict[str, Any]]:
         """Words with the largest mean values for an output, over where they occur in some texts."""
-        values: dict[str, list[float]] = defaultdict(list)
-        for row in self.chosen:
-            for player, words in self._said(row).items():
-                value = float(self.explanation.phi[row, player, k]) if player >= 0 else math.nan
-                # Without the punctuation around it.
-                word = words.strip("".join(c for c in words if not c.isalnum())).lower()
-                if word and len(word.split()) == 1 and math.isfinite(value):
-                    values[word].append(value)
+        words = [
+            # Without the punctuation around it.
+            (words.strip("".join(c for c in words if not c.isalnum())).lower(), float(phi))
+            for row in self.chosen
+            for player, words in self._said(row).items()
+            if player >= 0 and (phi := self.explanation.phi[row, player, k]).isfinite()
+        ]
+        values = pd.DataFrame(
+            [each for each in words if len(each[0].split()) == 1], columns=["word", "value"]
+        )
+        found = values.groupby("word")["value"].agg(["mean", "size"])
         # Of a word that occurs once, little is known.
-        often = {word: each for word, each in values.items() if len(each) > 1} or values
-        means = {word: float(np.mean(each)) for word, each in often.items()}
-        largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:_WORDS]
-        values_of = [means[word] for word in largest]
-        names = [f"{shown.shorten(word)} ({len(values[word])} ×)" for word in largest]
-        return _lines(names, values_of, shown.signed(values_of), [], [])
+        found = found[found["size"] > 1] if (found["size"] > 1).any() else found
+        found = found.sort_values("mean", key=abs, ascending=False, kind="stable")[:_WORDS]
+        said = zip(found.itertuples(), shown.signed(found["mean"].tolist()), strict=True)
+        return [
+            {"name": f"{shown.shorten(word)} ({size} ×)", "value": mean, "said": number}
+            for (word, mean, size), number in said
+        ]
 
     def mean_map(self, k: int) -> str:
         """The mean size of the values of each pixel, as a `data:` URL."""
-        rows = list(self.chosen)
-        maps = arrays.maps_of(self.explanation, rows, torch.full((len(rows), 1), k)).abs()
-        mean = maps.mean((0, 1)).numpy()
-        return figures.picture(mean, canvas.colour_scale(mean).limit)
-
-
-def drawn_curves(explanation: Explanation, series: Any) -> tuple[Explanation, list[str] | None]:
-    """An explanation whose rows are the curves to draw, and the names of their channels."""
-    if series is None:
-        return explanation, None
-    names = list(map(str, series)) if isinstance(series, Mapping) else None
-    curves = (
-        torch.stack([to_tensor(each, "series") for each in series.values()], 1)
-        if names
-        else (to_tensor(series, "series"))
-    )
-    if not isinstance(explanation.x, Tensor) or curves.numel() != explanation.x.numel():
-        raise ValueError(
-            f"Expected `series` as the rows, of shape {tuple(explanation.x.shape)}, or its "
-            f"channels by name, but got shape {tuple(curves.shape)}."
-        )
-    x = curves.reshape(explanation.x.shape).to(explanation.x)
-    return replace(explanation, x=x), names
-
-
-def _lines(
-    names: Sequence[str],
-    values: Sequence[float],
-    said: Sequence[str],
-    errors: Sequence[float],
-    notes: Iterable[str],
-    *others: Sequence[str],
-) -> list[dict[str, Any]]:
-    """Lines of a table; what is not of all of them is empty in the last."""
-    keys = ("name", "value", "said", "error", "note")
-    columns = zip_longest(names, values, said, errors, notes, *others, fillvalue="")
-    return [dict(zip(keys, line, strict=False)) | {"others": line[5:]} for line in columns]
-
-
-def _signed(values: Tensor) -> list[str]:
-    return shown.signed(values.nan_to_num(0.0).tolist())
-
-
-def _error(error: float) -> str:
-    """A standard error in two digits, or what is known of it."""
-    if math.isnan(error):
-        return "unknown"
-    return f"± {shown.number(float(f'{error:.2g}'))}" if error else "exact"
+        outputs = torch.full((len(self.chosen), 1), k)
+        mean = maps.maps_of(self.explanation, self.chosen, outputs).abs().mean((0, 1)).numpy()
+        return figures.picture(mean, canvas.ColourScale(mean).limit)

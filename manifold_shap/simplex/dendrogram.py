@@ -9,6 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_known, to_tensor
+from manifold_shap._messages import shown
 from manifold_shap.simplex import geometry
 from manifold_shap.simplex.partition import Partition
 
@@ -49,7 +50,13 @@ def cluster_classes(
 
     log_p = (log_p.detach() if isinstance(log_p, Tensor) else to_tensor(log_p, "log_p")).cpu()
     labels = _positions(labels, classes)
-    _check(log_p, labels, classes)
+    counted = labels.ndim == 1 and labels.unique().tolist() == list(range(len(classes)))
+    if log_p.shape != (len(labels), len(classes)) or not counted or len(log_p) <= len(classes):
+        raise ValueError(
+            f"Expected `log_p` of shape (rows, {len(classes)}), of more rows than classes and rows "
+            f"of every class, and one of `labels` for each row, but got {tuple(log_p.shape)} and "
+            f"labels {shown(labels.unique().tolist())} of shape {tuple(labels.shape)}."
+        )
     z = geometry.ilr(log_p.double())
     means = torch.stack([z[labels == k].mean(0) for k in range(len(classes))])
     apart = z - means[labels]
@@ -80,20 +87,3 @@ def _of_merges(merges: np.ndarray, classes: Sequence[str]) -> Partition:
         signs[number, groups[first]], signs[number, groups[second]] = 1, -1
         groups.append(groups[first] + groups[second])
     return Partition(signs, classes)
-
-
-def _check(log_p: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
-    if log_p.ndim != 2 or log_p.shape[1] != len(classes) or labels.shape != log_p.shape[:1]:
-        raise ValueError(
-            f"Expected `log_p` of shape (rows, {len(classes)}) and one label per row but got "
-            f"{tuple(log_p.shape)} and {tuple(labels.shape)}."
-        )
-    if labels.unique().tolist() != list(range(len(classes))):
-        raise ValueError(
-            f"Expected rows of every class, `labels` from 0 to {len(classes) - 1}, but got "
-            f"{labels.unique().tolist()}."
-        )
-    if len(log_p) <= len(classes):
-        raise ValueError(
-            f"Expected more rows than the {len(classes)} classes but got {len(log_p)}."
-        )

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from manifold_shap._checks import check_finite
+
 _TOLERANCE = 1e-3
 
 
@@ -26,24 +28,26 @@ def from_probabilities(
             K classes; by default they are refused, since a composition has none.
 
     Raises:
-        ValueError: fewer than two classes; a row with a negative or non-finite entry, with zeros
-            only, or with a sum that differs from one by more than 0.001; zeros without a
-            `zero_replacement`, or one out of range.
+        ValueError: fewer than two classes; a row with a negative or non-finite entry, or with a sum
+            that differs from one by more than 0.001; zeros without a `zero_replacement`, or one out
+            of range.
 
     >>> from_probabilities(torch.tensor([0.5, 0.5, 0.0]), zero_replacement=0.1).exp()
     tensor([0.4500, 0.4500, 0.1000])
     """
     _check_classes(p.shape[-1])
-    rows = p.reshape(-1, p.shape[-1])
-    _refuse(~rows.isfinite(), rows, "finite probabilities")
-    _refuse(rows < 0, rows, "no negative probability")
-    _refuse((rows == 0).all(1), rows, "a probability above zero")
-    _refuse((rows.sum(1) - 1).abs() > _TOLERANCE, rows, "probabilities that sum to one")
-    if zero_replacement is None:
-        fix = "; give `zero_replacement`, such as 1e-4"
-        _refuse(rows == 0, rows, "no probability of exactly zero, which has no logarithm", fix)
-        return p.log()
-    return replace_zeros(p, zero_replacement).log()
+    wrong = ~((p >= 0).all(-1) & ((p.sum(-1) - 1).abs() <= _TOLERANCE))
+    if bool(wrong.any()):
+        raise ValueError(
+            "Expected probabilities that are not negative and sum to one but got "
+            f"{p[wrong][0].tolist()[:10]}."
+        )
+    if zero_replacement is None and bool((p == 0).any()):
+        raise ValueError(
+            "Expected no probability of exactly zero, which has no logarithm; give "
+            "`zero_replacement`, such as 1e-4."
+        )
+    return (p if zero_replacement is None else replace_zeros(p, zero_replacement)).log()
 
 
 def closure(log_p: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch classes"]:
@@ -279,17 +283,4 @@ def _check_classes(classes: int) -> None:
 
 def _check_logits(log_p: Float[Tensor, "*batch classes"]) -> None:
     _check_classes(log_p.shape[-1])
-    rows = log_p.reshape(-1, log_p.shape[-1])
-    _refuse(~rows.isfinite(), rows, "finite log-probabilities or logits")
-
-
-def _refuse(bad: Tensor, rows: Float[Tensor, "rows classes"], expected: str, fix: str = "") -> None:
-    """Raise where a row or an entry is `bad`, naming the first row, and the class of the entry."""
-    if not bool(bad.any()):
-        return
-    row = int(bad.reshape(len(rows), -1).any(1).nonzero()[0])
-    where = f"class {int(bad[row].nonzero()[0])} of " if bad.ndim == 2 else ""
-    raise ValueError(
-        f"Expected {expected} but {where}row {row} of {len(rows)} violates this: "
-        f"{rows[row].tolist()[:10]}{fix}."
-    )
+    check_finite(log_p.reshape(-1, log_p.shape[-1]), "log_p", "it may be the logarithm of a zero")

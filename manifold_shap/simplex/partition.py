@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct, check_known
+from manifold_shap._checks import check_distinct
 from manifold_shap.simplex import geometry
 
 Tree = Any
@@ -36,7 +36,7 @@ class Partition:
 
     Raises:
         ValueError: fewer than two classes, names that are not distinct, or signs that are no binary
-            tree: of another shape, with an empty group, or with a group that no balance splits.
+            tree.
 
     >>> print(Partition([[1, -1, 0], [1, 1, -1]], ["a", "b", "c"]))
     [2] a+b : c
@@ -47,22 +47,34 @@ class Partition:
     """
 
     def __init__(self, signs: Any, classes: Sequence[str]) -> None:
-        self.classes = _distinct(classes)
-        given = torch.as_tensor(signs)
-        given = given.long() if given.dtype == torch.bool else given
-        _check_signs(given, self.classes)
-        self.signs: Int64[Tensor, "balances classes"] = given.to(torch.int64, copy=True)
-        self.basis: Float[Tensor, "balances classes"] = geometry.partition_basis(self.signs)
+        self.classes = tuple(map(str, classes))
+        check_distinct(self.classes, "names of classes")
+        self.signs: Int64[Tensor, "balances classes"] = torch.as_tensor(signs).long().clone()
         self.groups = [
             ((row > 0).nonzero()[:, 0].tolist(), (row < 0).nonzero()[:, 0].tolist())
             for row in self.signs
         ]
+        self._balance_of = {frozenset(a + b): j for j, (a, b) in enumerate(self.groups)}
+        # There are as many balances as in a binary tree: it is one if every group is split.
+        split = [list(range(len(self.classes))), *(side for pair in self.groups for side in pair)]
+        shape = (len(self.classes) - 1, len(self.classes))
+        if (
+            tuple(self.signs.shape) != shape
+            or bool((self.signs.abs() > 1).any())
+            or len(self.classes) < 2
+            or any(len(group) != 1 and frozenset(group) not in self._balance_of for group in split)
+            or [] in split
+        ):
+            raise ValueError(
+                f"Expected `signs` of shape {shape}, a binary tree of the classes "
+                f"{list(self.classes)}: 1, -1 and 0 in a balance for every group of two or more "
+                f"classes, which it splits in two; but got {self.signs.tolist()}."
+            )
+        self.basis: Float[Tensor, "balances classes"] = geometry.partition_basis(self.signs)
         self.names = tuple(
             " : ".join("+".join(self.classes[k] for k in group) for group in pair)
             for pair in self.groups
         )
-        self._balance_of = {frozenset(a + b): j for j, (a, b) in enumerate(self.groups)}
-        _check_splits(self.groups, self._balance_of, self.classes)
 
     @classmethod
     def sequential(cls, classes: Sequence[str]) -> "Partition":
@@ -76,7 +88,7 @@ class Partition:
         >>> Partition.sequential(["a", "b", "c"]).names
         ('a : b', 'a+b : c')
         """
-        return cls(geometry.sequential_signs(len(_distinct(classes))), classes)
+        return cls(geometry.sequential_signs(len(classes)), classes)
 
     @classmethod
     def of_tree(cls, tree: Tree, classes: Sequence[str] | None = None) -> "Partition":
@@ -98,7 +110,11 @@ class Partition:
         splits: list[tuple[list[str], list[str]]] = []
         leaves = _collect(tree, splits)
         names = tuple(leaves if classes is None else classes)
-        _check_leaves(leaves, names)
+        check_distinct(leaves, "classes in a partition")
+        if set(leaves) != set(names):
+            raise ValueError(
+                f"Expected a tree of the classes {list(names)} but got one of {leaves}."
+            )
         signs = [[(c in first) - (c in second) for c in names] for first, second in splits]
         return cls(signs, names)
 
@@ -158,46 +174,6 @@ class Partition:
         return hash((self.classes, self.names))
 
 
-def _distinct(classes: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(str(name) for name in classes)
-    if len(names) < 2:
-        raise ValueError(f"Expected at least 2 classes to partition but got {list(names)}.")
-    check_distinct(names, "names of classes")
-    return names
-
-
-def _check_signs(signs: Tensor, classes: tuple[str, ...]) -> None:
-    shape = (len(classes) - 1, len(classes))
-    if tuple(signs.shape) != shape:
-        raise ValueError(
-            f"Expected `signs` of shape {shape}, one row less than the {len(classes)} classes, but "
-            f"got {tuple(signs.shape)}."
-        )
-    if not bool(((signs == 0) | (signs.abs() == 1)).all()):
-        raise ValueError(f"Expected `signs` of 1, -1 and 0 but got {signs.unique().tolist()}.")
-    for number, row in enumerate(signs):
-        if not bool((row > 0).any() and (row < 0).any()):
-            raise ValueError(
-                f"Expected two groups in every balance but one of balance {number + 1} has no "
-                f"class: {row.tolist()}."
-            )
-
-
-def _check_splits(
-    groups: Sequence[tuple[list[int], list[int]]],
-    balance_of: dict[frozenset[int], int],
-    classes: tuple[str, ...],
-) -> None:
-    # There are as many balances as in a binary tree: it is one if every group is split.
-    needed = [list(range(len(classes))), *(side for pair in groups for side in pair)]
-    for group in needed:
-        if len(group) > 1 and frozenset(group) not in balance_of:
-            raise ValueError(
-                "Expected a binary tree, in which a balance splits every group of two or more "
-                f"classes, but none splits {[classes[k] for k in group]}."
-            )
-
-
 def _collect(tree: Tree, splits: list[tuple[list[str], list[str]]]) -> list[str]:
     """The leaves of a tree; appends its splits to the list, inner ones first."""
     if isinstance(tree, str):
@@ -212,11 +188,3 @@ def _collect(tree: Tree, splits: list[tuple[list[str], list[str]]]) -> list[str]
     first, second = (_collect(side, splits) for side in tree)
     splits.append((first, second))
     return [*first, *second]
-
-
-def _check_leaves(leaves: Sequence[str], classes: Sequence[str]) -> None:
-    check_known(leaves, classes, "classes in a partition")
-    check_distinct(leaves, "classes in a partition")
-    absent = [name for name in classes if name not in leaves]
-    if absent:
-        raise ValueError(f"Expected every class in the partition but it leaves out {absent}.")

@@ -310,7 +310,7 @@ def fit_surrogate(
         check_whole("teacher_pairs", teacher_pairs, least=2)
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
-        table = table or teacher.table
+        table = table or teacher.spec.table
     if guided and (kind != "mlp" or x_validation is not None):
         raise ValueError(
             "Expected no `network` and no `x_validation` with a `guide`, whose network is an 'mlp' "

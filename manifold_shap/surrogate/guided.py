@@ -105,7 +105,7 @@ class GuidedValue(SurrogateValue):
     >>> model, guide = ms.as_model(lambda x: x[:, :2].softmax(-1), x), ms.imputers.MixtureImputer(x)
     >>> taught = {"teacher": ms.imputed_value(model, guide, draws=8), "teacher_pairs": 100}
     >>> value = ms.fit_surrogate(model, x, guide=guide, hidden=[8], **taught, **few)
-    >>> value.name, value.draws
+    >>> value.name, value.spec.work.draws
     ('guided_surrogate', 1)
 
     Attributes:
@@ -139,7 +139,7 @@ class GuidedValue(SurrogateValue):
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
         expected, _, hint = self.hints(x, mask)
-        seen = encoded(x, self.table).flatten(1).repeat_interleave(mask.shape[1], 0)
+        seen = encoded(x, self.spec.table).flatten(1).repeat_interleave(mask.shape[1], 0)
         parts = (part.flatten(0, 1) for part in (mask, expected, hint))
         with self.products():
             found = self.surrogate(seen, *parts).unflatten(0, coalitions.shape)
@@ -157,8 +157,8 @@ class GuidedValue(SurrogateValue):
 
         These predictions are differences from `center`. One call of the model, for all rows.
         """
-        expected, typical = self.guide.expected(encoded(x, self.table).flatten(1), mask)
-        table = self.table
+        expected, typical = self.guide.expected(encoded(x, self.spec.table).flatten(1), mask)
+        table = self.spec.table
         if table is not None:
             halves = typical.new_full((*mask.shape[:2], *self.players.event), 0.5)
             typical = table.nearest(typical, halves)
@@ -240,6 +240,6 @@ def pairs_with_hints(
             hints.append([part.flatten(0, 1).cpu() for part in (mean, hint)])
             bar.update(2 * len(some))
     row = row.repeat_interleave(2)
-    seen = encoded(x, value.table).flatten(1)[row]
+    seen = encoded(x, value.spec.table).flatten(1)[row]
     of_hints = map(torch.cat, zip(*hints, strict=True))
     return [row, seen, mask.flatten(0, 1), *of_hints, target.flatten(0, 1)]

@@ -219,7 +219,7 @@ def evaluate_teacher(
     """
     row, mask = _sample_pairs(len(x), len(teacher.players), pairs, seed)
     keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
-    values, step = [], max(1, _ROWS_PER_CALL // (2 * teacher.draws))
+    values, step = [], max(1, _ROWS_PER_CALL // (2 * teacher.spec.work.draws))
     with progress_bar(progress, 2 * len(row), "teacher", "value") as bar:
         for some in torch.arange(len(row)).split(step):
             values.append(centred(teacher(x[row[some]], mask[some], keys[some]).cpu(), center))

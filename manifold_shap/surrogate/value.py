@@ -88,7 +88,7 @@ class SurrogateValue(ModelValue):
                 table cannot be written.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        written = {} if self.table is None else {"table": self.table.state()[0]}
+        written = {} if self.spec.table is None else {"table": self.spec.table.state()[0]}
         save_checkpoint(path, self.checkpoint | written)
 
     kind = "surrogate"
@@ -103,7 +103,7 @@ class SurrogateValue(ModelValue):
         plain = {
             "task": task,
             "model": self.model,
-            "table": self.table,
+            "table": self.spec.table,
             "name": self.name,
             "quality": self.spec.quality,
         }
@@ -149,7 +149,7 @@ class SurrogateValue(ModelValue):
         """v(empty coalition): the expectation or, of padded rows, the network's value by length."""
         if self.players.padding is None:
             return super().base(x)
-        parts = encoded(x.to(self.device), self.table).split(
+        parts = encoded(x.to(self.device), self.spec.table).split(
             self.spec.work.batch_size or _MANY_ROWS
         )
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=self.device)
@@ -162,7 +162,9 @@ class SurrogateValue(ModelValue):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         with self.products():
-            return Estimate(self.placed(self.surrogate.values(encoded(x, self.table), coalitions)))
+            return Estimate(
+                self.placed(self.surrogate.values(encoded(x, self.spec.table), coalitions))
+            )
 
     @contextmanager
     def products(self) -> Iterator[None]:
@@ -181,7 +183,7 @@ class SurrogateValue(ModelValue):
 
         def values(x: Tensor, coalitions: Toggled) -> Estimate:
             with self.products():
-                found = network.linearized(encoded(x, self.table), coalitions.items, chosen)
+                found = network.linearized(encoded(x, self.spec.table), coalitions.items, chosen)
                 return Estimate(self.placed(found.flatten(1, 2), ... if chosen is None else chosen))
 
         cost = network.linearized_cost(len(self.outputs if chosen is None else chosen))

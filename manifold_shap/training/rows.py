@@ -10,7 +10,7 @@ from torch import Tensor
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._stored import MappedRows, PartRows, StoredRows
-from manifold_shap.players import Players, check_same_players
+from manifold_shap.players import Players, check_fixed
 from manifold_shap.tables.rows import elements_of, encoded, rows_of
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ def _players(players: Any, shape: torch.Size, table: "Table | None") -> Players:
             f"name, but got {type(players).__name__}; name columns of numbers by "
             "`Players.of_elements((columns,), names)`."
         )
-    if players is not None and players.padding is None:
-        check_same_players(players, "a training")
+    if players is not None:
+        check_fixed(players, "a training")
     if table is not None and shape[1:] != table.players.event:
         raise ValueError(
             f"Expected `x_train` with {len(table.names)} codes in a row, one for each column of "

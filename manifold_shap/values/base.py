@@ -23,7 +23,6 @@ from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
     from manifold_shap.surrogate.value import SurrogateValue
-    from manifold_shap.tables.table import Table
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs
 
@@ -66,9 +65,8 @@ class Estimate:
         """Whether `variance` is anything but None; it is not computed for that."""
         return self._variance is not None
 
-    @property
-    def known_variance(self) -> Tensor:
-        """`variance`, which is zero where nothing is drawn."""
+    def noise(self) -> Tensor:
+        """`variance`, and zeros where nothing is drawn."""
         return torch.zeros_like(self.values) if self.variance is None else self.variance
 
     def map(
@@ -78,13 +76,9 @@ class Estimate:
     ) -> "Estimate":
         """Of functions of the values, and of their variance; by default this becomes unknown."""
         mapped = values(self.values)
-
-        def of_mapped() -> Tensor:
-            if variance is None:
-                return torch.full_like(mapped, torch.nan)
-            return variance(self.known_variance)
-
-        return Estimate(mapped, of_mapped if self.is_drawn else None, self.effective_draws)
+        of = variance or (lambda _: torch.full_like(mapped, torch.nan))
+        later = (lambda: of(self.noise())) if self.is_drawn else None
+        return Estimate(mapped, later, self.effective_draws)
 
 
 def put_together(
@@ -104,7 +98,7 @@ def put_together(
     effective = [each.effective_draws for each in estimates if each.effective_draws is not None]
     return Estimate(
         whole([each.values for each in estimates]),
-        (lambda: whole([each.known_variance for each in estimates])) if drawn else None,
+        (lambda: whole([each.noise() for each in estimates])) if drawn else None,
         whole(effective) if len(effective) == len(estimates) else None,
     )
 
@@ -115,19 +109,17 @@ def check_estimate(
     """What a value function has returned for so many rows, coalitions of each, and outputs.
 
     Raises:
-        TypeError: it is no `Estimate` of a tensor.
+        TypeError: it is no `Estimate`.
         ValueError: values of another shape, on another device than the rows, or that are no floats;
             a variance where nothing is said to be drawn.
     """
-    if not (isinstance(found, Estimate) and isinstance(found.values, Tensor)):
-        got = getattr(found, "values", None) if isinstance(found, Estimate) else found
+    if not isinstance(found, Estimate):
         raise TypeError(
-            "Expected `values` of the value function to return an `Estimate` of a tensor but got "
-            f"{type(got).__name__}; return `Estimate(values)`."
+            "Expected `values` of the value function to return an `Estimate` but got "
+            f"{type(found).__name__}; return `Estimate(values)`."
         )
     values, expected = found.values, (*shape, outputs)
-    alike = tuple(values.shape) == expected and values.device == device
-    if not (alike and values.is_floating_point()):
+    if (tuple(values.shape), values.device) != (expected, device) or not values.is_floating_point():
         raise ValueError(
             f"Expected the value function to return floats of shape {expected}, rows by coalitions "
             f"by outputs, on {device}, where the rows are, but got {values.dtype} of shape "
@@ -220,18 +212,6 @@ class ValueFunction(Exportable, ABC):
     @property
     def classes(self) -> tuple[str, ...]:
         return self.spec.classes
-
-    @property
-    def draws(self) -> int:
-        return self.spec.work.draws
-
-    @property
-    def sampled(self) -> bool:
-        return self.spec.work.sampled
-
-    @property
-    def table(self) -> "Table | None":
-        return self.spec.table
 
     # -- must be defined --------------------------------------------------------------------
 
@@ -332,16 +312,17 @@ class ValueFunction(Exportable, ABC):
 
         Args:
             x: a tensor, an array, a list of rows or a data frame: of numbers, or with the columns
-                of `table`, where there is one.
+                of the table, where there is one.
             name: what errors call it.
 
         Raises:
             TypeError, ValueError: rows of another type or shape, or not finite.
         """
-        if self.table is not None and is_frame(x):
-            x = self.table.rows(x)
+        table = self.spec.table
+        if table is not None and is_frame(x):
+            x = table.rows(x)
         rows = check_rows(x, self.players, name)
-        if table := self.table:
+        if table is not None:
             table.check(rows, name)
         return rows
 
@@ -370,8 +351,8 @@ class ValueFunction(Exportable, ABC):
         mask = check_coalitions(mask, len(rows), self.players).to(self.device)
         rows = rows.to(self.device)
         keys = _random.keys_for(mask, keys)
-        lacking = self.lacking(rows)[:, None]
-        found = self._anchored(rows, mask | lacking, lacking, keys)
+        owned = self.owned(rows)[:, None]
+        found = self._anchored(rows, mask | ~owned, owned, keys)
         check_finite(found.values, "value(x, mask)", "look for an overflow in the value function")
         return found
 
@@ -381,9 +362,9 @@ class ValueFunction(Exportable, ABC):
             return torch.full((len(x),), len(self.players), device=x.device)
         return self.owners(x).flatten(1).amax(1) + 1
 
-    def lacking(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch players"]:
-        """Which players each row lacks."""
-        return torch.arange(len(self.players), device=x.device) >= self.counts(x)[:, None]
+    def owned(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch players"]:
+        """Which players each row has."""
+        return torch.arange(len(self.players), device=x.device) < self.counts(x)[:, None]
 
     def grouped(self, groups: Any, count: int | None = None) -> "GroupedValue":
         """The same value function with coarser players; see `GroupedValue`."""
@@ -412,17 +393,17 @@ class ValueFunction(Exportable, ABC):
         found = Estimate(of(x)[:, None])
         return check_estimate(found, (len(x), 1), len(self.outputs), x.device).values[:, 0]
 
-    def _anchored(self, x: Tensor, mask: Tensor, lacking: Tensor, keys: Tensor) -> Estimate:
+    def _anchored(self, x: Tensor, mask: Tensor, owned: Tensor, keys: Tensor) -> Estimate:
         """Values of any coalitions, with the anchors in their places."""
         # On bytes these are vectorised; `any` and `all` take sixty times as long on a CPU.
-        own, whole = ((mask & ~lacking).view(torch.uint8), mask.view(torch.uint8))
+        own, whole = ((mask & owned).view(torch.uint8), mask.view(torch.uint8))
         empty, full = own.amax(-1, keepdim=True) == 0, whole.amin(-1, keepdim=True) == 1
-        proper = ~(empty | full)[..., 0]
+        proper, work = ~(empty | full)[..., 0], self.spec.work
         if bool(proper.any()):
             # Any proper one stands in for empty and full ones, whose values are known.
-            some = torch.where(proper[..., None], mask, mask[proper][0] | lacking)
+            some = torch.where(proper[..., None], mask, mask[proper][0] | ~owned)
             found = self.values(x, Listed(some, keys))
-            check_estimate(found, mask.shape[:2], len(self.outputs), x.device, self.sampled)
+            check_estimate(found, mask.shape[:2], len(self.outputs), x.device, work.sampled)
         else:
             found = Estimate(torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device))
         values, variance = found.values, found.variance
@@ -430,11 +411,11 @@ class ValueFunction(Exportable, ABC):
             values = torch.where(empty, self.end(self.base, x)[:, None], values)
         if bool(full.any()):
             values = torch.where(full, self.end(self.prediction, x)[:, None], values)
-        if variance is None and self.sampled:
+        if variance is None and work.sampled:
             variance = torch.full_like(values, torch.nan)
         if variance is not None:
             variance = torch.where(proper[..., None], variance, 0.0)
         effective = found.effective_draws
         if effective is None:
-            effective = values.new_full(values.shape[:2], self.draws)
-        return Estimate(values, variance, torch.where(proper, effective, float(self.draws)))
+            effective = values.new_full(values.shape[:2], work.draws)
+        return Estimate(values, variance, torch.where(proper, effective, float(work.draws)))

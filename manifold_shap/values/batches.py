@@ -50,7 +50,7 @@ class Batches:
         usual = BATCH_SIZE_CPU if value.device.type == "cpu" else BATCH_SIZE_ACCELERATOR
         size = size if size is None else check_whole("batch_size", size)
         self.size = size or value.spec.work.batch_size or usual
-        self.draws, self._warned = value.draws, False
+        self.draws, self._warned = value.spec.work.draws, False
         self.bar = progress_bar(progress, name="values", unit="coalition")
 
     @torch.no_grad()

@@ -18,8 +18,9 @@ class Exportable:
         returns for `x`, such as probabilities, of which the graph makes T.
 
         Rows are floats as this value function takes them. Of a frame the input is `encoded`
-        `[batch, elements]` in place of `x`: `value.table.encode(value.table.rows(frame))`, by
-        which cells that training had none of are right, too. A graph checks neither rows nor masks.
+        `[batch, elements]` in place of `x`: `table.encode(table.rows(frame))` by `spec.table`, by
+        which cells that training had none of are right, too. A graph checks neither rows nor
+        masks.
 
         Args:
             path: the file, which ends in `.onnx`, or a URL that fsspec knows. What is written has

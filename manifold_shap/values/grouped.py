@@ -10,9 +10,8 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_known, check_whole
 from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
-from manifold_shap.players import Players
+from manifold_shap.players import Players, check_fixed
 from manifold_shap.segmentation import check_labels
-from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import constant_players
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.mapped import MappedValue
@@ -64,7 +63,7 @@ class GroupedValue(MappedValue):
     ) -> None:
         self._labels: Callable[[Tensor], Any] | None = None
         if isinstance(groups, Mapping):
-            constants = constant_players(value.players, value.table)
+            constants = constant_players(value.players, value.spec.table)
             names, member = members_by_name(groups, value.players, constants)
         elif callable(groups) and not isinstance(groups, Tensor):
             self._labels = groups
@@ -78,7 +77,7 @@ class GroupedValue(MappedValue):
             if self._labels is None
             else Players.of_rows(value.players.event, len(names), names)
         )
-        constant_players(players, value.table)  # Their names are not for groups.
+        constant_players(players, value.spec.table)  # Their names are not for groups.
         # A law is over players: the training was not on coalitions of groups.
         super().__init__(value, players=players, training_law=None)
         self._member = member
@@ -116,14 +115,7 @@ class GroupedValue(MappedValue):
             return super().base(x)
         none = torch.zeros(len(x), 1, len(self.players), dtype=torch.bool, device=x.device)
         nobody, keys = self._ungrouped(x, none), torch.zeros_like(none[..., 0], dtype=torch.int64)
-        lacking = self.value.lacking(x)[:, None]
-        return self.value._anchored(x, nobody, lacking, keys).values[:, 0]
-
-    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
-        return self.value.prediction_in(space, x)
-
-    def fitted(self, space: OutputSpace) -> OutputSpace:
-        return self.value.fitted(space)
+        return self.value._anchored(x, nobody, self.value.owned(x)[:, None], keys).values[:, 0]
 
     def mapped_variance(self, variance: Tensor) -> Tensor:
         return variance
@@ -218,9 +210,5 @@ def _of_players(
 def _of_rows(players: Players, count: int | None) -> list[str]:
     most = "a callable that labels each row needs it: the most groups that a row can have"
     count = check_whole("count", count, fix=most)
-    if players.by_row and players.padding is None:
-        raise ValueError(
-            "Expected a value function whose rows have the same players, to group them by row, but "
-            "its rows have players of their own already."
-        )
+    check_fixed(players, "groups that differ from row to row")
     return [f"group {k}" for k in range(count)]

@@ -90,7 +90,7 @@ class ImputedValue(ModelValue):
     ) -> None:
         self.imputer, self.seed = imputer, check_seed(seed)
         self.draws_requested = check_whole("draws", draws)
-        draws = min(self.draws_requested, imputer.distinct_draws or self.draws_requested)
+        self.draws = draws = min(self.draws_requested, imputer.distinct_draws or draws)
         super().__init__(
             model,
             imputer.players,
@@ -117,20 +117,12 @@ class ImputedValue(ModelValue):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         rows = self.imputer.reference
-        probe = rows[
-            torch.arange(min(_PROBE_ROWS, len(rows))) * len(rows) // min(_PROBE_ROWS, len(rows))
-        ]
-        plain = {
-            "imputer": self.imputer,
-            "model": self.model,
-            "space": self.space.settings,
-            "draws": self.draws_requested,
-            "seed": self.seed,
-            "name": self.name,
-            "quality": self.spec.quality,
-        }
-        outputs = self.prediction(probe)
-        return plain, {"expectation": self.expectation, "probe": probe, "outputs": outputs}
+        count = min(_PROBE_ROWS, len(rows))
+        probe = rows[torch.arange(count) * len(rows) // count]
+        tensors = {"expectation": self.expectation, "probe": probe}
+        plain = {**self._made_of(), "space": self.space.settings, "quality": self.spec.quality}
+        del plain["expectation"]
+        return plain, {**tensors, "outputs": self.prediction(probe)}
 
     @classmethod
     def restored(
@@ -192,12 +184,12 @@ class ImputedValue(ModelValue):
             # How far the mean moves without one of the draws; a single weight may round to 1.
             share = weights / (1 - weights).clamp(min=1e-6)
             moved = (outputs - values[:, :, None]) * share[..., None]
-            scale = (self.draws - 1) / self.draws if self.draws > 1 else torch.nan
+            scale = 1 - 1 / self.draws if self.draws > 1 else torch.nan
             found = (moved.square() * left[..., None]).sum(2) * scale
             known = (weights * left == 0).all(2, keepdim=True)
             return found.masked_fill(known, 0)
 
-        return Estimate(values, variance if self.sampled else None, effective)
+        return Estimate(values, variance if self.spec.work.sampled else None, effective)
 
     def fitted(self, space: OutputSpace) -> OutputSpace:
         return reference_space(self.model, space, self.imputer.reference)
@@ -207,7 +199,10 @@ class ImputedValue(ModelValue):
 
     def replaced(self, **changes: Any) -> "ImputedValue":
         """The same value function with another imputer, or more draws: arguments of the class."""
-        settings: dict[str, Any] = {
+        return ImputedValue(**(self._made_of() | changes))
+
+    def _made_of(self) -> dict[str, Any]:
+        return {
             "imputer": self.imputer,
             "model": self.model,
             "space": self.space,
@@ -216,7 +211,6 @@ class ImputedValue(ModelValue):
             "seed": self.seed,
             "name": self.name,
         }
-        return ImputedValue(**(settings | changes))
 
     def draw_rows(self, count: int, seed: int) -> Float[Tensor, "count *event"]:
         """Completions of the empty coalition: new rows, as the imputer has them distributed."""
@@ -351,10 +345,10 @@ def imputed_value(
     try:
         wrapped = model_for(model, rows.to(imputer.dtype or rows.dtype), space, imputer.table)
     except RuntimeError:
-        # The model gets floats unless it needs the whole numbers that there were.
-        if imputer.given is None or imputer.dtype is not None:
+        # The model gets floats unless it needs whole numbers, and draws are such.
+        if not imputer.copies or not torch.equal(rows, rows.round()):
             raise
-        wrapped = model_for(model, rows.to(imputer.given), space, imputer.table)
+        wrapped = model_for(model, rows.long(), space, imputer.table)
     space = reference_space(wrapped, space, rows)
     expectation = reference_outputs(wrapped, space, rows).mean(0)
     return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap.coalitions import Coalitions
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.values.base import Estimate, Linearized, ValueFunction
 from manifold_shap.values.spec import GameSpec
 
@@ -99,6 +100,12 @@ class MappedValue(ValueFunction):
     @property
     def provenance(self) -> dict[str, Any]:
         return {**self.value.provenance, **super().provenance}
+
+    def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
+        return self.value.prediction_in(space, x)
+
+    def fitted(self, space: OutputSpace) -> OutputSpace:
+        return self.value.fitted(space)
 
     def prediction(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         return self.mapped(self.value.prediction(x))

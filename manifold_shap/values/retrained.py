@@ -103,7 +103,7 @@ class RetrainedValue(ModelValue):
 
     def _encoded(self, x: Tensor) -> Tensor:
         """Rows as the models see them."""
-        return encoded(x, self.table).flatten(1)
+        return encoded(x, self.spec.table).flatten(1)
 
     def _columns(self, coalition: Tensor) -> Tensor:
         return self._elements.expand(coalition).flatten()

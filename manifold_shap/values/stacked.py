@@ -100,7 +100,7 @@ class StackedValue(ValueFunction):
     def provenance(self) -> dict[str, Any]:
         parts = zip(self.parts, self.weights, strict=True)
         stacked = [{**part.provenance, "weight": weight} for part, weight in parts]
-        return {**super().provenance, "draws": self.draws, "stacked": stacked}
+        return {**super().provenance, "draws": self.spec.work.draws, "stacked": stacked}
 
     def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
         return self.parts[0].prediction_in(space, x)
@@ -122,7 +122,7 @@ class StackedValue(ValueFunction):
 
         values = self._mean([each.values for each in found])
         parts = zip(self.parts, found, self.weights, strict=True)
-        drawn = [each for each in parts if each[0].sampled]
+        drawn = [each for each in parts if each[0].spec.work.sampled]
         if not drawn:
             return Estimate(values)
         unknown = torch.full_like(values, torch.nan)
@@ -132,7 +132,7 @@ class StackedValue(ValueFunction):
             return torch.stack([w**2 * (unknown if v is None else v) for v, w in own]).sum(0)
 
         inverse = [
-            w**2 / (part.draws if each.effective_draws is None else each.effective_draws)
+            w**2 / (part.spec.work.draws if each.effective_draws is None else each.effective_draws)
             for part, each, w in drawn
         ]
         return Estimate(values, variance, values.new_ones(values.shape[:2]) / sum(inverse))

@@ -56,7 +56,9 @@ class CallableValue(ValueFunction):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         values = self._of(x, coalitions.masks())
-        return Estimate(values, torch.full_like(values, torch.nan) if self.sampled else None)
+        return Estimate(
+            values, torch.full_like(values, torch.nan) if self.spec.work.sampled else None
+        )
 
     def _of(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
         of = self.function
@@ -83,7 +85,7 @@ class CallableValue(ValueFunction):
         return self._at(x, False)
 
     def _at(self, x: Tensor, everyone: bool) -> Tensor:
-        mask = self.lacking(x)[:, None] | everyone
+        mask = ~self.owned(x)[:, None] | everyone
         return self._of(x, mask)[:, 0]
 
 

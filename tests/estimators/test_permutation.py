@@ -130,7 +130,7 @@ def test_the_error_of_draws_that_all_orders_share_is_not_known(
     assert noisy.standard_error.isnan().all()
     # All 20 reference rows donate, and a surrogate draws nothing.
     for value in (make_value("marginal", draws=20), make_value("surrogate")):
-        assert not value.sampled
+        assert not value.spec.work.sampled
         assert (estimator(value, x).standard_error == 0).all()
     reference = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
     sampled = ms.imputed_value(

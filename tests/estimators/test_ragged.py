@@ -56,7 +56,7 @@ def test_padded_rows_of_one_token_and_more_are_explained(estimator, within: floa
     assert torch.equal(found.phi.isnan().any(2), ~found.present)
     torch.testing.assert_close(found.phi[1, 0], (exact.prediction - exact.base)[1])
     torch.testing.assert_close(found.phi, exact.phi, atol=within, rtol=0, equal_nan=True)
-    with pytest.raises(ValueError, match="in every row of `x` but row 2 has none"):
+    with pytest.raises(ValueError, match="row 2 of `x` is padding alone"):
         estimator(value, x * torch.tensor([1, 1, 0, 1, 1])[:, None])
 
 

@@ -86,7 +86,7 @@ def runs(files: list[Path]) -> list[Run]:
 
 def inputs(value: ms.SurrogateValue, rows: pd.DataFrame) -> dict[str, Tensor]:
     predicted = torch.tensor(model(rows)).float()[:, None]
-    encoded = value.table.encode(value.table.rows(rows))
+    encoded = value.spec.table.encode(value.spec.table.rows(rows))
     return {"encoded": encoded, "prediction": predicted}
 
 
@@ -158,4 +158,6 @@ def test_a_file_says_how_cells_are_encoded(trained: Trained, files: list[Path]) 
         [each for column in columns for each in elements(column, row[column["name"]])]
         for _, row in new.iterrows()
     ]
-    torch.testing.assert_close(torch.tensor(own), value.table.encode(value.table.rows(new)))
+    torch.testing.assert_close(
+        torch.tensor(own), value.spec.table.encode(value.spec.table.rows(new))
+    )

@@ -210,7 +210,7 @@ def half_of_the_bias(found: Any, call: Call) -> Any:
     return replace(found, sums={**found.sums, "error": found.sums["error"] / 2})
 
 
-@fault("audit", "audits:Audit.mean_squared_error")
+@fault("audit", "estimators.audit:Audit.mean_squared_error")
 def intervals_of_errors_too_narrow(found: Any, call: Call) -> Any:
     low, high = ((end + found.estimate) / 2 for end in (found.low, found.high))
     return found._replace(low=low, high=high)
@@ -581,9 +581,9 @@ def half_the_variance_of_draws(found: Any, call: Call) -> Any:
     return found.map(lambda values: values, lambda variance: variance / 2)
 
 
-@fault("values", ":ValueFunction.lacking")
-def no_player_is_lacking(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return torch.zeros_like(found)
+@fault("values", ":ValueFunction.owned")
+def no_player_is_lacked(found: torch.Tensor, call: Call) -> torch.Tensor:
+    return torch.ones_like(found)
 
 
 @fault("values", "values:StackedValue.values")
@@ -598,7 +598,7 @@ def nobody_is_absent_from_the_base(found: torch.Tensor, call: Call) -> torch.Ten
 
 @fault("values", "values:Work.__add__")
 def draws_of_the_second_value_function_forgotten(found: Any, call: Call) -> Any:
-    return replace(found, sampled=call["self"].sampled)
+    return replace(found, sampled=call["self"].spec.work.sampled)
 
 
 @fault("coalitions", "coalitions:Coalitions.split")

@@ -28,7 +28,7 @@ def test_values_start_from_the_blurred_row() -> None:
     x = rows(5, 1, 4, 4)
     imputer = ms.imputers.BlurImputer(x, ms.Players.patches((1, 4, 4), 2), sigma=1.0)
     value = ms.imputed_value(lambda x: x.flatten(1)[:, :3] ** 2, imputer, "identity", draws=4)
-    assert value.draws == 1
+    assert value.spec.work.draws == 1
     torch.testing.assert_close(value.base(x), imputer.blurred(x).flatten(1)[:, :3] ** 2)
     explanation = ms.exact_shapley(value, x)
     assert explanation.efficiency_gap < 1e-5

@@ -224,9 +224,17 @@ def test_draws_through_several_components_never_repeat() -> None:
     )
     beta = torch.ones(3)
     together = linear_value(CausalImputer(imputer, TOGETHER), beta, draws=50)
-    assert (together.draws, together.draws_requested, together.sampled) == (6, 50, False)
+    assert (together.spec.work.draws, together.draws_requested, together.spec.work.sampled) == (
+        6,
+        50,
+        False,
+    )
     several = linear_value(CausalImputer(imputer, SERIAL), beta, draws=50)
-    assert (several.draws, several.draws_requested, several.sampled) == (50, 50, True)
+    assert (several.spec.work.draws, several.draws_requested, several.spec.work.sampled) == (
+        50,
+        50,
+        True,
+    )
     mask = torch.tensor([[[True, False, False]]])
     drawn = several.imputer.impute(x, Listed(mask, torch.zeros(1, 1).long()), range(50)).rows[0, 0]
     assert len(drawn.unique(dim=0)) > 6

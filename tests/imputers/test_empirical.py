@@ -232,7 +232,7 @@ def test_fewer_draws_than_donors_are_a_sample_of_all_of_them(imputer: Imputer, d
     error = (values - expected[:, None]).square().mean(1)
     # Normalised weights have a bias, which is small beside the noise.
     assert (values.mean(1) - expected).square().mean() < 0.01 * error.mean()
-    assert (value.sampled, truth.sampled) == (True, False)
+    assert (value.spec.work.sampled, truth.spec.work.sampled) == (True, False)
     assert 0.8 < variance.mean() / error.mean() < 1.25
 
 

@@ -46,7 +46,7 @@ def test_baseline_values_are_the_model_on_spliced_rows() -> None:
         for k, mask in enumerate(masks):
             torch.testing.assert_close(values[:, k], model(torch.where(mask, x, point)))
     assert value.name == "baseline"
-    assert value.estimate(x, masks.expand(4, -1, -1)).known_variance.abs().max() < 1e-10
+    assert value.estimate(x, masks.expand(4, -1, -1)).noise().abs().max() < 1e-10
 
 
 def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> None:

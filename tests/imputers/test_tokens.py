@@ -78,7 +78,7 @@ class Words(nn.Module):
 def test_a_model_of_token_ids_is_explained(kind: str) -> None:
     model = Words()
     value = ms.imputed_value(model, make(kind), draws=5)
-    assert value.draws == 1
+    assert value.spec.work.draws == 1
     values = value(TEXTS, MASK)
     for b, expected in enumerate(EXPECTED[kind]):
         torch.testing.assert_close(values[b], model(torch.tensor(expected)))

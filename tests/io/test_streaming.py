@@ -380,7 +380,6 @@ def test_no_space_says_so_and_finished_rows_stay(
     ("changes", "message"),
     [
         ({"block": 0}, r"`block` .* at least 1 but got 0"),
-        ({"estimator": lambda value, x: x}, r"`estimator` to return an `Explanation` but got"),
         ({"value": 3}, "Expected a value function"),
         ({"seed": 2**63}, r"`seed` .* but got 9223372036854775808; 0"),
         ({"x": ROWS[:0]}, r"at least one row, but got Tensor of shape .*0, 4"),

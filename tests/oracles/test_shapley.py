@@ -106,8 +106,8 @@ def test_truths_that_are_sums_have_no_error_and_others_that_of_their_base() -> N
     ("changes", "words"),
     [
         ({"x": torch.zeros(2, 4)}, "the truth's rows but the `x` of the two differ"),
-        ({"outputs": ("c", "a", "b")}, r"the truth's outputs, \['0', .* but got \['c', 'a', 'b'\]"),
-        ({"players": ms.Players("abcd", range(4))}, r"the truth's players, .* but got \['a', 'b'"),
+        ({"outputs": ("c", "a", "b")}, "the truth's players and outputs"),
+        ({"players": ms.Players("abcd", range(4))}, "the truth's players and outputs"),
     ],
 )
 def test_distances_are_of_the_same_rows_outputs_and_players(changes: dict, words: str) -> None:
@@ -115,5 +115,5 @@ def test_distances_are_of_the_same_rows_outputs_and_players(changes: dict, words
     with pytest.raises(ValueError, match=words):
         distance_to_true_shapley(replace(right, **changes), right)
     unknown = replace(right, standard_error=torch.full_like(right.phi, torch.nan))
-    with pytest.raises(ValueError, match="knows its own standard errors but some are NaN"):
+    with pytest.raises(ValueError, match=r"`truth.standard_error` are NaN"):
         distance_to_true_shapley(right, unknown)

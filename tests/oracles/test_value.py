@@ -32,7 +32,7 @@ def test_values_are_sums_over_the_joint_states(law: Enumerated, space: str) -> N
     output = ms.spaces.as_space(space)
     f = output(model(states, scale=output.takes)).double()
     truth = true_value(model, law, space)
-    assert not truth.sampled
+    assert not truth.spec.work.sampled
     assert (truth.base_error == 0).all()
     weight = law.given(x, mask).sum(-1)
     expected = weight @ f / weight.sum(-1, keepdim=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.audits import Audit
+from manifold_shap.estimators.audit import Audit
 from manifold_shap.vae.likelihood import Likelihood
 from tests.reference.compare import Inputs, Result, Results, plain
 
@@ -76,10 +76,10 @@ def estimated(name: str, value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Re
     """Values, the variance that draws leave in them, and the draws they are worth."""
     found = value.estimate(x, mask)
     yield f"{name}, values", found.values
-    if value.sampled:
+    if value.spec.work.sampled:
         effective = found.effective_draws
-        yield f"{name}, variance", found.known_variance
-        every = torch.full(mask.shape[:2], float(value.draws))
+        yield f"{name}, variance", found.noise()
+        every = torch.full(mask.shape[:2], float(value.spec.work.draws))
         yield f"{name}, effective draws", every if effective is None else effective
 
 

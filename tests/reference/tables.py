@@ -181,7 +181,7 @@ def fitted(inputs: Inputs) -> Results:
     x = value.imputer.reference
     taught = {
         "teacher": value,
-        "guide": ms.imputers.table_imputer(ms.imputers.MixtureImputer, value.table, x),
+        "guide": ms.imputers.table_imputer(ms.imputers.MixtureImputer, value.spec.table, x),
     }
     guided = ms.fit_surrogate(value.model, x, teacher_pairs=200, **taught, **settings)
     yield f"people, guided {AFTER}, exact", ms.exact_shapley(guided, few)

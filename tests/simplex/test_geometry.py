@@ -105,12 +105,6 @@ def test_class_compositions_are_those_of_equation_26(classes: int) -> None:
     assert_near(simplex.norm(log_c), torch.ones(classes))
 
 
-def test_basis_of_three_classes_is_that_of_egozcue() -> None:
-    half, sixth = 1 / math.sqrt(2), 1 / math.sqrt(6)
-    expected = torch.tensor([[half, -half, 0], [sixth, sixth, -2 * sixth]], dtype=torch.float64)
-    assert_near(simplex.gram_schmidt_basis(3), expected, 1e-12)
-
-
 # The simplex is a Euclidean space.
 
 
@@ -139,16 +133,6 @@ def test_round_trips_restore_everything(z: Tensor, data: st.DataObject) -> None:
     assert_near(simplex.ilr(back, basis), coordinates)
 
 
-@given(logits(), st.floats(-1e3, 1e3))
-@few
-def test_a_constant_added_to_logits_changes_nothing(z: Tensor, constant: float) -> None:
-    moved = z + constant
-    for function in (simplex.closure, simplex.clr, simplex.ilr, simplex.norm):
-        assert_near(function(moved), function(z))
-    assert_near(simplex.distance(moved, z), torch.zeros(2))
-    assert_near(simplex.inner(moved, z.flip(0)), simplex.inner(z, z.flip(0)), 1e-8)
-
-
 # Extreme logits.
 
 
@@ -167,17 +151,16 @@ def test_ilr_of_extreme_logits_by_hand(dtype: torch.dtype, tolerance: float) -> 
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ([-0.2, 0.7, 0.5], r"no negative probability but class 0 of row 1 of 2 .*\[-0.2"),
-        ([0.2, math.nan, 0.8], "finite probabilities but class 1 of row 1 of 2"),
-        ([0.2, 0.3, 0.4], r"that sum to one but row 1 of 2 .*\[0.2, 0.3"),
-        ([0.2, 0.8, 0.0], r"no logarithm but class 2 of row 1 of 2 .*; give `zero_replacement`"),
+        ([-0.2, 0.7, 0.5], r"not negative .* \[-0.2"),
+        ([0.2, math.nan, 0.8], "sum to one"),
+        ([0.2, 0.8, 0.0], "no logarithm; give `zero_replacement`"),
     ],
 )
-def test_what_is_no_composition_is_named(row: list[float], words: str) -> None:
+def test_what_is_no_composition_is_refused(row: list[float], words: str) -> None:
     p = torch.tensor([[0.25, 0.5, 0.25], row], dtype=torch.float64)
     with pytest.raises(ValueError, match=words):
         simplex.from_probabilities(p)
     with pytest.raises(ValueError, match="`zero_replacement` to be between 0 and 1/3"):
         simplex.from_probabilities(p[:1], 1 / 3)
-    with pytest.raises(ValueError, match="finite log-probabilities or logits but class 1 of row 0"):
+    with pytest.raises(ValueError, match="`log_p` are NaN or infinite"):
         simplex.ilr(torch.tensor([[0.0, -math.inf, 1.0]]))

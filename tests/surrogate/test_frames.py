@@ -48,13 +48,13 @@ def test_a_surrogate_of_a_frame_is_saved_with_its_table(
     value.save(path)
     loaded = load_surrogate(path, people_model)
     assert torch.equal(phi(loaded), phi(value))
-    assert loaded.table is not value.table
-    table: Any = value.table
+    assert loaded.spec.table is not value.spec.table
+    table: Any = value.spec.table
     for shared in (
         load_surrogate(path, people_model, table),
         load_surrogate(path, value.model),
     ):
-        assert shared.table is table
+        assert shared.spec.table is table
         assert torch.equal(phi(shared), phi(value))
 
 
@@ -62,16 +62,16 @@ def test_the_table_of_a_model_or_of_a_teacher_is_shared() -> None:
     imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, ms.Table.fit(FRAME), FRAME)
     teacher = ms.imputed_value(people_model, imputer, draws=2)
     taught = ms.fit_surrogate(people_model, FRAME, teacher=teacher, teacher_pairs=200, **FEW)
-    assert taught.table is imputer.table
+    assert taught.spec.table is imputer.table
     alone = ms.fit_surrogate(teacher.model, FRAME, **FEW)
-    assert alone.table is imputer.table
+    assert alone.spec.table is imputer.table
     assert not torch.equal(phi(taught), phi(alone))
     other = ms.as_model(people_model, ms.Table.fit(FRAME))
     with pytest.raises(ValueError, match="codes of the same table as the rows"):
         ms.imputed_value(other, imputer)
     # Imputers that know no table take codes, too.
     codes = ms.imputers.MarginalImputer(imputer.reference, imputer.players)
-    assert ms.imputed_value(other, codes).table is other.table
+    assert ms.imputed_value(other, codes).spec.table is other.table
 
 
 def test_a_missing_cell_is_a_value_that_the_column_reveals() -> None:

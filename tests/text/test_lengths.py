@@ -77,10 +77,16 @@ def test_a_text_of_one_token_has_the_whole_difference(
 def test_what_cannot_be_explained_is_named(
     explain: Callable[..., ms.Explanation], value: ms.ValueFunction
 ) -> None:
-    none = r"no padding \(0\) in every row of `x.*` but row 1 has none, .* drop these rows"
+    none = r"padding \(0\) at the end .* row 1 of `x.*` is padding alone"
     with pytest.raises(ValueError, match=none):
         explain(value, rows([2, 0], 4))
-    with pytest.raises(ValueError, match=r"\(rows, 4\) but got \(1, 6\); cut .* `x\[..., :4\]`"):
+    with pytest.raises(ValueError, match=r"\(rows, 4\) but got \(1, 6\); .*longer ones"):
         explain(value, rows([6], 6))
     with pytest.raises(ValueError, match=r"Expected tokens from 0 to \d+, .* but got 0 to 99"):
         explain(value, torch.tensor([[99, GOOD, 0, 0]]))
+
+
+def test_a_training_on_texts_without_a_token_names_them() -> None:
+    none = "row 0 of `x_train` is padding alone .*, one of 5; drop rows"
+    with pytest.raises(ValueError, match=none):
+        ms.fit_surrogate(model, rows([0, 3] * 5, 4), players=ms.Players.tokens(4), **FEW)

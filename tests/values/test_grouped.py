@@ -99,12 +99,6 @@ def test_groups_of_groups_are_groups() -> None:
     assert torch.equal(twice(X, mask), value()(X, apart))
 
 
-def test_rows_with_players_of_their_own_are_not_grouped_by_row_again() -> None:
-    by_row = value().grouped(lambda x: torch.zeros_like(x).long(), 2)
-    with pytest.raises(ValueError, match="have players of their own already"):
-        by_row.grouped(lambda x: torch.zeros_like(x).long(), 2)
-
-
 def test_a_function_that_works_in_place_changes_nothing_of_the_callers() -> None:
     rows = X.clone()
 

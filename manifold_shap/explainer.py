@@ -12,8 +12,7 @@ from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.candidates import CANDIDATES, FAST, Fits, Game, choose
 from manifold_shap.estimators.auto import auto_shapley
-from manifold_shap.explanation import Explanation
-from manifold_shap.frames import wide_columns, wide_frame
+from manifold_shap.explanation import Explanation, wide_columns, wide_frame
 from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality

@@ -29,7 +29,6 @@ LAYERS = (
     ("quality",),
     ("io.zarr", "shown", "learning_error"),
     ("explanation",),
-    ("frames",),
     ("interactions", "global_values", "metrics", "naive_bayes"),
     ("estimators",),
     ("interop",),

@@ -1,8 +1,11 @@
 """Turns texts into rows of token ids and back, and tells the words and sentences of these rows."""
 
 import json
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,21 @@ from manifold_shap._messages import warn
 from manifold_shap.io.files import write_whole
 from manifold_shap.players import Players
 from manifold_shap.segmentation import LabelMaps, label_maps
-from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, normalized, tokens_of
 
 PADDING, UNKNOWN = 0, 1
 _SPECIAL = ("<padding>", "<unknown>")
 # The largest number up to which float32 has all whole numbers.
 _MOST_TOKENS = 2**24
+# One combining mark stands for all: `re` has no class of them, and does not count them to words.
+_COMBINING = "\u0300"
+# They join letters of Hindi and Persian, and pictures, to the next.
+_JOINERS = "\u200c\u200d"
+# Words with their apostrophes and hyphens, numbers with their points, and single other marks.
+_TOKEN = re.compile(
+    r"\d+(?:[.,:]\d+)*M*|\w[\wM]*(?:['’-]\w[\wM]*)*|[^\w\s]M*".replace("M", _COMBINING)
+)
+# Marks that end a sentence.
+_ENDS = frozenset(".!?…。！？")
 
 
 class Vocabulary:
@@ -273,3 +285,65 @@ def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | floa
     tokens = Players.tokens(rows.shape[1], padding)
     inside = tokens.owners(check_rows(rows, tokens)) >= 0
     return label_maps(rows, labels.where(inside, -1))
+
+
+def tokens_of(text: str) -> list[str]:
+    """The words, numbers and punctuation marks of a text in Unicode's form NFC, in their order.
+
+    >>> tokens_of("It didn't cost $3.50, did it?")
+    ['It', "didn't", 'cost', '$', '3.50', ',', 'did', 'it', '?']
+    """
+    text = normalized(text)
+    return [text[slice(*found.span())] for found in _TOKEN.finditer(_with_one_mark(text))]
+
+
+def normalized(text: str) -> str:
+    """A text in Unicode's form NFC: the same letters are the same characters.
+
+    >>> len("cafe\\u0301"), len(normalized("cafe\\u0301"))
+    (5, 4)
+    """
+    return unicodedata.normalize("NFC", text)
+
+
+def is_word(token: str) -> bool:
+    """Whether a token is a word or a number, and no punctuation mark.
+
+    >>> is_word("it"), is_word("?")
+    (True, False)
+    """
+    bare = _with_one_mark(token).rstrip(_COMBINING)
+    return bare[:1] == "_" or bare[:1].isalnum() or len(bare) > 1
+
+
+def ends_sentence(token: str) -> bool:
+    """Whether a token is a mark that ends a sentence.
+
+    >>> ends_sentence("?"), ends_sentence(",")
+    (True, False)
+    """
+    return token in _ENDS
+
+
+def check_texts(texts: Any, name: str = "texts") -> list[str]:
+    """Texts as a list of at least one; TypeError where they are none, or a single one."""
+    several = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
+    found = list(texts) if several else []
+    odd = [text for text in found if not isinstance(text, str)]
+    if odd or not found:
+        raise TypeError(
+            f"Expected `{name}` to be a list of texts but got {(odd or [texts])[0]!r:.100}; one "
+            "text is `[text]`, and a missing one ''."
+        )
+    return found
+
+
+def _with_one_mark(text: str) -> str:
+    """A text of the same length, in which one combining mark stands for all."""
+    return text if text.isascii() else "".join(map(_stand_in, text))
+
+
+@cache
+def _stand_in(character: str) -> str:
+    combines = character in _JOINERS or unicodedata.category(character).startswith("M")
+    return _COMBINING if combines else character

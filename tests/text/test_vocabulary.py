@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import manifold_shap as ms
 from manifold_shap.segmentation import check_labels
-from manifold_shap.text.tokens import is_word, tokens_of
+from manifold_shap.text.vocabulary import is_word, tokens_of
 
 TEXTS = ["A good film.", "“It's bad!” he said... Don't go? 3.5 stars", "good, good"]
 texts = st.lists(st.text("ab1 .!?,'\n\"é-", max_size=30), min_size=1, max_size=5)

@@ -46,10 +46,9 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     """
     import xarray as xr
 
+    players = explanation.players
     event = [f"axis_{k}" for k in range(len(players.event))]
-    arrays: dict[str, Any] = {
-        "player_of_element": (event, explanation.players.index.numpy().copy())
-    }
+    arrays: dict[str, Any] = {"player_of_element": (event, players.index.numpy().copy())}
     for name, axes in _AXES.items():
         if isinstance(tensor := getattr(explanation, name), Tensor):
             of_row = event if name in ("x", "owners") else []

@@ -113,5 +113,5 @@ def test_reference_points_are_members_of_the_table() -> None:
     run.data.x_train = run.data.table.rows(table)
     for point, age in (("mean", 40.0), ("median", 30.0), ("zero", 20.0)):
         made = targets.baseline(run, point)
-        (row,) = run.data.table.decode(made.reference).to_dict("records")
+        (row,) = run.data.table.frame(made.reference).to_dict("records")
         assert row == {"age": pytest.approx(age, abs=1e-4), "colour": "red", "member": "yes"}

@@ -61,7 +61,7 @@ def test_tables_have_their_published_figures(
 def test_irises_have_the_names_of_their_species() -> None:
     data = load("iris")
     species = [data.classes[label] for label in labels(data)]
-    frame = data.table.decode(torch.cat([getattr(data, f"x_{part}") for part in PARTS]))
+    frame = data.table.frame(torch.cat([getattr(data, f"x_{part}") for part in PARTS]))
     lengths = frame["petal length (cm)"].groupby(species).mean().to_dict()
     # Fisher (1936), Table II.
     assert lengths == pytest.approx({"setosa": 1.462, "versicolor": 4.260, "virginica": 5.552})
@@ -74,7 +74,7 @@ def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> N
     kinds = {column.name: column for column in data.table.encodings}
     assert "fnlwgt" not in kinds
     assert "?" in kinds["workclass"].categories
-    first = data.table.decode(data.x_test[:1]).iloc[0]
+    first = data.table.frame(data.x_test[:1]).iloc[0]
     assert (first["education"], round(first["age"])) == ("11th", 25)
 
 
@@ -162,7 +162,7 @@ def test_files_are_read_by_pandas(name: str, tmp_path: Path) -> None:
     data = read(path, read={} if path.suffix in (".parquet", ".feather") else how)
     assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
     assert data.table.constants == {"always": 1}
-    found = data.table.decode(data.find("instances", list(range(40)), "test"))
+    found = data.table.frame(data.find("instances", list(range(40)), "test"))
     for column in data.players.names:
         expected = FRAME[column].astype(found[column].dtype)
         pd.testing.assert_series_equal(found[column], expected, check_names=False)
@@ -182,7 +182,7 @@ def test_rows_have_the_numbers_of_the_file(own: Path) -> None:
         FRAME.loc[data.test_numbers, played[:4]].reset_index(drop=True),
     )
     asked = [3, 39, 0, 3, 8]  # Of any part.
-    found = data.table.decode(data.find("instances", asked, "test"))
+    found = data.table.frame(data.find("instances", asked, "test"))
     assert found["age"].tolist() == FRAME["age"][asked].tolist()
     for odd in ([3, 7], [40], [-1], [1.0], ["3"], []):
         with pytest.raises(

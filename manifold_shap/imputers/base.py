@@ -17,7 +17,7 @@ from manifold_shap.coalitions import Coalitions
 from manifold_shap.players import Players, check_fixed, check_same_players
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
@@ -98,7 +98,7 @@ class Imputer(nn.Module, ABC):
     proposals: int = 1
     distinct_draws: int | None = None
     copies: bool = False
-    table: "Table | None" = None
+    table: "RowAdapter | None" = None
     dtype: torch.dtype | None = None
     takes_padding: bool = False
     kind: str

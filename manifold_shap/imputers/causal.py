@@ -11,7 +11,7 @@ a confounded one (they share hidden causes) it does not affect them at all. Of a
 player is a component, given its own causes: p(x_S̄ | do(x_S)) = Π_j p(x_j | causes of j), j ∈ S̄.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -74,18 +74,16 @@ class CausalImputer(Imputer):
         self.dtype, self.copies = imputer.dtype, imputer.copies
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
-        steps = self.ordering.steps
+        own, before = self.ordering.steps
         self.confounding = _checked_confounding(confounding, self.ordering)
         # Draws of several random components never repeat.
-        fresh = len(steps) > 1 and imputer.unsampled_fraction(1) > 0
+        fresh = len(own) > 1 and imputer.unsampled_fraction(1) > 0
         self.distinct_draws = None if fresh else imputer.distinct_draws
+        above = (own.float() @ self.ordering.before.T.float()) > 0
         # Whom each component draws, given whom, and who comes before these in turn.
-        self.own = self._masks(step.own for step in steps)
-        self.before = self._masks(step.given for step in steps)
-        self.above = self._masks(self.ordering.before[:, step.own].any(1) for step in steps)
-
-    def _masks(self, masks: Iterable[Tensor]) -> nn.Buffer:
-        return nn.Buffer(torch.stack([*masks]).to(self.imputer.device), persistent=False)
+        self.own, self.before, self.above = (
+            nn.Buffer(each.to(imputer.device), persistent=False) for each in (own, before, above)
+        )
 
     @property
     def reference(self) -> Tensor:  # type: ignore[override]
@@ -188,7 +186,7 @@ def _distinct(
 
 
 def _checked_confounding(confounding: Any, ordering: Ordering) -> tuple[bool, ...]:
-    components = len(ordering.steps)
+    components = len(ordering.steps[0])
     if confounding is None:
         return (False,) * components
     given = [*confounding] if isinstance(confounding, Sequence) else [confounding]

@@ -16,7 +16,7 @@ from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Reference rows that tell whether a model gives exact zeros.
 _ASKED = 1024
@@ -159,7 +159,9 @@ def reference_space(model: Model, space: OutputSpace, x: Tensor | StoredRows) ->
     return space.fitted(model(some, scale=space.takes), model.returns == "probabilities")
 
 
-def model_for(model: Any, x: Tensor, space: OutputSpace, table: "Table | None" = None) -> Model:
+def model_for(
+    model: Any, x: Tensor, space: OutputSpace, table: "RowAdapter | None" = None
+) -> Model:
     """`as_model` for an output space: where T takes plain values, a model of these.
 
     Args:
@@ -185,10 +187,10 @@ def model_for(model: Any, x: Tensor, space: OutputSpace, table: "Table | None" =
     return found
 
 
-def table_behind(model: Any) -> "Table | None":
+def table_behind(model: Any) -> "RowAdapter | None":
     """The table whose codes a `Model` takes; None where it takes rows, or is no `Model`."""
     own = model.table if isinstance(model, Model) else None
-    return own.table if isinstance(own, EncodedRows) else cast("Table | None", own)
+    return own.table if isinstance(own, EncodedRows) else cast("RowAdapter | None", own)
 
 
 def _check_task(model: Model, space: OutputSpace) -> None:

@@ -21,7 +21,7 @@ from manifold_shap.values.model import ModelValue, model_for, reference_outputs,
 from manifold_shap.values.spec import Work
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 MAX_MODELS = 2**12
 # A call runs one model per coalition: the more rows each gets, the better.
@@ -65,7 +65,7 @@ class RetrainedValue(ModelValue):
         players: Players,
         space: OutputSpace,
         expectation: Tensor,
-        table: "Table | None" = None,
+        table: "RowAdapter | None" = None,
     ) -> None:
         named: Any = {"name": "retrained", "table": table, "work": Work(batch_size=_BATCH_SIZE)}
         super().__init__(model, players, space, expectation, **named)
@@ -129,7 +129,7 @@ def retrained_value(
     players: Players | None = None,
     space: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
 ) -> RetrainedValue:
     """A value function that fits a model to the features of each coalition, when it is needed.
 

@@ -15,7 +15,7 @@ from manifold_shap.spaces import Identity, OutputSpace
 
 if TYPE_CHECKING:
     from manifold_shap.laws import CoalitionLaw
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Seconds of a value, nominally, by what it costs: arithmetic, a network of ours, calls of a model.
 COSTS = {"closed form": 1e-6, "network": 5e-5, "model": 1e-3}
@@ -124,7 +124,7 @@ class GameSpec:
     classes: tuple[str, ...] = ()
     name: str = "callable"
     work: Work = Work()
-    table: "Table | None" = None
+    table: "RowAdapter | None" = None
     training_range: TrainingRange | None = None
     training_law: "CoalitionLaw | None" = None
     quality: Mapping[str, Any] | None = None

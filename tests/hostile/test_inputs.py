@@ -17,14 +17,11 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.surrogate.fit import load_surrogate
-from manifold_shap.vae.fit import load_imputer
 from tests.hostile.things import (
     FEW,
     MARGINAL,
     X,
     asked,
-    checkpoint,
     explained,
     explanation,
     folder,
@@ -100,7 +97,7 @@ def random_model() -> Callable[[Tensor], Tensor]:
 
 
 def no_surrogate(run: Path) -> None:
-    (run / "surrogate" / "surrogate.ckpt").unlink()
+    (run / "surrogate" / "manifold_shap.json").unlink()
 
 
 def constant(rows: pd.DataFrame) -> np.ndarray:
@@ -202,11 +199,8 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "Explanation 'x'": lambda: ms.Explanation.from_xarray(
             explanation().to_xarray().assign_attrs(format="x")
         ),
-        "vae surrogate": lambda: trained().save("s.ckpt") or load_imputer("s.ckpt", X),
-        "surrogate s.ckpt": lambda: checkpoint(state_dict={}),
-        "s.ckpt surrogate": lambda: checkpoint(hidden=[10**15]),
         "model predicts otherwise": lambda: (
-            checkpoint() and load_surrogate("s.ckpt", lambda x: model(-x))
+            ms.save(trained(), "s") or ms.load("s", lambda x: model(-x))
         ),
         "folder damaged": lambda: folder(manifold_shap='{"for'),
         "predicts": lambda: folder(lambda f: of_frame(f)[:, ::-1]),
@@ -230,7 +224,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     FileNotFoundError: {
         "explanation no.zarr": lambda: ms.Explanation.load("no.zarr"),
-        "surrogate no.ckpt": lambda: load_surrogate("no.ckpt", model),
+        "manifold_shap.json nothing": lambda: ms.load("nothing", model),
     },
     FileExistsError: {
         "s.zarr": lambda: explanation().save(written("s.zarr")),
@@ -241,12 +235,9 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     SystemExit: {
         "no.csv": lambda: typed("train", "data=table", "data.path=no.csv", "data.target=y"),
-        "model classifier": lambda: typed(
-            "train", "model=file", "model.path=m.onnx", "classifier=mlp"
-        ),
         "config.yaml damaged": lambda: tampered(recorded(data=3)),
         "rows differ": lambda: tampered(recorded(rows="0" * 64)),
-        "train.py": lambda: tampered(no_surrogate),
+        "surrogate manifold_shap.json": lambda: tampered(no_surrogate),
     },
 }
 

@@ -87,11 +87,11 @@ class Plots:
     def __init__(self, explanation: Explanation) -> None:
         self._explanation = explanation
         axes, table = len(explanation.players.event), not isinstance(explanation.x, Tensor)
-        composed = explanation.partition is not None
+        composed, words = explanation.partition is not None, explanation.players.by_row
         balances = len(explanation.outputs) if composed else 0
         log_ratios = "log-ratios, as of space='ilr'"
         fits = {
-            "text": (axes < 2 and not table, "rows of tokens"),
+            "text": (axes < 2 and (words or not table), "rows of tokens"),
             "series": (axes < 3 and not table, "rows of shape (time,) or (channels, time)"),
             "pixel_maps": (axes > 1, "rows of shape (channels, height, width)"),
             "compositions": (composed, log_ratios),

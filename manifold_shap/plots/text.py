@@ -35,7 +35,7 @@ _PAGE = """<!doctype html>
 
 def text(
     explanations: Explanation | Mapping[str, Explanation],
-    tokens: Sequence[Sequence[str]],
+    tokens: Sequence[Sequence[str]] | None = None,
     rows: Sequence[int] | None = None,
     output: str | int | None = None,
     *,
@@ -76,7 +76,7 @@ def text(
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
     chosen = selection.rows_of(first, rows, labels, _ROWS)
-    words = words_of_rows(first, tokens, chosen)
+    words = words_of_rows(first, _words(first) if tokens is None else tokens, chosen)
     outputs = shown.outputs_of_rows(first, output).tolist()
     values = [e.phi[row, :, outputs[row]].numpy() for row in chosen for e in by_name.values()]
     limit = canvas.ColourScale(*values).limit
@@ -103,6 +103,13 @@ def text(
     parts += [_line(each, _SMALL) for each in selection.notes(by_name)]
     look = "font-family:system-ui,sans-serif;line-height:1.7;overflow-wrap:anywhere"
     return ColouredText("\n".join([f'<div style="{look}">', *parts, "</div>"]), len(chosen))
+
+
+def _words(explanation: Explanation) -> list[list[str]]:
+    """The words of texts that an `Explainer` has explained."""
+    if isinstance(explanation.x, Tensor):
+        raise TypeError("Expected `tokens`, a list of the words of each row, but got none.")
+    return [[word for word in row if word is not None] for row in explanation.x.to_numpy()]
 
 
 class ColouredText:

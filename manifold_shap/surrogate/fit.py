@@ -60,10 +60,10 @@ from manifold_shap.values import (
     table_behind,
 )
 from manifold_shap.values.model import disagreement
-from manifold_shap.values.training_range import TrainingRange
+from manifold_shap.values.spec import TrainingRange
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
@@ -180,7 +180,7 @@ def fit_surrogate(
     space: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     network: Network = "mlp",
     hidden: Sequence[int] | None = None,
     activation: str | None = None,
@@ -412,7 +412,7 @@ def _pairs(
     model: Model,
     teacher: Any,
     x: Tensor,
-    table: "Table | None",
+    table: "RowAdapter | None",
     count: int,
     progress: bool | None,
 ) -> tuple[Parts, Parts]:
@@ -480,7 +480,7 @@ def fit_label_surrogate(
 def load_surrogate(
     path: str | Path,
     model: Any,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     network: Any = None,
 ) -> SurrogateValue:
     """The value function that `SurrogateValue.save` or a training wrote.
@@ -528,7 +528,9 @@ def load_surrogate(
     return value
 
 
-def surrogate_value(task: SurrogateTask, model: Model, table: "Table | None") -> SurrogateValue:
+def surrogate_value(
+    task: SurrogateTask, model: Model, table: "RowAdapter | None"
+) -> SurrogateValue:
     """The value function of a task that was trained for this model."""
     kind: Any = SurrogateValue if task.guide is None else partial(GuidedValue, guide=task.guide)
     value: SurrogateValue = kind(

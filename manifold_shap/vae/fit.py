@@ -39,7 +39,7 @@ from manifold_shap.vae.networks import NAMED, network_options
 from manifold_shap.values import ImputedValue, imputed_value, model_for, table_behind
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Powers of the weights to choose from, and pairs of a row and a coalition to choose by; draws for
 # each of them where a model's outputs decide.
@@ -123,7 +123,7 @@ def fit_imputer(
     *,
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     posterior: str = "bank",
     temper: float | None = None,
     importance: bool = False,
@@ -274,7 +274,7 @@ def fit_imputer(
 def load_imputer(
     path: str | Path,
     reference: Any,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     *,
     network: Any = None,
     **settings: Any,

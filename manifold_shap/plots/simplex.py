@@ -325,8 +325,8 @@ def _draw_view(
         fontsize="small", loc="outside right center" if ours else "best",
     )  # fmt: skip
     for name, k in zip("xyz", balances, strict=False):
-        number = f" (balance {k + 1})" * (len(balances) < len(outputs))
-        label = f"log-ratio {shown.shorten(outputs[k], 60 // len(balances))}{number}"
+        which = f" (balance {k + 1})" * (len(balances) < len(outputs))
+        label = f"log-ratio {shown.shorten(outputs[k], 60 // len(balances))}{which}"
         axes.set(**{f"{name}label": label})
     scaled = "" if factor == 1 else f" × {factor:g}"
     part = f"; {len(balances)} of {len(outputs)} balances" * (len(balances) < len(outputs))

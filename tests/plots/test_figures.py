@@ -80,7 +80,7 @@ def test_a_figure_is_that_of_pyplot_whole_and_saved_or_stands_in_given_axes(
     # What a space of three dimensions writes around its box is not in the layout.
     if name != "ilr_space":
         assert_nothing_is_cut(drawn.figure)
-    plt.close()
+    plt.close("all")
     calls: list[int] = []
     monkeypatch.setattr(plt, "show", lambda: calls.append(1))
     figure, (left, right) = plt.subplots(1, 2, layout="constrained", figsize=(16, 8))

@@ -79,9 +79,7 @@ def run(
     }
     explained = {name: trained.explained(game, samples) for name, game in games.items()}
     forest = RandomForestClassifier(trees, max_features=None, random_state=seed)
-    retrained = ms.retrained_value(
-        forest, data.x_train, data.y_train, players=players, progress=True
-    )
+    retrained = ms.retrained_value(forest, data.x_train, data.y_train, players=players)
     batch_size = len(y) * 2 ** len(players)
     explained[RETRAINED] = ms.exact_shapley(retrained, x, batch_size=batch_size)
     rows |= {name: one.phi.double()[each, :, y] for name, one in explained.items()}

@@ -93,18 +93,18 @@ def read(name: str) -> DataSet:
         return census()
     if name == "twonorm":  # Two normal classes in 20 dimensions (Breiman, 1996), from OpenML.
         columns = (*(f"x{number}" for number in range(1, 21)), "class")
-        path = sources.find(None, _TWONORM)
+        path = sources.find(_TWONORM)
         fetch = sources.openml("twonorm", 1, columns)
         frame: pd.DataFrame = (
             pd.read_csv(path, header=None, names=list(columns))
             if path
-            else sources.fetched(None, _TWONORM, fetch)
+            else sources.fetched(_TWONORM, fetch)
         )
         frame["class"] = frame["class"].astype(int)
         source = Source("", "", (frame["class"].min(), frame["class"].max()))
     else:
         source = SOURCES[name]
-        path = sources.require(None, f"naive_bayes/{source.path}", source.url)
+        path = sources.require(f"naive_bayes/{source.path}", source.url)
         words = {"na_values": ["?", " "], "keep_default_na": False, "header": None}
         frame = pd.read_csv(path, **{**words, **source.options})
         if "header" not in source.options:

@@ -21,7 +21,7 @@ from manifold_shap.io.files import local_path
 from manifold_shap.models.files import SUFFIXES, load_model
 
 _FORMAT = "manifold_shap 3"
-_SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
+FILES = _SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
 _MODELS = tuple(f"model{suffix}" for suffix in SUFFIXES)
 
 

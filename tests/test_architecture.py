@@ -83,7 +83,7 @@ DEFERRED = {
     ("explanation", "tables.features"),
     ("interactions", "interop.shapiq_values"),
     ("io.zarr", "tables.cells"),
-    ("training.rows", "tables.table"),
+    ("training.rows", "tables.fitted"),
     ("training.task", "training.runner"),
     ("values.base", "values.grouped"),
     ("values.base", "values.selected"),

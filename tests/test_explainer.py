@@ -310,12 +310,10 @@ A, B = NORMAL["a"], NORMAL["b"]
         (NORMAL.assign(d=B.where(B.index > 0, 1e9)), r"\['d'\] hold numbers so far out"),
         (NORMAL.assign(d=np.nan, e=1), r"a single value .* \['d', 'e'\]"),
         (NORMAL.assign(d=[f"house {k}" for k in range(60)]), r"No value repeats .*\['d'\]"),
-        (pd.DataFrame(np.random.default_rng(1).normal(size=(20, 30))).rename(columns="x{}".format),
-         None),
     ],
-    ids=["copies", "1e9", "missing everywhere", "a category per row", "20 x 30"],
+    ids=["copies", "1e9", "missing everywhere", "a category per row"],
 )  # fmt: skip
-def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str | None) -> None:
+def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str) -> None:
     def predict(rows: pd.DataFrame) -> Any:
         return np.tanh(rows.iloc[:, 0] + rows.iloc[:, 1]) + (rows.iloc[:, -1] == frame.iloc[0, -1])
 
@@ -323,8 +321,8 @@ def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str |
         warnings.simplefilter("always")
         explainer = ms.Explainer(predict, frame, returns="values")
     found = [str(each.message) for each in caught]
-    assert len([each for each in found if "candidates" not in each]) == (message is not None)
-    assert message is None or any(re.search(message, each) for each in found)
+    assert len([each for each in found if "candidates" not in each]) == 1
+    assert any(re.search(message, each) for each in found)
     explanation = explainer(frame.head(2), evaluations=60)
     assert explanation.phi.isfinite().all()
     assert explanation.efficiency_gap < 1e-5

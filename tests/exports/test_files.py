@@ -43,8 +43,8 @@ MADE: dict[str, Callable[[], examples.Made]] = {
 }
 # Of these the model, or the explainer, is a function.
 OTHERS = ["conv of series", "own", "text", "padded mlp", "padded conv", "padded segments"]
-QUICK = ["mlp, probability", "model", "padded segments"]
-QUICK_PHI = ["padded conv"]
+QUICK = ["mlp, probability", "model"]
+QUICK_PHI = ["mlp, ilr"]
 
 
 def some_slow(kinds: list[str], quick: list[str]) -> list[Any]:

@@ -195,7 +195,7 @@ def test_an_estimator_that_changes_its_mind_about_outputs_is_refused(path: Path)
     def estimator(value: Any, x: Tensor) -> ms.Explanation:
         return FEW(value if len(x) != 6 else value.select([0]), x)
 
-    with pytest.raises(ValueError, match=r"every block to have the players, outputs .* block 2"):
+    with pytest.raises(ValueError, match=r"every block to have the players, outputs .* row 16"):
         run(path, estimator=estimator)
     with pytest.raises(ValueError, match=r"every block .* choose outputs by `value\.select"):
         run(path, estimator=partial(FEW, outputs=1), block=1, overwrite=True)

@@ -260,14 +260,15 @@ def test_a_model_gives_what_its_library_gives(make: Callable[[], Case]) -> None:
         assert given.equals(case.frame)
 
 
-@every_case
+@pytest.mark.parametrize(
+    "make",
+    [pandas_classifier, polars_xgboost, pandas_catboost, pandas_onnx, pandas_torch],
+    ids=lambda make: make.__name__,
+)
 @pytest.mark.filterwarnings("ignore:Of the candidates no value function is clearly better")
 def test_a_model_and_its_table_need_nothing_else(make: Callable[[], Case]) -> None:
     case = case_of(make)
-    returns = "values" if "function" in make.__name__ else None
-    explainer = ms.Explainer(
-        case.model, case.frame, returns=returns, candidates=["gaussian"], model_batch_size=50
-    )
+    explainer = ms.Explainer(case.model, case.frame, candidates=["gaussian"], model_batch_size=50)
     explanation = explainer(case.frame[:3], evaluations=30)
     assert explainer.model.returns == case.returns
     assert_same(explanation.prediction, case._replace(expected=case.expected[:3]))

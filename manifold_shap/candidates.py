@@ -17,6 +17,7 @@ from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers import (
     CopulaImputer,
+    DeletionImputer,
     EmpiricalImputer,
     GaussianImputer,
     Imputer,
@@ -29,7 +30,8 @@ from manifold_shap.models import Model
 from manifold_shap.quality import OFF_MANIFOLD, STACKED, Quality, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
-from manifold_shap.tables.table import Table
+from manifold_shap.tables.base import RowAdapter
+from manifold_shap.tables.texts import Texts
 from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.values import ImputedValue, StackedValue, ValueFunction, imputed_value
 from manifold_shap.values.batches import Batches
@@ -37,7 +39,8 @@ from manifold_shap.values.batches import Batches
 # Those that fit in seconds, and those that are trained for minutes.
 FAST = ("gaussian", "copula", "empirical", "mixture")
 SLOW = ("vae", "surrogate", "guided_surrogate")
-CANDIDATES = (*FAST, *SLOW)
+OF_TEXTS = ("deletion",)
+CANDIDATES = (*FAST, *OF_TEXTS, *SLOW)
 
 # Draws of an imputer: few, for more coalitions in the same time. To compare, twice as many.
 _DRAWS, _COMPARED_DRAWS = 8, 16
@@ -66,7 +69,7 @@ class CandidateTask:
     """
 
     model: Model
-    table: Table
+    table: RowAdapter
     space: OutputSpace
     x: Tensor
     seed: int = 0
@@ -242,7 +245,8 @@ def _errors(
         ValueError: squares of the model's outputs are too large for a number.
     """
     x, players = task.x[rows], len(task.table.players)
-    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, task.seed + fold)
+    counts = value.counts(x) if value.players.by_row else None
+    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, task.seed + fold, counts=counts)
     keys = torch.arange(pairs.shape[0] * pairs.shape[1]).reshape(pairs.shape[:2])
     keys = _random.fold(keys, number)
 
@@ -289,17 +293,46 @@ def _vae(fits: Fits) -> ValueFunction:
     return fits.imputed(imputer)
 
 
-def _taught(fits: Fits, guided: bool = False, **options: Any) -> ValueFunction:
+def _deletion(fits: Fits) -> ValueFunction:
+    return fits.imputed(DeletionImputer(fits.task.table.players))
+
+
+def _surrogate(fits: Fits) -> ValueFunction:
+    task = fits.task
+    if isinstance(task.table, Texts):
+        return fit_surrogate(
+            task.model,
+            fits.x,
+            table=task.table,
+            space=task.space,
+            network="transformer",
+            seed=task.seed,
+            progress=task.progress,
+        )
+    return _taught(
+        fits,
+        teacher_pairs=60_000,
+        # So much is taught at new rows that a smaller network learns as much, and none overfits.
+        teacher_share=0.875,
+        batch_size=512,
+        hidden=(256, 256),
+        patience=None,
+    )
+
+
+def _guided_surrogate(fits: Fits) -> ValueFunction:
+    return _taught(fits, guide=cast(ImputedValue, fits["mixture"]).imputer)
+
+
+def _taught(fits: Fits, **options: Any) -> ValueFunction:
     """A surrogate that the mixture teaches, with few draws, each a row of the model."""
-    task, mixture = fits.task, cast(ImputedValue, fits["mixture"]).imputer
-    if guided:
-        options["guide"] = mixture
+    task = fits.task
     return fit_surrogate(
         task.model,
         fits.x,
         table=task.table,
         space=task.space,
-        teacher=fits.imputed(mixture, _TEACHER_DRAWS),
+        teacher=fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS),
         seed=task.seed,
         progress=task.progress,
         **options,
@@ -314,15 +347,8 @@ FITS: Mapping[str, Callable[[Fits], ValueFunction]] = {
     "copula": partial(_of_table, CopulaImputer),
     "empirical": partial(_of_table, EmpiricalImputer),
     "mixture": partial(_of_table, MixtureImputer),
+    "deletion": _deletion,
     "vae": _vae,
-    "surrogate": partial(
-        _taught,
-        teacher_pairs=60_000,
-        # So much is taught at new rows that a smaller network learns as much, and none overfits.
-        teacher_share=0.875,
-        batch_size=512,
-        hidden=(256, 256),
-        patience=None,
-    ),
-    "guided_surrogate": partial(_taught, guided=True),
+    "surrogate": _surrogate,
+    "guided_surrogate": _guided_surrogate,
 }

@@ -48,7 +48,7 @@ from manifold_shap.values.base import Estimate
 from manifold_shap.values.mapped import MappedValue
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # From labelled rows to m and h.
 Learner = Callable[[TrainingRows, Int64[Tensor, " rows"]], tuple[ValueFunction, ValueFunction]]
@@ -120,7 +120,7 @@ def corrected_global_values(
     estimator: Callable[..., Explanation] | None = None,
     learn: Learner | None = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     training: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> GlobalValues:

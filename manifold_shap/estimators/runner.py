@@ -16,7 +16,7 @@ from manifold_shap.coalitions import Coalitions
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering, Relations
-from manifold_shap.tables.rows import constant_players, encoded, in_frame
+from manifold_shap.tables.rows import constant_players, encoded
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.selected import Outputs
 from manifold_shap.values.wrapped import as_value_function
@@ -128,7 +128,7 @@ def _explanation(
     back, players, x = torch.cat(groups).argsort(), value.players, rows.to("cpu", copy=True)
     owners = value.owners(rows.to(value.device)).cpu() if players.by_row else None
     if value.spec.table is not None:
-        x, players, owners = in_frame(x, players, owners, value.spec.table)
+        x, players, owners = value.spec.table.explained(x, players, owners)
     fill = 0.0 if len(players) > len(value.players) else nan
     dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
     made = [_by_row(*part[1:], len(players), fill) for part in parts]

@@ -66,10 +66,6 @@ class CausalImputer(Imputer):
     [['a'], ['b', 'c']]
     """
 
-    own: Tensor  # Whom each component draws,
-    before: Tensor  # given whom,
-    above: Tensor  # and who comes before these in turn.
-
     def __init__(self, imputer: Imputer, ordering: Any, confounding: Any = None) -> None:
         # Not Imputer's: the reference rows are those of the inner imputer, and are not copied.
         nn.Module.__init__(self)
@@ -84,8 +80,10 @@ class CausalImputer(Imputer):
         fresh = len(own) > 1 and imputer.unsampled_fraction(1) > 0
         self.distinct_draws = None if fresh else imputer.distinct_draws
         above = (own.float() @ self.ordering.before.T.float()) > 0
-        for name, each in {"own": own, "before": before, "above": above}.items():
-            self.register_buffer(name, each.to(imputer.device), persistent=False)
+        # Whom each component draws, given whom, and who comes before these in turn.
+        self.own, self.before, self.above = (
+            nn.Buffer(each.to(imputer.device), persistent=False) for each in (own, before, above)
+        )
 
     @property
     def reference(self) -> Tensor:  # type: ignore[override]

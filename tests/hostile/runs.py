@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 import manifold_shap as ms
@@ -73,10 +74,9 @@ def results(what: str, place: Path) -> dict[str, Tensor]:
     runs = place / "runs" / "iris"
     if what == "train":
         found = {}
-        for path in (*runs.rglob("model.ckpt"), runs / "surrogate" / "surrogate.ckpt"):
-            weights = torch.load(path, weights_only=True)["state_dict"]
-            found |= {f"{path.stem} {name}": of for name, of in weights.items()}
-        return found
+        for path in runs.rglob("model.ckpt"):
+            found |= torch.load(path, weights_only=True)["state_dict"]
+        return found | load_file(runs / "surrogate" / "tensors.safetensors")
     stores = {"stream": place / "rows.zarr", "explain": runs / "surrogate" / "explanations.zarr"}
     found = ms.Explanation.load(stores[what])
     return {"phi": found.phi, "standard error": found.standard_error}

@@ -101,4 +101,4 @@ def test_the_command_trains_on_two_devices_and_writes_once(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("surrogate: test MSE") == 1
     written = sorted(path.name for path in tmp_path.rglob("*.ckpt"))
-    assert written == ["model.ckpt", "surrogate.ckpt"]
+    assert written == ["model.ckpt"]

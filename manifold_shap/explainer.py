@@ -10,7 +10,7 @@ from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
-from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, Fits, Game, choose
+from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation, wide_columns, wide_frame
 from manifold_shap.learning_error import with_learning_error
@@ -129,9 +129,9 @@ class Explainer:
                 f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from and to choose on, "
                 f"but got {len(x)}; pass the rows that the model was trained on."
             )
-        game = Game(self.model, self.table, space, x, self.seed, progress)
+        task = CandidateTask(self.model, self.table, space, x, self.seed, progress)
         self.candidates: Mapping[str, ValueFunction]
-        self.candidates, self.quality = choose(game, candidates, fit_seconds)
+        self.candidates, self.quality = choose(task, candidates, fit_seconds)
         # Any of them: what estimators ask for differs from one to another.
         self.value: Any = self.candidates[self.quality.chosen]
         self.value.update(quality=self.quality.to_dict())

@@ -107,7 +107,7 @@ def test_an_interrupted_training_goes_on(
     before = load_checkpoint(run / "training" / "last.ckpt", "surrogate")
     with pytest.raises(FileNotFoundError, match=r"manifold_shap\.json"):
         explain(place, *ONE)
-    with pytest.raises(ValueError, match=r"max_epochs: 4 -> 5.*overwrite=true"):
+    with pytest.raises(ValueError, match="max_epochs"):
         train_iris(place, *TINY, "value_function.max_epochs=5")
     assert before["epoch"] == 1
     assert train_iris(place, *words)["epochs"] == 4

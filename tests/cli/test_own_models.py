@@ -1,7 +1,6 @@
 """Models and data of the user's own on the command line: tables, pictures, texts and series."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,7 +88,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "def pictures(x):\n    return 10 * x.flatten(2).mean(2)[:, :2] - 5\n"
         "pool = nn.AdaptiveAvgPool2d((1, 2))\n"
         "texts = nn.Sequential(nn.Embedding(99, 2), pool, nn.Flatten(), nn.Softmax(1))\n"
-        "def series(x):\n    return x.clamp(min=-1).mean(2)\n"
     )
     return place
 
@@ -219,13 +217,6 @@ def test_the_command_line_explains_rows_of_the_file_as_the_steps_by_hand_do(
         explain(tmp_path, *words, "instances=[4]")
 
 
-def test_value_functions_of_a_model_that_is_trained_here(tmp_path: Path) -> None:
-    train(tmp_path, *GAPS, *FOREST, "value_function=contrastive", "value_function.against=no")
-    compare = "compare=[marginal,baseline,empirical,copula,exact_match,retrained]"
-    summary = explain(tmp_path, *GAPS, "value_function=contrastive", compare, *EXACT)
-    assert len(summary["compared"]) == 7
-
-
 def test_a_regression_needs_a_regressor(tmp_path: Path) -> None:
     words = ["data=table", "data.path=gaps.csv", "data.target=income", "data.task=regression"]
     words += ["data.drop=[id,paid,bought]", "value_function=marginal"]
@@ -258,6 +249,7 @@ def one_of(first: str, *others: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("network", [first, *slow])
 
 
+@pytest.mark.usefixtures("drawn_figures")
 @one_of("conv", "transformer", "model")
 def test_pictures_are_explained_by_maps(network: str, tmp_path: Path) -> None:
     assert train(tmp_path, *SHAPES, CONV, *FEW, *NETWORKS[network])["mse"] > 0
@@ -322,6 +314,7 @@ def test_tokens_are_masked_padded_and_deleted(tmp_path: Path) -> None:
     assert not torch.equal(masked, padded)
 
 
+@pytest.mark.usefixtures("drawn_figures")
 @one_of("conv", "transformer", "model")
 def test_series_are_explained_by_curves(network: str, tmp_path: Path) -> None:
     words = [*WAVES, "classifier=conv", CONV, *FEW, *NETWORKS[network]]
@@ -333,17 +326,3 @@ def test_series_are_explained_by_curves(network: str, tmp_path: Path) -> None:
     explain(tmp_path, *WAVES, "estimator=amortized", "instances=2")
     found = explained(tmp_path, data="waves").made_by["relative_error"]
     assert found == metrics["amortized"]["relative_error"]
-
-
-@pytest.mark.parametrize(
-    ("words", "call"), [(SHAPES, "pictures"), (REVIEWS, "texts"), (WAVES, "series")]
-)
-def test_models_of_ones_own_get_rows_of_the_source(
-    words: list[str], call: str, tmp_path: Path
-) -> None:
-    own: Any = ["model=python", f"model.call=mine:{call}", "value_function=marginal"]
-    explain(tmp_path, *words, *own, *ORDERS)
-    (home,) = tmp_path.iterdir()
-    found = explained(tmp_path, "marginal", home.name)
-    assert found.efficiency_gap < 1e-5
-    assert found.phi[found.present].abs().max() > 0

@@ -21,7 +21,7 @@ from manifold_shap.io.files import local_path
 from manifold_shap.models.files import SUFFIXES, load_model
 
 _FORMAT = "manifold_shap 3"
-_SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
+FILES = _SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
 _MODELS = tuple(f"model{suffix}" for suffix in SUFFIXES)
 
 
@@ -89,6 +89,16 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
         (folder / stale).unlink(missing_ok=True)
 
 
+def fingerprint(folder: Path) -> str:
+    """A checksum of what `save` has written to a folder; empty where that is nothing."""
+    return hashlib.sha256((folder / _SETTINGS).read_bytes()).hexdigest() if is_saved(folder) else ""
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether `save` has written to a folder."""
+    return (folder / _SETTINGS).is_file()
+
+
 def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
     """What `save` wrote.
 
@@ -118,7 +128,7 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
 
     folder = Path(check_text("folder", folder)).expanduser()
     expected = f"Expected a folder that `ms.save` wrote at {folder} but"
-    if not (folder / _SETTINGS).is_file():
+    if not is_saved(folder):
         raise FileNotFoundError(f"{expected} there is no {_SETTINGS}; correct the path.")
     plain: Any = _settings(folder) or {"format": _FORMAT}
     if plain["format"] != _FORMAT:

@@ -1,7 +1,6 @@
 """Explains rows by one pass of a network that was trained for a surrogate."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,14 +9,14 @@ from torch import Tensor
 
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import shown
+from manifold_shap._saved import saved
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
-from manifold_shap.io.files import save_checkpoint
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
-from manifold_shap.training.task import trained_state
+from manifold_shap.training.task import Task, trained
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.base import OneNetwork
 from manifold_shap.values.exportable import Exportable
@@ -27,6 +26,7 @@ from manifold_shap.values.selected import Outputs
 _BATCH_SIZE = 512
 
 
+@saved
 class AmortizedExplainer(Exportable):
     """Shapley values of rows by one pass of a network, with its measured error.
 
@@ -46,21 +46,21 @@ class AmortizedExplainer(Exportable):
         network: see `AmortizedNetwork`.
         relative_error: on held-out rows, against accurate estimates; NaN until `measure` is called.
         training_record: epochs and seconds, where it was trained in this process.
-        checkpoint: what `save` writes beside the error: tensors and plain data.
+        task: what it was trained as; None where it was put together by hand.
     """
 
     def __init__(
         self,
         value: SurrogateValue,
         network: AmortizedNetwork,
-        checkpoint: dict[str, Any] | None = None,
+        task: Task | None = None,
     ) -> None:
         self.value, self.network = value, network.eval()
         self.relative_error = math.nan
         self.training_record: dict[str, Any] = {}
-        self.checkpoint = checkpoint or {}
+        self.task = task
 
-    kind = "explainer"
+    kind = "amortized explainer"
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What it was trained as, the surrogate, and its error.
@@ -68,9 +68,16 @@ class AmortizedExplainer(Exportable):
         Raises:
             ValueError: it was put together by hand.
         """
-        task, weights = trained_state(self.checkpoint)
-        plain = {"task": task, "value": self.value, "relative_error": self.relative_error}
-        return plain, dict(weights)
+        task = trained(self.task)
+        return {"task": task, "value": self.value, "relative_error": self.relative_error}, {}
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], _: dict[str, Tensor], passed: Any
+    ) -> "AmortizedExplainer":
+        explainer: AmortizedExplainer = settings["task"].of(settings["value"])
+        explainer.relative_error = settings["relative_error"]
+        return explainer
 
     @property
     def game(self) -> ValueFunction:
@@ -130,15 +137,6 @@ class AmortizedExplainer(Exportable):
         relative = (squared / phi.square().sum((1, 2)).clamp(min=1e-12)).sqrt()
         self.relative_error = relative.mean().item()
         return self.relative_error
-
-    def save(self, path: str | Path) -> None:
-        """Write the explainer, not the surrogate, to one file; `load_amortized` reads it.
-
-        Raises:
-            ValueError: it was put together by hand, neither trained nor loaded.
-            OSError: no space or no permission; what stood at `path` is left as it was.
-        """
-        save_checkpoint(path, {**self.checkpoint, "relative_error": self.relative_error})
 
 
 def _amortized(game: Evaluator, explainer: AmortizedExplainer, rows: int) -> Asking[Result]:
@@ -210,7 +208,8 @@ def amortized_shapley(
     network = network_of(value)
     if network.chosen is not None:  # The pass gives all outputs.
         outputs = list(value.select(outputs, x).outputs)
-    if explainer.value.surrogate is not network.value.surrogate:
+    weights = (one.surrogate.state_dict().values() for one in (explainer.value, network.value))
+    if not all(one.equal(other.to(one.device)) for one, other in zip(*weights, strict=False)):
         raise ValueError(
             "Expected the surrogate that the explainer was trained for but `value` is another one; "
             "train an explainer for it by `ms.fit_amortized`."

@@ -1,7 +1,6 @@
 """Trains an amortised explainer: from a surrogate and rows to all Shapley values in one pass."""
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._saved import saved
+from manifold_shap._saved import Passed, saved
 from manifold_shap._stored import stored, with_extremes
 from manifold_shap.amortized.explainer import AmortizedExplainer, network_of
 from manifold_shap.amortized.network import AmortizedNetwork, OwnExplainer
@@ -28,7 +27,6 @@ from manifold_shap.training.task import (
     TrainingOptions,
     centred,
     learn,
-    load_task,
 )
 from manifold_shap.values import ValueFunction
 from manifold_shap.values.selected import Outputs
@@ -96,28 +94,26 @@ class AmortizedTask(Task):
         more = {"network": passed_again("own", network)} if kind is OwnExplainer else {}
         self.explainer = kind(game, **own, **more)
         # In a tuple the surrogate is not a submodule, which would be trained and saved.
-        self._unregistered: tuple[SurrogateNetwork, ...] = ()
+        self.surrogates: tuple[SurrogateNetwork, ...] = ()
 
     @classmethod
-    def restored(
-        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
-    ) -> AmortizedExplainer:
-        task = cls(settings["task"], passed.network)
-        task.load_state_dict(tensors)
-        explainer = _explainer(task, settings["value"])
-        explainer.relative_error = settings["relative_error"]
-        return explainer
+    def made_of(cls, settings: Mapping[str, Any], passed: Passed) -> tuple[Any, ...]:
+        return (passed.network,)
+
+    def of(self, value: Any) -> AmortizedExplainer:
+        """The explainer of the surrogate for which it was trained."""
+        return AmortizedExplainer(value, self.explainer.to(value.device), self)
 
     @torch.no_grad()
     def fit_statistics(self, surrogate: SurrogateNetwork, change: Tensor) -> None:
         """Take the surrogate, and v(N) - v(∅) of training rows."""
         # A copy: the caller may continue to use the surrogate on its device, or to train it.
-        self._unregistered = (copy.deepcopy(surrogate).eval().requires_grad_(False),)
+        self.surrogates = (copy.deepcopy(surrogate).eval().requires_grad_(False),)
         self.explainer.start(surrogate, change)
 
     @property
     def _surrogate(self) -> SurrogateNetwork:
-        (surrogate,) = self._unregistered
+        (surrogate,) = self.surrogates
         return surrogate.to(self.explainer.scale.device)
 
     def loss(
@@ -224,54 +220,10 @@ def fit_amortized(
     task = AmortizedTask.initial(settings, network)
     task.fit_statistics(surrogate, rows[1])
     record = learn(task, (rows, held_out), options)
-    explainer = _explainer(task, value)
+    task.surrogates = ()
+    explainer = task.of(value)
     explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
     return explainer
-
-
-def load_amortized(path: str | Path, value: Any, network: Any = None) -> AmortizedExplainer:
-    """The explainer that `AmortizedExplainer.save` wrote.
-
-    Args:
-        path: the checkpoint; no code in it is run.
-        value: the surrogate that it was trained for.
-        network: that of the user's which was trained, see `fit_amortized`, where it was one; its
-            weights are those in the file.
-
-    Raises:
-        FileNotFoundError: no file is there.
-        TypeError: `value` is no surrogate.
-        ValueError: it is damaged or of something else, or was trained for another surrogate.
-
-    >>> import tempfile
-    >>> import manifold_shap as ms
-    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> value = ms.fit_surrogate(lambda x: x[:, :2].softmax(-1), x, hidden=[8, 8], **few)
-    >>> path = Path(tempfile.mkdtemp()) / "amortized.ckpt"
-    >>> ms.fit_amortized(value, x, hidden=[8], **few).save(path)
-    >>> load_amortized(path, value)(x[:2]).shape
-    torch.Size([2, 3, 2])
-    """
-    surrogate = network_of(value).value.surrogate
-
-    def own(settings: Mapping[str, Any]) -> list[Any]:
-        return [passed_again(settings["network"]["kind"], network)]
-
-    task, checkpoint = load_task(path, AmortizedTask, more=own)
-    if task.settings.get("surrogate") != fingerprint(surrogate):
-        raise ValueError(
-            f"Expected the surrogate for which the explainer in {path} was trained but this is "
-            "another one; train the explainer again."
-        )
-    explainer = _explainer(task, value)
-    explainer.relative_error = checkpoint.get("relative_error", math.nan)
-    return explainer
-
-
-def _explainer(task: AmortizedTask, value: Any) -> AmortizedExplainer:
-    """What a trained task is."""
-    return AmortizedExplainer(value, task.explainer.to(value.device), task.checkpoint())
 
 
 def _ends(value: ValueFunction, x: Any, center: Tensor | None) -> tuple[Tensor, Tensor]:

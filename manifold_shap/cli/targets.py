@@ -144,6 +144,5 @@ def retrained(
         data.y_train.numpy(),
         players=data.players,
         space=space,
-        progress=bool(progress),
         table=data.table,
     )

@@ -1,8 +1,7 @@
 """Imputes cells of a table: an imputer of floats draws them, and they become observed values."""
 
 import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -18,11 +17,8 @@ from manifold_shap.imputers.base import (
     Keys,
     Rows,
 )
-from manifold_shap.io.files import save_checkpoint
+from manifold_shap.tables.base import RowAdapter
 from manifold_shap.tables.rows import rows_of
-
-if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
 
 # The stream of random numbers that choose among rare categories; streams of imputers are from 1.
 _CELLS = 100
@@ -45,7 +41,6 @@ class TableImputer(Imputer):
 
     Attributes:
         inner: the imputer of encoded rows.
-        checkpoint: what `save` writes, where the inner imputer was trained.
         training_record: epochs, seconds and validation loss, where it was trained in this process.
 
     Args:
@@ -57,13 +52,12 @@ class TableImputer(Imputer):
         TypeError, ValueError: `reference` is no frame like that of the table.
     """
 
-    table: "Table"
+    table: RowAdapter
 
-    def __init__(self, table: "Table", inner: Imputer, reference: Any) -> None:
+    def __init__(self, table: RowAdapter, inner: Imputer, reference: Any) -> None:
         super().__init__(rows_of(reference, table), table.players)
         self.table, self.inner, self.name = table, inner, inner.name
         self.distinct_draws = inner.distinct_draws
-        self.checkpoint: dict[str, Any] = {}
         self.training_record: dict[str, Any] = {}
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -94,15 +88,6 @@ class TableImputer(Imputer):
     def row_elements(self) -> int:
         return self.inner.row_elements
 
-    def save(self, path: str | Path) -> None:
-        """Write an imputer that was trained, and the table, to one file: without its rows.
-
-        Raises:
-            ValueError: it was not trained.
-            OSError: no space or no permission; what stood at `path` is left as it was.
-        """
-        save_checkpoint(path, {**self.checkpoint, "table": self.table.state()[0]})
-
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by the inner imputer; see `Imputer.impute`."""
         completed = self.inner.impute(self.table.encode(x), coalitions, draws)
@@ -125,8 +110,10 @@ class TableImputer(Imputer):
         return self.table.nearest(elements, u)
 
 
-def table_imputer(kind: type[Imputer], table: "Table", reference: Any, **settings: Any) -> Imputer:
-    """An imputer of the cells of a table.
+def table_imputer(
+    kind: type[Imputer], table: RowAdapter, reference: Any, **settings: Any
+) -> Imputer:
+    """An imputer of the cells of a table, of texts or of several tensors.
 
     The marginal, contrastive and exact-match imputers take cells of the reference rows as they are.
     Others compute with the encoded rows, and what they draw becomes observed values; see

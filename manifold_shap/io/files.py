@@ -1,12 +1,10 @@
-"""Writes files and directories whole or not at all, and reads checkpoints without running code."""
+"""Writes files and directories whole or not at all."""
 
 import hashlib
-import io
 import json
 import os
 import re
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -170,61 +168,3 @@ def remove(place: Location) -> None:
     else:
         with suppress(OSError):
             place.unlink()
-
-
-def save_checkpoint(path: str | Path, checkpoint: dict[str, Any]) -> None:
-    """Write tensors and plain data to one file.
-
-    Raises:
-        ValueError: it is no checkpoint, as of a network that was put together by hand.
-        OSError: no space or no permission; what stood at `path` is left as it was.
-    """
-    if "kind" not in checkpoint:
-        raise ValueError(
-            "Expected what was trained, or loaded from a file, but this was put together by hand "
-            "and has no checkpoint; save its network by `torch.save(network.state_dict(), path)`."
-        )
-    # Given a file, torch.save reports a full disk as a RuntimeError of its own.
-    buffer = io.BytesIO()
-    torch.save(checkpoint, buffer)
-    write_whole(path, lambda beside: beside.write_bytes(buffer.getbuffer()))
-
-
-def load_checkpoint(path: str | Path, kind: str) -> dict[str, Any]:
-    """Read a checkpoint of this package, running no code from the file.
-
-    Args:
-        path: the file.
-        kind: what it should hold, e.g. `"surrogate"`.
-
-    Returns:
-        A dict with at least `kind`, `hyper_parameters` and `state_dict`.
-
-    Raises:
-        FileNotFoundError: no file is there.
-        ValueError: the file is damaged, would run code, or holds something else.
-    """
-    path = Path(check_text("path", path)).expanduser()
-    expected = f"Expected {'an' if kind[0] in 'aeiou' else 'a'} {kind} checkpoint at {path} but"
-    if not path.is_file():
-        raise FileNotFoundError(f"{expected} no file is there; `train.py` writes one.")
-    # torch's own errors advise to load the file unsafely: none of them is repeated or chained.
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.testzip() is not None:  # torch reads flipped bits without a word.
-                raise zipfile.BadZipFile
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except PermissionError:
-        raise
-    except Exception:  # A damaged file makes the readers fail in any way.
-        raise ValueError(
-            f"Refused to load {path}: it is damaged, of another format, or names code, and code "
-            "from a file is never run; train again, or name another."
-        ) from None
-    found = checkpoint.get("kind") if isinstance(checkpoint, dict) else None
-    if found != kind or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
-        raise ValueError(
-            f"Expected a manifold_shap {kind} checkpoint at {path} but it holds "
-            f"{found or 'something of another program'}; name the file that `train.py` wrote."
-        )
-    return checkpoint

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_number, check_whole
-from manifold_shap._saved import saved
+from manifold_shap._saved import Passed, saved
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.imputers import Imputer
 from manifold_shap.imputers.mixture import Mixture
@@ -42,14 +42,13 @@ from manifold_shap.surrogate.targets import (
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.batches import Parts
-from manifold_shap.training.rows import TrainingRows, table_of, training_rows
+from manifold_shap.training.rows import TrainingRows, training_rows
 from manifold_shap.training.task import (
     Task,
     TrainingOptions,
     center_of,
     centred,
     learn,
-    load_task,
     squared_error,
 )
 from manifold_shap.values import (
@@ -59,11 +58,10 @@ from manifold_shap.values import (
     reference_space,
     table_behind,
 )
-from manifold_shap.values.model import disagreement
-from manifold_shap.values.training_range import TrainingRange
+from manifold_shap.values.spec import TrainingRange
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
@@ -129,17 +127,24 @@ class SurrogateTask(Task):
         self.source: TargetSource = self.held_out
 
     @classmethod
-    def restored(
-        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
-    ) -> SurrogateValue:
-        own = settings["task"]
-        module = KINDS[own["network"]["kind"]].module_behind(passed.network, passed.model)
-        task = cls(own, module)
-        task.load_state_dict(tensors)
-        value = surrogate_value(task, settings["model"], settings["table"])
-        value.update(name=settings["name"], quality=settings["quality"])
-        outputs = task.probe_outputs
-        value.check_model(task.probe, outputs if task.center is None else outputs + task.center)
+    def made_of(cls, settings: Mapping[str, Any], passed: Passed) -> tuple[Any, ...]:
+        return (KINDS[settings["network"]["kind"]].module_behind(passed.network, passed.model),)
+
+    def value(self, model: Model, table: "RowAdapter | None") -> SurrogateValue:
+        """The value function that was trained for this model."""
+        kind: Any = SurrogateValue if self.guide is None else partial(GuidedValue, guide=self.guide)
+        value: SurrogateValue = kind(
+            self.surrogate,
+            model,
+            self.players,
+            as_space(**self.settings["space"]),
+            self.base,
+            task=self,
+            table=table,
+            training_range=TrainingRange(*self.extent) if bool(self.extent.any()) else None,
+            training_law=self.law,
+        )
+        value.center_at(self.center)
         return value
 
     @torch.no_grad()
@@ -180,7 +185,7 @@ def fit_surrogate(
     space: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     network: Network = "mlp",
     hidden: Sequence[int] | None = None,
     activation: str | None = None,
@@ -374,8 +379,8 @@ def fit_surrogate(
     # A guide is in double precision, which an accelerator may lack.
     mixture, task.guide = task.guide, None
     record = learn(task, data, options)
-    task.guide = mixture
-    value = surrogate_value(task, wrapped, rows.table)
+    task.guide, task.source = mixture, task.held_out
+    value = task.value(wrapped, rows.table)
     value.training_record = record | seconds
     return value
 
@@ -412,12 +417,12 @@ def _pairs(
     model: Model,
     teacher: Any,
     x: Tensor,
-    table: "Table | None",
+    table: "RowAdapter | None",
     count: int,
     progress: bool | None,
 ) -> tuple[Parts, Parts]:
     """Pairs with hints to train and to validate on; see `pairs_with_hints`."""
-    value: Any = surrogate_value(task.to(teacher.device), model, table)
+    value: Any = task.to(teacher.device).value(model, table)
     seed = task.settings["seed"]
     row, *parts = pairs_with_hints(value, teacher, x, task.law, count, seed, progress)
     task.cpu().train()
@@ -474,73 +479,4 @@ def fit_label_surrogate(
             return task.surrogate(encoded(x, rows.table), every)[:, 0]
 
     model = as_model(whole, few, classes, "probabilities")
-    return surrogate_value(task, model, rows.table)
-
-
-def load_surrogate(
-    path: str | Path,
-    model: Any,
-    table: "Table | None" = None,
-    network: Any = None,
-) -> SurrogateValue:
-    """The value function that `SurrogateValue.save` or a training wrote.
-
-    Args:
-        path: the checkpoint; no code in it is run.
-        model: the model that it was trained for: v(N) comes from the model itself.
-        table: of the frame that it was trained on, where others share it; by default that of
-            a `Model`, or the one in the file.
-        network: the module of your own that was trained, or the function that made it, where it
-            was one; its weights are those in the file.
-
-    Raises:
-        FileNotFoundError: no file is there.
-        ValueError: it is damaged or of something else, or was trained for another model.
-
-    >>> import tempfile
-    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> model = as_model(lambda x: x[:, :2].softmax(-1), x)
-    >>> path = Path(tempfile.mkdtemp()) / "surrogate.ckpt"
-    >>> fit_surrogate(model, x, hidden=[8], **few).save(path)
-    >>> load_surrogate(path, model).players.names
-    ('x0', 'x1', 'x2')
-    """
-
-    def module(settings: Mapping[str, Any]) -> list[Any]:
-        kind = KINDS.get(settings.get("network", {}).get("kind"))
-        return [None if kind is None else kind.module_behind(network, model)]
-
-    task, checkpoint = load_task(path, SurrogateTask, more=module)
-    returns = "values" if as_space(**task.settings["space"]).regression else None
-    table = table_of(checkpoint, table or table_behind(model), path)
-    kind = task.settings["dtype"]
-    probe = task.probe.numpy().astype(kind) if kind else task.probe
-    takes = probe if isinstance(model, Model) else table or probe
-    wrapped = as_model(model, takes, returns=returns)
-    value = surrogate_value(task, wrapped, table)
-    if gap := disagreement(centred(value.prediction(task.probe), task.center), task.probe_outputs):
-        raise ValueError(
-            f"Expected the model for which the surrogate in {path} was trained, but this one "
-            f"predicts otherwise (by up to {gap:.3g} on the rows kept for that check); pass the "
-            "original model, or train a surrogate for this one."
-        )
-    return value
-
-
-def surrogate_value(task: SurrogateTask, model: Model, table: "Table | None") -> SurrogateValue:
-    """The value function of a task that was trained for this model."""
-    kind: Any = SurrogateValue if task.guide is None else partial(GuidedValue, guide=task.guide)
-    value: SurrogateValue = kind(
-        task.surrogate,
-        model,
-        task.players,
-        as_space(**task.settings["space"]),
-        task.base,
-        checkpoint=task.checkpoint(),
-        table=table,
-        training_range=TrainingRange(*task.extent) if bool(task.extent.any()) else None,
-        training_law=task.law,
-    )
-    value.center_at(task.center)
-    return value
+    return task.value(model, rows.table)

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,8 +11,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._messages import check_choice
+from manifold_shap._saved import saved
 from manifold_shap.coalitions import Coalitions, Toggled
-from manifold_shap.io.files import save_checkpoint
 from manifold_shap.models import Model
 from manifold_shap.nn import evaluated
 from manifold_shap.players import Players
@@ -21,7 +20,7 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.network import SurrogateNetwork
 from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.tables.rows import encoded
-from manifold_shap.training.task import trained_state
+from manifold_shap.training.task import Task, trained
 from manifold_shap.values.base import Estimate, Linearized, OneNetwork
 from manifold_shap.values.model import ModelValue
 from manifold_shap.values.spec import Work
@@ -32,6 +31,7 @@ _MANY_ROWS = 8192
 PRECISIONS = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
 
+@saved
 class SurrogateValue(ModelValue):
     """v(S) = g(x_S), one network call per coalition (Frye et al. Eq. 17).
 
@@ -48,12 +48,12 @@ class SurrogateValue(ModelValue):
     Attributes:
         precision: of the network's products, one of `PRECISIONS`; see `in_precision`.
         surrogate: the network g.
-        checkpoint: what `save` writes: tensors and plain data.
+        task: what it was trained as; None where it was put together by hand.
         training_record: epochs, seconds and validation error, where it was trained in this process:
             a squared error, off the simplex in mean variances of the target.
 
     Args:
-        surrogate, model, players, space, expectation, checkpoint: see above and `ModelValue`.
+        surrogate, model, players, space, expectation, task: see above and `ModelValue`.
         name, cost, more: entries of its `GameSpec`; with a `Table` as `table`, rows are its
             codes, and the network sees them encoded.
     """
@@ -69,7 +69,7 @@ class SurrogateValue(ModelValue):
         space: OutputSpace,
         expectation: Tensor,
         *,
-        checkpoint: dict[str, Any] | None = None,
+        task: Task | None = None,
         name: str = "surrogate",
         cost: str = "network",
         **more: Any,
@@ -77,21 +77,10 @@ class SurrogateValue(ModelValue):
         work = Work(batch_size=surrogate.batch_size, cost=cost)
         super().__init__(model, players, space, expectation, name=name, work=work, **more)
         self.surrogate = surrogate.eval()
-        self.checkpoint = checkpoint or {}
+        self.task = task
         self.training_record: dict[str, Any] = {}
 
-    def save(self, path: str | Path) -> None:
-        """Write the surrogate, not the model, to one file; `load_surrogate` reads it.
-
-        Raises:
-            ValueError: it was put together by hand, neither trained nor loaded, or cells of its
-                table cannot be written.
-            OSError: no space or no permission; what stood at `path` is left as it was.
-        """
-        written = {} if self.spec.table is None else {"table": self.spec.table.state()[0]}
-        save_checkpoint(path, self.checkpoint | written)
-
-    kind = "surrogate"
+    kind = "surrogate value"
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What it was trained as; how its model is wrapped.
@@ -99,15 +88,25 @@ class SurrogateValue(ModelValue):
         Raises:
             ValueError: it was put together by hand.
         """
-        task, weights = trained_state(self.checkpoint)
         plain = {
-            "task": task,
+            "task": trained(self.task),
             "model": self.model,
             "table": self.spec.table,
             "name": self.name,
             "quality": self.spec.quality,
         }
-        return plain, dict(weights)
+        return plain, {}
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], _: dict[str, Tensor], passed: Any
+    ) -> "SurrogateValue":
+        task: Any = settings["task"]
+        value: SurrogateValue = task.value(settings["model"], settings["table"])
+        value.update(name=settings["name"], quality=settings["quality"])
+        outputs = task.probe_outputs
+        value.check_model(task.probe, outputs if task.center is None else outputs + task.center)
+        return value
 
     def to(self, device: torch.device | str) -> "SurrogateValue":
         super().to(device)

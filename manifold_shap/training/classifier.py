@@ -12,16 +12,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._messages import check_choice
+from manifold_shap._saved import saved
 from manifold_shap._stored import StoredRows, with_extremes
 from manifold_shap.io.files import write_whole
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import load_model
 from manifold_shap.nn import options_given
+from manifold_shap.saving import load, save
 from manifold_shap.surrogate.transformer import tokens_in
 from manifold_shap.tables.rows import EncodedRows
 from manifold_shap.training.networks import KINDS, ClassifierNetwork
 from manifold_shap.training.rows import seen_rows
-from manifold_shap.training.task import Task, TrainingOptions, learn, load_task
+from manifold_shap.training.task import Task, TrainingOptions, learn
 
 if TYPE_CHECKING:
     from manifold_shap.data.base import Data
@@ -31,6 +33,7 @@ _ESTIMATOR = "model.skops"
 _USUAL = {"mlp": (3e-3, 10), "conv": (2e-3, 20), "transformer": (1e-3, 20)}
 
 
+@saved
 class ClassifierTask(Task):
     """A network as classifier, by cross-entropy.
 
@@ -116,7 +119,7 @@ def fit_classifier(
         recipe: that of a network, an unfitted scikit-learn classifier or, where the task of the
             data is a regression, an unfitted scikit-learn regressor.
         data: a data module after `setup`.
-        directory: receives `model.ckpt` (a network) or `model.skops` (scikit-learn).
+        directory: receives what `ms.save` writes of a network, or `model.skops` (scikit-learn).
         trainer: arguments of `lightning.Trainer`, for a network.
         progress: whether a training of more than two seconds shows a progress bar; by default
             where a person looks.
@@ -173,7 +176,7 @@ def load_classifier(directory: str | Path, data: "Data") -> Model:
     if (directory / _ESTIMATOR).exists():
         model, returns = load_estimator(directory), None
     else:
-        model, returns = load_task(directory / "model.ckpt", ClassifierTask)[0].network, "logits"
+        model, returns = load(directory).network, "logits"
     table = data.table
     seen = None if table is None else EncodedRows(table)
     return as_model(model, data.x_test[:64], data.outputs, returns, table=seen)
@@ -223,9 +226,9 @@ def _fit_network(
     task.network.standardise(some)
     held_out = x_validation, data.y_validation
     record = learn(task, ((x_train, data.y_train), held_out), options)
-    # In this order: a training that is cut off in between begins anew, and misses no checkpoint.
-    (directory / "last.ckpt").unlink()
-    (directory / "best.ckpt").replace(directory / "model.ckpt")
+    save(task, directory)
+    for name in ("last.ckpt", "best.ckpt"):
+        (directory / name).unlink()
     return record["train_seconds"]
 
 

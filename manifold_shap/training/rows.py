@@ -7,14 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._stored import MappedRows, PartRows, StoredRows
 from manifold_shap.players import Players, check_fixed
-from manifold_shap.tables.rows import elements_of, encoded, rows_of
+from manifold_shap.tables.rows import elements_of, encoded, is_for_table, rows_of
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 
 class TrainingRows(NamedTuple):
@@ -30,7 +29,7 @@ class TrainingRows(NamedTuple):
     players: Players
     train: Any
     validation: Any
-    table: "Table | None"
+    table: "RowAdapter | None"
 
     @property
     def encoded(self) -> tuple[Any, Any]:
@@ -55,7 +54,7 @@ def training_rows(
     x_validation: Any,
     seed: int,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
 ) -> TrainingRows:
     """The players, and the rows to train and to validate on, checked.
 
@@ -71,10 +70,10 @@ def training_rows(
             codes of the table, or fewer than two; players that are none, or differ from row to row
             by more than padding.
     """
-    if table is None and is_frame(x_train):
-        from manifold_shap.tables.table import Table
+    if table is None and is_for_table(x_train):
+        from manifold_shap.tables.fitted import fit_table
 
-        table = Table.fit(x_train, players if isinstance(players, Mapping) else None)
+        table = fit_table(x_train, players if isinstance(players, Mapping) else None)
         players = None if isinstance(players, Mapping) else players
     if table is not None and isinstance(players, Mapping):
         players = table.grouped(players)
@@ -98,35 +97,11 @@ def training_rows(
     return TrainingRows(players, train, validation, table)
 
 
-def seen_rows(rows: Any, table: "Table | None") -> Any:
+def seen_rows(rows: Any, table: "RowAdapter | None") -> Any:
     """Rows, in memory or elsewhere, as networks see them."""
     if isinstance(rows, StoredRows):
         return rows if table is None else MappedRows(rows, table.encode)
     return encoded(rows, table)
-
-
-def table_of(checkpoint: Mapping[str, Any], table: "Table | None", path: Any) -> "Table | None":
-    """The table whose codes a checkpoint's rows are: the one that was passed, or that in the file.
-
-    Raises:
-        ValueError: neither is there, or the one that was passed has other columns.
-    """
-    settings = checkpoint["hyper_parameters"]
-    if table is not None and settings["event"] != [len(table.names)]:
-        raise ValueError(
-            f"Expected what was trained on rows of {len(table.names)} columns but what is in "
-            f"{path} was on rows of shape {settings['event']}; name another file."
-        )
-    if table is not None or settings["elements"] is None:
-        return table
-    if "table" not in checkpoint:
-        raise ValueError(
-            f"Expected `table`, the `ms.Table` of the rows on which what is in {path} was trained: "
-            "a checkpoint of the training does not hold it."
-        )
-    from manifold_shap.tables.table import Table
-
-    return Table.restored(checkpoint["table"], {}, None)
 
 
 def without_padding(x: Float[Tensor, "rows *event"], players: Players) -> Tensor:
@@ -158,7 +133,7 @@ def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
     return check_rows(x, players, name).cpu()
 
 
-def _players(players: Any, shape: torch.Size, table: "Table | None") -> Players:
+def _players(players: Any, shape: torch.Size, table: "RowAdapter | None") -> Players:
     """The players, or those of the table, or the elements of a row."""
     if not isinstance(players, Players | None):
         raise TypeError(

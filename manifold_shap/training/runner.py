@@ -5,7 +5,7 @@ import math
 import multiprocessing
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ import lightning as L
 import numpy as np
 import torch
 from jaxtyping import Float
-from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
     Callback,
@@ -30,9 +29,8 @@ from tqdm import tqdm
 
 from manifold_shap._messages import UnfitError
 from manifold_shap._progress import progress_bar, watched
-from manifold_shap.io.files import load_checkpoint, save_checkpoint
 from manifold_shap.training.batches import IndexBatches, Parts, loader
-from manifold_shap.training.task import SCHEDULES, Task, TrainingOptions
+from manifold_shap.training.task import SCHEDULES, Task, TrainingOptions, read_checkpoint
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
 # accelerator each waits for its step.
@@ -71,8 +69,7 @@ def run(
     found: Any = None
     if runner.is_global_zero:
         # Only what can be read back counts as trained.
-        kept = load_checkpoint(directory / "best.ckpt", task.kind)
-        found = kept, load_checkpoint(last, task.kind)["epoch"] + 1
+        found = read_checkpoint(directory / "best.ckpt"), read_checkpoint(last)["epoch"] + 1
     kept, epochs = runner.strategy.broadcast(found)
     return kept, epochs, time.perf_counter() - started
 
@@ -121,21 +118,7 @@ def _runner(directory: Path, epochs: int, options: TrainingOptions) -> L.Trainer
             "'bf16-mixed', or '64-true' with weight_averaging=None, but got "
             f"{runner.precision!r}."
         )
-    if type(runner.strategy.checkpoint_io) is TorchCheckpointIO:
-        runner.strategy.checkpoint_io = _WholeFiles()
     return runner
-
-
-class _WholeFiles(TorchCheckpointIO):
-    """Writes a checkpoint beside its place; Lightning does in `/tmp`, often on another disk."""
-
-    def save_checkpoint(
-        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
-    ) -> None:
-        if "kind" in checkpoint:
-            save_checkpoint(path, checkpoint)
-        else:  # Weights by which a process of Lightning's hands over what it has trained.
-            super().save_checkpoint(checkpoint, path, storage_options)
 
 
 def _runs_the_program_again(runner: L.Trainer) -> bool:
@@ -208,7 +191,7 @@ class LightningTask(L.LightningModule):
 
     def __init__(self, task: Task, started: float = 0.0, progress: bool | None = False) -> None:
         super().__init__()
-        self.task, self.started, self.progress = task, started, progress
+        self.task, self.started, self.progress = task.train(), started, progress
 
     def setup(self, stage: str) -> None:
         if multiprocessing.parent_process() is not None:
@@ -264,15 +247,10 @@ class LightningTask(L.LightningModule):
         }
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Record what `load_task` reads, the validation loss, and the time it took."""
-        checkpoint["kind"] = self.task.kind
+        """Record the settings, the validation loss, and the time it took."""
         checkpoint["hyper_parameters"] = self.task.settings
         checkpoint["validation"] = float(self.trainer.callback_metrics["validation"])
         checkpoint["seconds"] = time.perf_counter() - self.started
-        _rename(checkpoint, lambda name: name.removeprefix("task."))
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        _rename(checkpoint, lambda name: f"task.{name}")
 
     def _loss(self, batch: tuple[Tensor, ...], step: int) -> Float[Tensor, " batch"]:
         generator = self._generator(step)
@@ -309,12 +287,6 @@ class LightningTask(L.LightningModule):
 def _counts(batches: Any, number: int) -> tuple[int, int]:
     sampler: IndexBatches = batches.sampler
     return sampler.counts(number)
-
-
-def _rename(checkpoint: dict[str, Any], name_of: Callable[[str], str]) -> None:
-    """Rename the weights of a checkpoint: in a file they are those of the task."""
-    for part in {"state_dict", "current_model_state"} & checkpoint.keys():
-        checkpoint[part] = {name_of(name): weight for name, weight in checkpoint[part].items()}
 
 
 class Batches(L.LightningDataModule):

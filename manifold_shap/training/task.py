@@ -16,8 +16,9 @@ from torch.optim import lr_scheduler
 
 from manifold_shap._checks import check_seed, check_whole
 from manifold_shap._messages import check_choice
+from manifold_shap._saved import Passed
 from manifold_shap._stored import StoredRows
-from manifold_shap.io.files import digest, load_checkpoint
+from manifold_shap.io.files import digest
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.batches import Parts
@@ -51,7 +52,9 @@ class TrainingOptions:
         weight_averaging: decay of the exponential moving average of the weights, which is what is
             validated and kept; None for the plain weights.
         seed: of the initial weights, the batches, and what the loss draws.
-        directory: keeps checkpoints, and an interrupted training found there is continued.
+        directory: keeps checkpoints, and an interrupted training found there is continued: one of
+            the same rows and settings, but for those of the `trainer`, so that it may go on with
+            another device or precision; clipping then holds from there on.
         trainer: arguments of `lightning.Trainer`, such as `{"accelerator": "gpu"}`; with
             `"devices": 2` a step is on `batch_size` rows of both together, and a script has its
             calls under `if __name__ == "__main__":`, since Lightning starts processes that import
@@ -117,7 +120,7 @@ class Task(nn.Module, ABC):
     """What a training learns: a network, its loss, and the settings that it is made from again.
 
     Attributes:
-        kind: what is trained, as its checkpoint and errors call it.
+        kind: what is trained, as errors and saved files call it.
         settings: plain numbers, strings, lists and dicts; `type(task)(task.settings)` is the same
             task with other weights.
 
@@ -168,13 +171,23 @@ class Task(nn.Module, ABC):
         with seeded(settings["seed"]):
             return cls(settings, *more)
 
-    def checkpoint(self) -> dict[str, Any]:
-        """The part of a checkpoint from which `load_task` makes this task again."""
-        return {
-            "kind": self.kind,
-            "hyper_parameters": self.settings,
-            "state_dict": self.state_dict(),
-        }
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Settings and weights, as `ms.save` writes them."""
+        return self.settings, self.state_dict()
+
+    @classmethod
+    def restored(
+        cls: type[AnyTask], settings: dict[str, Any], tensors: dict[str, Tensor], passed: Passed
+    ) -> AnyTask:
+        """A task of these; a network of the user's, and the model, are `passed`."""
+        task = cls(settings, *cls.made_of(settings, passed))
+        task.load_state_dict(tensors)
+        return task.eval()
+
+    @classmethod
+    def made_of(cls, settings: Mapping[str, Any], passed: Passed) -> tuple[Any, ...]:
+        """Further arguments, what the network is made of."""
+        return ()
 
     def data_fingerprint(self, *parts: Tensor | StoredRows) -> str:
         """A checksum of what is learned from, by which an interrupted training is told from others.
@@ -194,12 +207,18 @@ class Task(nn.Module, ABC):
         """What an interrupted training of this task left in a file; None where there is no file.
 
         Raises:
-            ValueError: it was a training with other settings or other data.
+            ValueError: it cannot be read, or was a training with other settings or other data.
         """
         if not path.exists():
             return None
-        checkpoint = load_checkpoint(path, self.kind)
-        changed = _changed(self.settings, checkpoint["hyper_parameters"])
+        try:
+            checkpoint = read_checkpoint(path)
+        except Exception:  # torch advises to load the file unsafely, which is not repeated.
+            raise ValueError(
+                f"Expected {path} to be of an interrupted training but it is damaged, or names "
+                "code, which is never run; remove it."
+            ) from None
+        changed = _changed(self.settings, checkpoint.get("hyper_parameters", {}))
         if changed:
             of_data = [
                 "the training rows, what is learned of them, or the weights that it begins with"
@@ -211,6 +230,11 @@ class Task(nn.Module, ABC):
                 "or remove that one; a network of yours begins alike if a function makes it."
             )
         return checkpoint
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint of Lightning's; no code in it is run."""
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _changed(here: Mapping[str, Any], there: Mapping[str, Any], group: str = "") -> list[str]:
@@ -251,52 +275,18 @@ def centred(target: Tensor, center: Tensor | None) -> Tensor:
     return target.float() if center is None else (target - center.to(target.device)).float()
 
 
-def trained_state(checkpoint: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Settings and weights of a trained task, which may be saved.
+def trained(task: AnyTask | None) -> AnyTask:
+    """What something was trained as, to be saved.
 
     Raises:
-        ValueError: there are none, as of a network that was put together by hand.
+        ValueError: it was put together by hand.
     """
-    if not checkpoint:
+    if task is None:
         raise ValueError(
             "Expected what was trained, or loaded, but this was put together by hand; save its "
             "network by `torch.save(network.state_dict(), path)`."
         )
-    return checkpoint["hyper_parameters"], checkpoint["state_dict"]
-
-
-def load_task(
-    path: str | Path,
-    of: type[AnyTask],
-    more: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None,
-) -> tuple[AnyTask, dict[str, Any]]:
-    """The task of which a training wrote this checkpoint; no code in the file is run.
-
-    Args:
-        path: the checkpoint.
-        of: the class of the task.
-        more: says by the settings which arguments the class takes besides them.
-
-    Returns:
-        The task with its weights, and all that the file holds.
-
-    Raises:
-        FileNotFoundError: no file is there.
-        ValueError: it is damaged, or of something else.
-    """
-    checkpoint = load_checkpoint(path, of.kind)
-    settings = checkpoint["hyper_parameters"]
-    others = [] if more is None else more(settings)
-    try:
-        task = of(settings, *others)
-        task.load_state_dict(checkpoint["state_dict"])
-    except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ValueError(
-            f"Expected the {of.kind} in {path} to be complete but it does not fit together "
-            f"({reason}); train it again."
-        ) from error
-    return task, checkpoint
+    return task
 
 
 def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> dict[str, Any]:
@@ -332,7 +322,8 @@ def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> di
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(options.directory or scratch)
         kept, epochs, seconds = run(task, data, directory, options)
-    task.load_state_dict(kept["state_dict"])
+    weights = kept["state_dict"].items()
+    task.load_state_dict({name.removeprefix("task."): weight for name, weight in weights})
     task.eval().cpu()
     return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
 

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._checks import check_known, check_number
+from manifold_shap._checks import check_number
 from manifold_shap._messages import check_flag
-from manifold_shap._saved import saved
+from manifold_shap._saved import Passed, saved
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
 from manifold_shap.imputers import TableImputer
 from manifold_shap.imputers.base import Keys, Mask, Rows
@@ -18,11 +18,9 @@ from manifold_shap.laws import SizeUniform
 from manifold_shap.nn import Network, kind_of, passed_again, units
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.tables.rows import elements_of, encoded, rows_of
+from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.training.rows import (
-    checked_rows,
     seen_rows,
-    table_of,
     training_rows,
     without_padding,
 )
@@ -30,16 +28,15 @@ from manifold_shap.training.task import (
     Task,
     TrainingOptions,
     learn,
-    load_task,
 )
 from manifold_shap.vae.families import choose_families
-from manifold_shap.vae.imputer import DRAWN_BY, VAEImputer, check_posterior
+from manifold_shap.vae.imputer import VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.vae.networks import NAMED, network_options
 from manifold_shap.values import ImputedValue, imputed_value, model_for, table_behind
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Powers of the weights to choose from, and pairs of a row and a coalition to choose by; draws for
 # each of them where a model's outputs decide.
@@ -89,15 +86,35 @@ class VAETask(Task):
         self.law = SizeUniform(len(own["players"]))
 
     @classmethod
-    def restored(
-        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
-    ) -> VAEImputer:
-        reference, own = tensors.pop("reference"), settings["task"]
-        task = cls(own, passed_again(own["network"], passed.network))
-        task.load_state_dict(tensors)
-        vae = VAEImputer(task.network, reference, settings["players"], **settings["drawn"])
-        vae.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
-        return vae
+    def made_of(cls, settings: Mapping[str, Any], passed: Passed) -> tuple[Any, ...]:
+        return (passed_again(settings["network"], passed.network),)
+
+    def imputer(
+        self, rows: Any, table: "RowAdapter | None", **drawn: Any
+    ) -> VAEImputer | TableImputer:
+        """The imputer that draws codes of these rows.
+
+        Args:
+            rows: those of the training, or ones like them; codes where there is a table.
+            table: of the codes.
+            drawn: how codes are drawn, see `VAEImputer`.
+
+        Raises:
+            ValueError: rows of other units, or encoded otherwise, than those of the training.
+        """
+        seen = seen_rows(rows, table)
+        mean, spread = self.moments
+        gap = (sample_of(seen).mean(0) - mean).abs()
+        unlike = gap > 3 * spread + 1e-3 * mean.abs() + 1e-6
+        if bool(unlike.any()):
+            raise ValueError(
+                "Expected rows like those that the imputer was trained on but the means of "
+                f"{int(unlike.sum())} of {unlike.numel()} elements are more than three standard "
+                "deviations away; pass the training rows, encoded by the same table."
+            )
+        vae = VAEImputer(self.network, seen, elements_of(self.players, table), **drawn)
+        vae.task = self
+        return vae if table is None else TableImputer(table, vae, sample_of(rows))
 
     @torch.no_grad()
     def fit_statistics(self, rows: Tensor | StoredRows) -> None:
@@ -123,7 +140,7 @@ def fit_imputer(
     *,
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     posterior: str = "bank",
     temper: float | None = None,
     importance: bool = False,
@@ -174,7 +191,8 @@ def fit_imputer(
         posterior: how codes are drawn given x_S: `bank` weighs the codes of training rows,
             `encoder` draws from the masked encoder, which is faster and less accurate. Its training
             takes as long again, and is left out where nothing reads it: with `bank`, unless
-            `detach` is False. What was trained with `encoder` serves for either.
+            `detach` is False. What was trained with `encoder` serves for either:
+            `imputer.task.imputer(x_train, None, posterior="bank", temper=0.5)`.
         temper: power τ of the weights; by default chosen on validation rows, see `choose_temper`.
         importance: weigh the draws of the encoder posterior by p(x_S|z) p(z) / r(z|x_S).
         bank_size: most codes in the bank; see `VAEImputer`.
@@ -260,81 +278,14 @@ def fit_imputer(
     task = VAETask.initial(settings, network)
     task.fit_statistics(seen)
     record = learn(task, ((seen,), (seen_validation,)), options)
-    vae = VAEImputer(task.network, seen, inputs, seed=seed, **drawn)
-    imputer = vae if rows.table is None else TableImputer(rows.table, vae, sample_of(rows.train))
+    imputer = task.imputer(rows.train, rows.table, seed=seed, **drawn)
+    vae = _vae_of(imputer)
     if temper is not None:
         vae.temper = float(temper)
     elif vae.is_weighted:
         vae.temper = choose_temper(imputer, rows.validation, model, space, seed)
-    vae.checkpoint = imputer.checkpoint = {**task.checkpoint(), "imputer": vae.settings}
     imputer.training_record = record
     return imputer
-
-
-def load_imputer(
-    path: str | Path,
-    reference: Any,
-    table: "Table | None" = None,
-    *,
-    network: Any = None,
-    **settings: Any,
-) -> VAEImputer | TableImputer:
-    """The imputer that `VAEImputer.save`, `TableImputer.save` or a training wrote.
-
-    Args:
-        path: the checkpoint; no code in it is run.
-        reference: the training rows, as `fit_imputer` takes them: they are not in the file. Their
-            codes are the bank, and v(∅) is the mean over them.
-        table: of the frame, where others share it; by default the one in the file.
-        network: that of the user's which was trained, see `fit_imputer`, where it was one; its
-            weights are those in the file.
-        settings: `posterior`, `temper`, `importance`, `bank_size` or `seed`, where others than
-            those of the training are wanted.
-
-    Raises:
-        FileNotFoundError: no file is there.
-        ValueError: it is damaged or of something else, was trained on rows of another shape or in
-            other units, a setting is unknown, or `posterior="encoder"` is asked of a VAE that was
-            trained for the bank.
-
-    >>> import tempfile
-    >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    >>> few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
-    >>> path = Path(tempfile.mkdtemp()) / "vae.ckpt"
-    >>> fit_imputer(x, latent=2, hidden=[8], posterior="encoder", **few).save(path)
-    >>> load_imputer(path, x, posterior="bank", bank_size=64, temper=0.5).settings["posterior"]
-    'bank'
-    """
-    check_known(settings, DRAWN_BY, "settings of `load_imputer`")
-    task, checkpoint = load_task(
-        path, VAETask, more=lambda own: [passed_again(own["network"], network)]
-    )
-    table = table_of(checkpoint, table, path)
-    rows = checked_rows(rows_of(stored(reference, "reference"), table), task.players, "reference")
-    seen = seen_rows(rows, table)
-    _check_alike(sample_of(seen), task.moments, path)
-    # The checkpoint of an interrupted training has no such settings.
-    recorded = dict(checkpoint.get("imputer", {}))
-    if {"posterior", "importance"} & set(settings):
-        recorded.pop("temper", None)  # It was chosen for other weights.
-    inputs = elements_of(task.players, table)
-    vae = VAEImputer(task.network, seen, inputs, **{**recorded, **settings})
-    imputer = vae if table is None else TableImputer(table, vae, sample_of(rows))
-    vae.checkpoint = imputer.checkpoint = {**checkpoint, "imputer": vae.settings}
-    return imputer
-
-
-def _check_alike(rows: Tensor, moments: Tensor, path: str | Path) -> None:
-    """Raise if reference rows were plainly encoded otherwise than the training rows."""
-    mean, spread = moments
-    gap = (rows.mean(0) - mean).abs()
-    unlike = gap > 3 * spread + 1e-3 * mean.abs() + 1e-6
-    if bool(unlike.any()):
-        raise ValueError(
-            f"Expected `reference` rows like those that the imputer in {path} was trained on, but "
-            f"the means of {int(unlike.sum())} of {unlike.numel()} elements are more than three "
-            "standard deviations away; pass the training rows, encoded by the same table."
-        )
 
 
 def choose_temper(

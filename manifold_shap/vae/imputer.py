@@ -7,7 +7,6 @@ product over hundreds of elements is over-confident as a likelihood; τ < 1 temp
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, check_flag
+from manifold_shap._saved import saved
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.coalitions import Coalitions, Nested
 from manifold_shap.imputers.base import (
@@ -27,16 +27,13 @@ from manifold_shap.imputers.base import (
     Mask,
     Rows,
 )
-from manifold_shap.io.files import save_checkpoint
 from manifold_shap.players import Players
-from manifold_shap.training.task import trained_state
+from manifold_shap.training.task import Task, trained
 from manifold_shap.vae.bank import Bank, RunningLikelihood, bank_of
 from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE, prior_log_prob, sample_mixture
 
 POSTERIORS = ("bank", "encoder")
-# The keywords that decide how codes are drawn.
-DRAWN_BY = ("posterior", "temper", "importance", "bank_size", "seed")
 
 # Weights held at a time: while codes are chosen, no more than the cache of a CPU holds, which is
 # twice as fast.
@@ -55,6 +52,7 @@ _PROPOSALS = 64
 _COMPONENT, _LATENT, _ELEMENT = 1, 2, 3
 
 
+@saved
 class VAEImputer(Imputer):
     """x'_{S̄} from the decoder, at codes drawn given x_S.
 
@@ -81,7 +79,7 @@ class VAEImputer(Imputer):
     Attributes:
         bank: see `Bank`; empty for the encoder posterior.
         lengths: of the rows that are behind the codes of the bank, `[codes]`.
-        checkpoint: what `save` writes: tensors and plain data, none of the reference rows.
+        task: what it was trained as; None where it was put together by hand.
         training_record: epochs, seconds and validation loss, where it was trained in this process.
     """
 
@@ -115,8 +113,8 @@ class VAEImputer(Imputer):
                 f"Expected `players` padded by {network.players.padding}, as those of the network "
                 f"are, but got {self.players.padding}; give both the same."
             )
-        self.network = network.eval().requires_grad_(False).to(self.device)
-        self.checkpoint: dict[str, Any] = {}
+        self.network = network.eval().to(self.device)
+        self.task: Task | None = None
         self.training_record: dict[str, Any] = {}
         # Plain numbers and strings: a safe loader refuses numpy's.
         self.posterior, self.temper, self.importance = str(posterior), float(temper), importance
@@ -130,7 +128,7 @@ class VAEImputer(Imputer):
             self.bank, lengths = bank_of(network, rows, bank_size, seed)
         self.register_buffer("lengths", lengths, persistent=False)
 
-    kind = "vae"
+    kind = "vae imputer"
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What it was trained as, how codes are drawn, and the rows.
@@ -138,9 +136,17 @@ class VAEImputer(Imputer):
         Raises:
             ValueError: it was put together by hand.
         """
-        trained = trained_state(self.checkpoint)
-        plain = {"task": trained[0], "players": self.players, "drawn": self.settings}
-        return plain, {**trained[1], "reference": self.reference}
+        plain = {"task": trained(self.task), "players": self.players, "drawn": self.settings}
+        return plain, {"reference": self.reference}
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any
+    ) -> "VAEImputer":
+        task: Any = settings["task"]
+        vae = cls(task.network, tensors["reference"], settings["players"], **settings["drawn"])
+        vae.task = task
+        return vae
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -154,7 +160,8 @@ class VAEImputer(Imputer):
     @property
     def settings(self) -> dict[str, Any]:
         """How codes are drawn: keywords that make this imputer from its network and rows."""
-        return {name: vars(self)[name] for name in DRAWN_BY}
+        names = ("posterior", "temper", "importance", "bank_size", "seed")
+        return {name: vars(self)[name] for name in names}
 
     @property
     def is_weighted(self) -> bool:
@@ -179,15 +186,6 @@ class VAEImputer(Imputer):
         decoded, log_ratio = self._from_encoder(x.flatten(1), mask, u, keys, draws)
         log_weights = None if log_ratio is None else self.temper * log_ratio
         return Completions(self._complete(x, mask, draws, keys, decoded), log_weights)
-
-    def save(self, path: str | Path) -> None:
-        """Write the imputer without its reference rows to one file; `load_imputer` reads it.
-
-        Raises:
-            ValueError: it was put together by hand, neither trained nor loaded.
-            OSError: no space or no permission; what stood at `path` is left as it was.
-        """
-        save_checkpoint(path, self.checkpoint)
 
     @torch.no_grad()
     def means(

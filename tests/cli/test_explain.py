@@ -118,7 +118,7 @@ def test_a_checkpoint_of_another_kind_serves_too(irises: Path, copied: Copy) -> 
         ("", "train.py"),
         ("compare=[gausian]", "gausian"),
         ("device=warp", "warp"),
-        ("estimator.permutations=3", "permutations"),
+        ("estimator.permutations=0", "permutations"),
         ("space=ilr", r"space: 'probability' -> 'ilr'"),
         ("data.test=0.3", r"data.test: 0.2 -> 0.3"),
         ("classifier=random_forest", r"choices.classifier: 'mlp' -> 'random_forest'"),

@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.amortized.fit import load_amortized
-from manifold_shap.surrogate.fit import load_surrogate
 from tests.exports.test_files import Run, onnx_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx")
@@ -63,11 +61,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     train = TABLE.iloc[:TRAINED]
     value = ms.fit_surrogate(model, train, space="identity", hidden=[16], **FEW)
     explainer = ms.fit_amortized(value, train, hidden=[16], **FEW)
-    value.save(folder / "v.ckpt")
-    explainer.save(folder / "phi.ckpt")
+    ms.save(explainer, folder)
     value.rows(TABLE.iloc[110:])
-    again = load_surrogate(folder / "v.ckpt", model)
-    return Trained((value, explainer), (again, load_amortized(folder / "phi.ckpt", again)))
+    again = ms.load(folder, model)
+    return Trained((value, explainer), (again.value, again))
 
 
 @pytest.fixture(scope="module")

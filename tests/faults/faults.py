@@ -136,12 +136,12 @@ def single_players_with_the_first_one(found: torch.Tensor, call: Call) -> torch.
     return found
 
 
-@fault("ordering", ":Ordering.sample_pairs")
+@fault("ordering", "posets:Components.draw")
 def one_order_too_frequent(orders: torch.Tensor, call: Call) -> torch.Tensor:
     """Pairs of orders, every eighth of which is the first one again."""
-    pairs = orders.flatten(0, -3).clone()
+    pairs = orders.clone()
     pairs[::8] = pairs[:1]
-    return pairs.reshape(orders.shape)
+    return pairs
 
 
 fault("laws", "laws:laws_for", "share-of-blocks-ignored")(always(blocks=0.5))
@@ -168,7 +168,7 @@ def last_player_always_seen(call: Call) -> None:
 
 
 @fault("naive_bayes", "naive_bayes:naive_bayes_shapley", "naive-bayes-of-another-player")
-@fault("amortized", ":AmortizedExplainer.explain", "amortized-of-another-player")
+@fault("amortized", ":amortized_shapley", "amortized-of-another-player")
 def shifted(found: Any, call: Call) -> Any:
     """Of the last output, the first player gets a twentieth of all from the second one."""
     if found.phi.shape[1] < 2:
@@ -377,9 +377,10 @@ def hints_of_one_class_too_large(found: Any, call: Call) -> Any:
     return (*found[:2], last_raised(found[2]))
 
 
-@fault("surrogate", "surrogate.fit:load_surrogate")
+@fault("surrogate", ":load")
 def loaded_base_uniform(found: Any, call: Call) -> Any:
-    found.expectation = found.expectation.mean().expand_as(found.expectation).clone()
+    if isinstance(found, manifold_shap.SurrogateValue):
+        found.expectation = found.expectation.mean().expand_as(found.expectation).clone()
     return found
 
 
@@ -422,10 +423,11 @@ def importance_weights_dropped(found: Any, call: Call) -> Any:
     return found._replace(log_weights=None)
 
 
-@fault("vae", "vae.fit:load_imputer")
+@fault("vae", ":load")
 def loaded_temper_forgotten(found: Any, call: Call) -> Any:
-    if hasattr(found, "temper"):
-        found.temper = 1.0
+    imputer = getattr(found, "imputer", found)
+    if hasattr(imputer, "temper"):
+        imputer.temper = 1.0
     return found
 
 
@@ -598,7 +600,7 @@ def nobody_is_absent_from_the_base(found: torch.Tensor, call: Call) -> torch.Ten
 
 @fault("values", "values:Work.__add__")
 def draws_of_the_second_value_function_forgotten(found: Any, call: Call) -> Any:
-    return replace(found, sampled=call["self"].spec.work.sampled)
+    return replace(found, sampled=call["self"].sampled)
 
 
 @fault("coalitions", "coalitions:Coalitions.split")

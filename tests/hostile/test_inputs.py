@@ -17,14 +17,11 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.surrogate.fit import load_surrogate
-from manifold_shap.vae.fit import load_imputer
 from tests.hostile.things import (
     FEW,
     MARGINAL,
     X,
     asked,
-    checkpoint,
     explained,
     explanation,
     folder,
@@ -126,7 +123,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "imputed_value": lambda: ms.exact_shapley(nn.Linear(3, 2), X),
         "imputer model first": lambda: ms.imputed_value(MARGINAL, model),
         "picture (8,)": lambda: ms.Players.pixels((8,)),
-        "list 'x0' ['x0']": lambda: grouped({"a": "x0"}),
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
     },
@@ -177,7 +173,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         ),
         "groups x0 'z'": lambda: grouped({"all": ["z"]}),
         "distinct x0": lambda: grouped({"a": ["x0"], "b": ["x0"]}),
-        "every group 'a'": lambda: grouped({"a": []}),
+        "index": lambda: grouped({"a": []}),
         "(4, 3) (2, 2)": lambda: grouped(lambda x: x[:2, :2].long(), 3),
         "ordering x0 x9": lambda: ordered(ordering=[["x0", "x9"]]),
         "every player x1 x2": lambda: ordered(ordering=[["x0"]]),
@@ -203,11 +199,8 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "Explanation 'x'": lambda: ms.Explanation.from_xarray(
             explanation().to_xarray().assign_attrs(format="x")
         ),
-        "vae surrogate": lambda: trained().save("s.ckpt") or load_imputer("s.ckpt", X),
-        "surrogate s.ckpt": lambda: checkpoint(state_dict={}),
-        "s.ckpt surrogate": lambda: checkpoint(hidden=[10**15]),
         "model predicts otherwise": lambda: (
-            checkpoint() and load_surrogate("s.ckpt", lambda x: model(-x))
+            ms.save(trained(), "s") or ms.load("s", lambda x: model(-x))
         ),
         "folder damaged": lambda: folder(manifold_shap='{"for'),
         "predicts": lambda: folder(lambda f: of_frame(f)[:, ::-1]),
@@ -231,7 +224,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     FileNotFoundError: {
         "explanation no.zarr": lambda: ms.Explanation.load("no.zarr"),
-        "surrogate no.ckpt": lambda: load_surrogate("no.ckpt", model),
+        "manifold_shap.json nothing": lambda: ms.load("nothing", model),
     },
     FileExistsError: {
         "s.zarr": lambda: explanation().save(written("s.zarr")),

@@ -20,7 +20,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap import cli
-from manifold_shap.surrogate.fit import load_surrogate
 
 X = torch.tensor([[0.5, 1.0, -1.0], [2.0, 3.0, 0.0], [1.0, 0.0, 4.0], [0.2, 0.7, 1.5]])
 WEIGHT = torch.tensor([[1.0, -1.0], [0.5, 0.5], [0.0, 2.0]])
@@ -98,25 +97,12 @@ def front(rows: Any, of: Any = of_frame, **options: Any) -> ms.Explainer:
 
 @cache
 def _saved() -> Path:
-    """A checkpoint of a surrogate and the folder of an explainer."""
+    """The folder of an explainer."""
     place = Path(mkdtemp())
-    trained().save(place / "s.ckpt")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Forty rows tell no value functions apart.
         ms.save(front(frame()), place / "explainer")
     return place
-
-
-def checkpoint(**changes: Any) -> ms.SurrogateValue:
-    """Load a checkpoint with other weights, or with other settings of its network."""
-    content = torch.load(_saved() / "s.ckpt", weights_only=True)
-    content["state_dict"] = changes.pop("state_dict", content["state_dict"])
-    if "hyper_parameters" in changes:
-        del content["hyper_parameters"]
-    else:
-        content["hyper_parameters"]["network"].update(changes)
-    torch.save(content, "s.ckpt")
-    return load_surrogate("s.ckpt", ms.as_model(model, X))
 
 
 def written(name: str, content: str | bytes = b"") -> str:

@@ -14,9 +14,6 @@ import pandas as pd
 import torch
 
 import manifold_shap as ms
-from manifold_shap.amortized.fit import load_amortized
-from manifold_shap.surrogate.fit import load_surrogate
-from manifold_shap.vae.fit import load_imputer
 from tests.reference.compare import Inputs, Results
 from tests.reference.doors import (
     RIDGE,
@@ -110,21 +107,21 @@ def learned(inputs: Inputs) -> Results:
     model = network(mixed["model"])
     with _folder() as place:
         value = stored("mixed surrogate")
-        value.save(place / "surrogate.ckpt")
-        read: Any = load_surrogate(place / "surrogate.ckpt", model)
+        ms.save(value, place)
+        read: Any = ms.load(place, model)
         yield "surrogate, read", same(value(x, mask), read(x, mask))
         value = stored("digits, the model")
         own = OwnModel(digits["own model"])
-        value.save(place / "model.ckpt")
-        read = load_surrogate(place / "model.ckpt", own)
+        ms.save(value, place)
+        read = ms.load(place, own)
         pairs = ms.metrics.shapley_pairs(3, len(value.players), least=24)
         yield (
             "surrogate by the model, read",
             same(value(digits["x"], pairs), read(digits["x"], pairs)),
         )
         explainer = stored("mixed amortised")
-        explainer.save(place / "amortised.ckpt")
-        read = load_amortized(place / "amortised.ckpt", stored("mixed surrogate"))
+        ms.save(explainer, place)
+        read = ms.load(place, model)
         yield "amortised, read", same(explainer(x), read(x))
         imputer = ms.fit_imputer(
             reference,
@@ -135,8 +132,8 @@ def learned(inputs: Inputs) -> Results:
             max_epochs=1,
             trainer={"accelerator": "cpu", "limit_train_batches": 1},
         )
-        imputer.save(place / "vae.ckpt")
-        read = load_imputer(place / "vae.ckpt", imputer.reference)
+        ms.save(imputer, place)
+        read = ms.load(place)
         values = [ms.imputed_value(model, each, draws=4, seed=1) for each in (imputer, read)]
         yield "vae, read", same(*(each(x, mask) for each in values))
 
@@ -161,8 +158,8 @@ def explainers(inputs: Inputs) -> Results:
         yield f"explainer, {candidate}", before
     value = ms.fit_surrogate(probabilities, frame, **small)
     with _folder() as place, warnings.catch_warnings():
-        value.save(place / "surrogate.ckpt")
-        read = load_surrogate(place / "surrogate.ckpt", probabilities)
+        ms.save(value, place)
+        read = ms.load(place, probabilities)
         found = ms.exact_shapley(value, frame.head(2))
         yield "surrogate of a frame, read", alike(found, ms.exact_shapley(read, frame.head(2)))
         found.save(place / "one.zarr")

@@ -186,13 +186,3 @@ class Beside(nn.Module):
 
 
 ROWS = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit.trace")
-def test_a_copy_is_made_of_the_module_behind_its_method() -> None:
-    model = small()
-    value = ms.fit_surrogate(model.forward, ROWS, network="model", **FEW)
-    torch.testing.assert_close(value.prediction(ROWS), model(ROWS).softmax(-1).detach())
-    for other in (lambda x: model(x), torch.jit.trace(model, ROWS)):
-        with pytest.raises(TypeError, match=r"a torch module, .*for network='model'"):
-            ms.fit_surrogate(other, ROWS, network="model", **FEW)

@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
-from manifold_shap.surrogate.fit import SurrogateTask, load_surrogate
+from manifold_shap.surrogate.fit import SurrogateTask
 from tests.learned import (
     LONGER,
     MASKS,
@@ -72,27 +71,6 @@ def test_a_regression_is_learned_alike_in_any_unit() -> None:
     assert (of(1e25) - expected).abs().max() < 0.03 * expected.std()
 
 
-def test_round_trip_through_a_file(tmp_path: Path) -> None:
-    players = ms.Players(("left", "right"), torch.tensor([0, 1, 1]))
-    value = fit(players=players, space=ms.spaces.ILR(0.01))
-    value.save(tmp_path / "surrogate.ckpt")
-    loaded = load_surrogate(tmp_path / "surrogate.ckpt", classifier)
-    mask = all_coalitions(2).expand(8, -1, -1)
-    assert torch.equal(loaded(ROWS, mask), value(ROWS, mask))
-    assert loaded.players.same_as(players)
-    for name in ("space", "outputs"):
-        assert getattr(loaded, name) == getattr(value, name)
-
-
-def test_loading_with_another_model_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "surrogate.ckpt"
-    fit(max_epochs=1).save(path)
-    with pytest.raises(ValueError, match="predicts otherwise"):
-        load_surrogate(path, lambda x: classifier(1 - x))
-    with pytest.raises(ValueError, match="predicts otherwise"):
-        load_surrogate(path, lambda x: torch.full((len(x), 3), 1 / 3))
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -123,8 +101,8 @@ def test_a_model_of_whole_numbers_sees_whole_numbers(tmp_path: Path) -> None:
     value = fit(model, tokens, max_epochs=1, x_validation=None)
     prediction = ms.exact_shapley(value, tokens[:3]).prediction
     torch.testing.assert_close(prediction, model(tokens[:3]).softmax(-1).detach())
-    value.save(tmp_path / "surrogate.ckpt")
-    loaded = load_surrogate(tmp_path / "surrogate.ckpt", model)
+    ms.save(value, tmp_path)
+    loaded = ms.load(tmp_path, model)
     mask = ms.metrics.shapley_pairs(3, 2, least=6)
     assert torch.equal(loaded(tokens[:3], mask), value(tokens[:3], mask))
 

@@ -1,6 +1,5 @@
 """Surrogates of models of frames: as by hand, saved and loaded, taught; groups and new cells."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.surrogate.fit import load_surrogate
 from tests.examples import people, people_model
 
 FEW: dict[str, Any] = {
@@ -39,23 +37,6 @@ def test_values_of_a_frame_are_those_of_the_table_encoded_by_hand(
     torch.testing.assert_close(found.prediction, people_model(FRAME[:5]), rtol=0, atol=1e-6)
     assert found.players.names == tuple(FRAME.columns)
     assert list(found.x) == list(FRAME.columns)
-
-
-def test_a_surrogate_of_a_frame_is_saved_with_its_table(
-    surrogate_of_people: ms.SurrogateValue, tmp_path: Path
-) -> None:
-    value, path = surrogate_of_people, tmp_path / "surrogate.ckpt"
-    value.save(path)
-    loaded = load_surrogate(path, people_model)
-    assert torch.equal(phi(loaded), phi(value))
-    assert loaded.spec.table is not value.spec.table
-    table: Any = value.spec.table
-    for shared in (
-        load_surrogate(path, people_model, table),
-        load_surrogate(path, value.model),
-    ):
-        assert shared.spec.table is table
-        assert torch.equal(phi(shared), phi(value))
 
 
 def test_the_table_of_a_model_or_of_a_teacher_is_shared() -> None:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.guided import GuidedNetwork
 from tests import examples
@@ -125,8 +124,8 @@ def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c_and_in_a_
     with pytest.raises(KeyboardInterrupt):
         fit(trainer=interrupted(13), directory=tmp_path)
     again = fit(directory=tmp_path)
-    again.save(tmp_path / "guided.ckpt")
-    loaded = load_surrogate(tmp_path / "guided.ckpt", classifier)
+    ms.save(again, tmp_path)
+    loaded = ms.load(tmp_path, classifier)
     x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
     for same in (again, loaded):
         assert torch.equal(same(x, mask), whole(x, mask))

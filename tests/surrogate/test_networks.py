@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Nested, Toggled, is_proper, toggled
-from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.network import SurrogateNetwork
 from tests.learned import NETWORKS, SERIES, Masked, network_of, rows_of
 
@@ -199,8 +198,8 @@ def test_each_network_learns_a_value_function_and_is_loaded_again(
     # A corner that is never bright tells nothing.
     mask = mask.roll(1, -1)
     assert (value(x[:20], mask)[:, 0] - 0.5).abs().mean() < 0.1
-    value.save(tmp_path / "surrogate.ckpt")
-    again = load_surrogate(tmp_path / "surrogate.ckpt", model)
+    ms.save(value, tmp_path)
+    again = ms.load(tmp_path, model)
     assert torch.equal(again(x[:20], mask), value(x[:20], mask))
     explanation = ms.auto_shapley(again, x[:2])
     assert explanation.efficiency_gap < 1e-5

@@ -9,7 +9,6 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Coalitions
-from manifold_shap.surrogate.fit import load_surrogate
 from manifold_shap.surrogate.targets import evaluate_teacher, rows_to_teach
 from manifold_shap.values import model_for
 from manifold_shap.values.base import Estimate
@@ -135,11 +134,11 @@ def test_a_surrogate_taught_by_drawn_rows_is_resumed_and_read_back(tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         fit(model, x, **given, directory=tmp_path, trainer=interrupted(13))
     assert torch.equal(weights(fit(model, x, **given, directory=tmp_path)), weights(whole))
-    whole.save(tmp_path / "surrogate.ckpt")
-    loaded = load_surrogate(tmp_path / "surrogate.ckpt", model)
+    ms.save(whole, tmp_path)
+    loaded = ms.load(tmp_path, model)
     mask = MASKS.expand(8, -1, -1)
     assert torch.equal(loaded(x[:8], mask), whole(x[:8], mask))
-    taught = loaded.checkpoint["hyper_parameters"]["teacher"]
+    taught = loaded.task.settings["teacher"]
     assert taught.items() >= {"pairs": 4000, "share": 0.5, **teacher.provenance}.items()
 
 

@@ -9,10 +9,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.surrogate.fit import SurrogateTask
 from manifold_shap.training.runner import Batches, LightningTask
-from manifold_shap.training.task import Task, load_task
-from manifold_shap.vae.fit import VAETask
 
 FEW: dict[str, Any] = {
     "hidden": [8],
@@ -25,14 +22,12 @@ def model(x: Tensor) -> Tensor:
     return x[:, :2].softmax(-1)
 
 
-def surrogate(x: Tensor, path: Path) -> tuple[Task, tuple[Tensor, ...]]:
-    ms.fit_surrogate(model, x, **FEW).save(path)
-    return load_task(path, SurrogateTask)[0], (x, model(x))
+def surrogate(x: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+    return ms.fit_surrogate(model, x, **FEW).task, (x, model(x))
 
 
-def vae(x: Tensor, path: Path) -> tuple[Task, tuple[Tensor, ...]]:
-    ms.fit_imputer(x, latent=2, temper=1.0, **FEW).save(path)
-    return load_task(path, VAETask)[0], (x,)
+def vae(x: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
+    return ms.fit_imputer(x, latent=2, temper=1.0, **FEW).task, (x,)
 
 
 @pytest.mark.parametrize(("make", "epochs", "least"), [(surrogate, 2, 30), (vae, 15, 1)])
@@ -41,7 +36,7 @@ def test_a_trainer_of_ones_own_trains_them(
 ) -> None:
     x = torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
     x[:, 1] += x[:, 0]
-    task, parts = make(x, tmp_path / "task.ckpt")
+    task, parts = make(x)
     task.settings["max_epochs"] = epochs
     train, held_out = (
         tuple(part[some] for part in parts) for some in (slice(200), slice(200, 300))

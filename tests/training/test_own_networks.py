@@ -10,10 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.amortized.fit import load_amortized
 from manifold_shap.coalitions import Listed
-from manifold_shap.surrogate.fit import load_surrogate
-from manifold_shap.vae.fit import load_imputer
 from tests.learned import Masked
 
 X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
@@ -48,8 +45,8 @@ def surrogate(network: Any, path: Path) -> tuple[Tensor, Callable[[Any], Tensor]
         return value(X[:4], MASK)
 
     value = ms.fit_surrogate(model, X, network=network, **FEW)
-    value.save(path)
-    return found(value), lambda network: found(load_surrogate(path, model, network=network))
+    ms.save(value, path)
+    return found(value), lambda network: found(ms.load(path, model, network=network))
 
 
 def imputer(posterior: str) -> Any:
@@ -59,8 +56,8 @@ def imputer(posterior: str) -> Any:
 
         own: dict[str, Any] = {"latent": 2, "posterior": posterior, "temper": 1.0, "bank_size": 64}
         made = ms.fit_imputer(X, x_validation=X[:9], network=network, **own, **FEW)
-        made.save(path)
-        return found(made), lambda network: found(load_imputer(path, X, network=network))
+        ms.save(made, path)
+        return found(made), lambda network: found(ms.load(path, network=network))
 
     return fit
 
@@ -70,8 +67,8 @@ def amortized(network: Any, path: Path) -> tuple[Tensor, Callable[[Any], Tensor]
     explainer = ms.fit_amortized(value, X, network=network, **FEW)
     change = value.prediction(X[:4]) - value.base(X[:4])
     torch.testing.assert_close(explainer(X[:4]).sum(1), change)
-    explainer.save(path)
-    return explainer(X[:4]), lambda network: load_amortized(path, value, network)(X[:4])
+    ms.save(explainer, path)
+    return explainer(X[:4]), lambda network: ms.load(path, model, network=network)(X[:4])
 
 
 def masked(inputs: Sequence[int], outputs: Sequence[int]) -> nn.Module:
@@ -93,7 +90,7 @@ OWN: dict[str, tuple[Any, Any, Any]] = {
 def test_it_is_trained_and_comes_back_from_a_file(name: str, tmp_path: Path) -> None:
     fit, network, _ = OWN[name]
     before = [p.clone() for p in network.parameters()] if isinstance(network, nn.Module) else []
-    found, again = fit(network, tmp_path / "own.ckpt")
+    found, again = fit(network, tmp_path)
     assert found.std() > 0
     # It is a copy that was trained, and the weights are those in the file.
     assert not before or all(map(torch.equal, before, network.parameters()))
@@ -107,7 +104,7 @@ def test_it_is_trained_and_comes_back_from_a_file(name: str, tmp_path: Path) -> 
 def test_outputs_of_another_shape_are_refused(name: str, tmp_path: Path) -> None:
     fit, _, wrong = OWN[name]
     with pytest.raises(ValueError, match="Expected `network` to return a tensor of shape"):
-        fit(wrong, tmp_path / "own.ckpt")
+        fit(wrong, tmp_path)
 
 
 @pytest.mark.usefixtures("any_type")
@@ -115,9 +112,9 @@ def test_outputs_of_another_shape_are_refused(name: str, tmp_path: Path) -> None
 def test_what_is_no_network_is_named(name: str, tmp_path: Path) -> None:
     fit = OWN[name][0]
     with pytest.raises(ValueError, match=r"`network` to be one of .*'mlp'.*or pass a torch module"):
-        fit("cnn", tmp_path / "own.ckpt")
+        fit("cnn", tmp_path)
     with pytest.raises(TypeError, match=r"`network` to be a torch module, .*but it made int"):
-        fit(lambda *_: 3, tmp_path / "own.ckpt")
+        fit(lambda *_: 3, tmp_path)
     if name == "imputer":
         with pytest.raises(ValueError, match="options of the network 'own'"):
             ms.fit_imputer(X, network=dense, hidden=[8])

@@ -18,7 +18,6 @@ from manifold_shap.training.task import (
     Task,
     TrainingOptions,
     learn,
-    load_task,
     seeded,
 )
 from tests.learned import CtrlC
@@ -178,21 +177,6 @@ def test_another_training_is_not_continued(
         fit(directory=tmp_path, **changed)
     again = fit(directory=tmp_path, progress=False)
     assert again.record["epochs"] == 2
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda checkpoint: checkpoint.update(hyper_parameters={"inputs": -1}),
-        lambda checkpoint: checkpoint["state_dict"].popitem(),
-    ],
-)
-def test_an_incomplete_checkpoint_is_refused(tmp_path: Path, damage: Any) -> None:
-    checkpoint = fit().task.checkpoint()
-    damage(checkpoint)
-    torch.save(checkpoint, tmp_path / "line.ckpt")
-    with pytest.raises(ValueError, match=r"damaged|line in .* but it does not fit together"):
-        load_task(tmp_path / "line.ckpt", LineTask)
 
 
 def test_curves_of_a_logger_are_written_where_they_are_asked_for(tmp_path: Path) -> None:

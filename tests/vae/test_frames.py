@@ -1,17 +1,14 @@
 """VAE imputers of frames: as by hand, saved and loaded, and which cells are missing."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 import torch
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
-from manifold_shap.vae.fit import load_imputer
-from tests.examples import people, people_model
+from tests.examples import people
 
 FEW: dict[str, Any] = {
     "latent": 2,
@@ -33,22 +30,6 @@ def test_the_training_is_that_of_the_table_encoded_by_hand(
     assert isinstance(by_hand, ms.VAEImputer)
     assert torch.equal(inner.bank.table, by_hand.bank.table)
     assert imputer_of_people.training_record["epochs"] == 2
-
-
-def test_an_imputer_of_a_frame_is_saved_with_its_table(
-    imputer_of_people: ms.imputers.TableImputer, tmp_path: Path
-) -> None:
-    imputer, path = imputer_of_people, tmp_path / "vae.ckpt"
-    imputer.save(path)
-    loaded = load_imputer(path, imputer.table.frame(imputer.reference))
-    expected = ms.imputed_value(people_model, imputer, draws=8)
-    found = ms.imputed_value(people_model, loaded, draws=8)
-    assert torch.equal(ms.exact_shapley(found, SOME).phi, ms.exact_shapley(expected, SOME).phi)
-    shared = load_imputer(path, FRAME, imputer.table, bank_size=100)
-    assert shared.table is imputer.table
-    assert shared.provenance["codes"] == 100
-    with pytest.raises(ValueError, match="income"):
-        load_imputer(path, FRAME.drop(columns="income"))
 
 
 def test_cells_are_missing_where_they_are_in_rows_like_this_one() -> None:

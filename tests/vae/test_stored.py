@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
-from manifold_shap.vae.fit import load_imputer
 
 X = torch.randn(300, 4, generator=torch.Generator().manual_seed(0)).cumsum(1)
 MASK, KEYS = torch.rand(5, 3, 4, generator=torch.Generator().manual_seed(1)) < 0.5, torch.arange(3)
@@ -43,17 +42,6 @@ def test_the_same_imputer_wherever_rows_lie(tmp_path: Path) -> None:
         assert found.settings == expected.settings
         assert torch.equal(found.reference, expected.reference)
         assert torch.equal(drawn(found), drawn(expected))
-    found.save(tmp_path / "vae.ckpt")
-    train = torch.utils.data.Subset(labelled, _of(expected.reference))
-    for reference in (expected.reference, train):
-        assert torch.equal(drawn(load_imputer(tmp_path / "vae.ckpt", reference)), drawn(found))
-    with pytest.raises(ValueError, match=r"`reference` rows like those"):
-        load_imputer(tmp_path / "vae.ckpt", TensorDataset(X + 100))
-
-
-def _of(rows: Tensor) -> list[int]:
-    """Numbers of these rows in X."""
-    return [int((row == X).all(1).nonzero()[0]) for row in rows]
 
 
 def test_of_many_rows_some_are_kept_and_the_codes_of_all(

@@ -1,6 +1,5 @@
 """The masked-encoder VAE and its imputer: the bound, the posteriors, and what is kept."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch.distributions import Normal, kl_divergence
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.vae.families import choose_families
-from manifold_shap.vae.fit import fit_imputer, load_imputer
+from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.vae.imputer import VAEImputer
 from manifold_shap.vae.likelihood import Product
 from manifold_shap.vae.network import MaskedVAE
@@ -166,46 +165,27 @@ def test_a_row_far_from_all_others_leaves_the_loss_finite(components: int | None
 FEW: dict[str, Any] = {"latent": 2, "hidden": (8,), "max_epochs": 1, "batch_size": 8}
 
 
-def test_save_and_load(tmp_path: Path) -> None:
-    path = tmp_path / "vae.ckpt"
-    made = fit_imputer(rows(), temper=np.float64(0.6), **FEW)  # A safe loader refuses numpy's.
-    made.save(path)
-    loaded = load_imputer(path, made.reference)
-    assert loaded.settings == made.settings
-    assert torch.equal(impute(made), impute(loaded))
-    # No row is in the file, but the smallest and the largest number of a column; rows of another
-    # shape, or in other units, are refused.
-    stored = torch.load(path, weights_only=True)["state_dict"]
-    kept = torch.cat([entry.flatten() for entry in stored.values()])
-    assert torch.isin(rows()[:, 0], kept).sum() <= 2
-    with pytest.raises(ValueError, match=r"`reference` of shape \(rows, 4\) but got \(5, 3\)"):
-        load_imputer(path, torch.zeros(5, 3))
+def test_what_is_trained_draws_from_rows_like_those_of_the_training_alone() -> None:
+    task = fit_imputer(rows(), temper=np.float64(0.6), **FEW).task
     with pytest.raises(ValueError, match=r"the means of [1-4] of 4 elements are more than three"):
-        load_imputer(path, 1000 * rows())
-    with pytest.raises(ValueError, match=r"among .*'posterior'.* got .'posterio'"):
-        load_imputer(path, rows(), posterio="encoder")
+        task.imputer(1000 * rows(), None)
     with pytest.raises(ValueError, match=r"trained for the bank .*train .*posterior='encoder'"):
-        load_imputer(path, rows(), posterior="encoder")
+        task.imputer(rows(), None, posterior="encoder")
 
 
 @pytest.mark.parametrize("network", ["mlp", "conv"])
-def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str, tmp_path: Path) -> None:
+def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str) -> None:
     few = {**FEW, "network": network}
     x = rows().unflatten(1, (1, 4)) if network == "conv" else rows()
     alone = fit_imputer(x, temper=0.5, **few)
-    fit_imputer(x, posterior="encoder", **few).save(tmp_path / "r.ckpt")
-    beside = load_imputer(tmp_path / "r.ckpt", alone.reference, posterior="bank", temper=0.5)
+    both = fit_imputer(x, posterior="encoder", **few)
+    beside = both.task.imputer(alone.reference, None, posterior="bank", temper=0.5)
     weights, more = (dict(each.named_parameters()) for each in (alone.network, beside.network))
     assert {name.partition(".")[0] for name in more.keys() - weights} == {"masked"}
     assert all(torch.equal(weight, more[name]) for name, weight in weights.items())
     mask, keys = masks(3), torch.arange(48).reshape(3, 16)
     drawn = [each.impute(x[:3], Listed(mask, keys), range(6)).rows for each in (alone, beside)]
     assert torch.equal(*drawn)
-    # A temper is forgotten with the posterior that it was chosen for.
-    both = fit_imputer(x, detach=False, temper=0.5, **few)
-    both.save(tmp_path / "both.ckpt")
-    other = load_imputer(tmp_path / "both.ckpt", x, posterior="encoder", importance=True)
-    assert other.temper == 1.0
 
 
 @pytest.mark.usefixtures("any_type")

@@ -66,7 +66,7 @@ def model_of(cfg: Any, data: Data, trainer: Trainer | None = None) -> Model:
             place.mkdir(parents=True, exist_ok=True)
             with FileLock(place.with_name(f".{place.name}.lock")):
                 once(place, _of_classifier(cfg, data), False, _classifier(cfg, data, trainer))
-        return load_classifier(place, data)
+        return load_classifier(_trained(place), data)
     classes, returns, size = (own.pop(name, None) for name in ("classes", "returns", "batch_size"))
     if data.task == "regression":
         returns = returns or "values"
@@ -98,9 +98,7 @@ def value_of(
     place = place or Path(cfg.checkpoint or place_of(cfg)).expanduser()
     made: Any
     if cfg.checkpoint or ("directory" in takes and trainer is None):
-        if not place.is_dir():
-            raise FileNotFoundError(f"Expected {place} to be there; run train.py first.")
-        made = load(place, model)
+        made = load(_trained(place), model)
         _share_table(made, data, place)
     elif inspect.isclass(kind) and data.table is not None:
         made = table_imputer(kind, data.table, sample_of(data.x_train), **target.keywords)
@@ -127,6 +125,12 @@ def value_of(
     if isinstance(made, Imputer):
         return imputed_value(model, made, space, own.get("draws", _DRAWS), cfg.seed)
     return made
+
+
+def _trained(place: Path) -> Path:
+    if not place.is_dir():
+        raise FileNotFoundError(f"Expected {place} to be there; run train.py first.")
+    return place
 
 
 def _share_table(made: Any, data: Data, place: Path) -> None:

@@ -134,7 +134,7 @@ class Data:
         count = len(self.x_test)
         return list(range(count)) if self._numbers is None else self._numbers[-count:].tolist()
 
-    def find(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def find(self, numbers: Sequence[Any]) -> tuple[Tensor, Tensor]:
         """Rows and labels by their numbers: any of their file or, where they have none, test rows.
 
         Raises:

@@ -1,5 +1,6 @@
 """Training by command: what is written, reused, refused, and left by an interruption."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,12 +152,10 @@ def test_the_vae_of_the_paper_is_trained_and_explains(tmp_path: Path) -> None:
 def test_a_surrogate_has_a_teacher(irises: Path, copied: Copy) -> None:
     place = copied(irises, "vae")
     train_iris(place, *TINY, "value_function.teacher=vae", "+value_function.teacher_pairs=64")
-    record = read(place / "iris" / "surrogate", "manifold_shap.json")
-    (taught,) = [
-        each["settings"]["task"] for each in record["things"] if each["kind"] == "surrogate"
-    ]
-    assert taught["teacher"]["value_function"] == "vae"
-    assert taught["teacher"]["draws"] == 16
+    written = place.joinpath("iris", "surrogate", "manifold_shap.json").read_text()
+    (taught,) = re.findall(r'"teacher": (\{.*?\})', written)
+    assert '"value_function": "vae"' in taught
+    assert '"draws": 16' in taught
     with pytest.raises(ValueError, match="'nobody'"):
         train_iris(place / "new", *TINY, "value_function.teacher=nobody")
 

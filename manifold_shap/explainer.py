@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
-from manifold_shap._checks import check_known, check_number, check_seed, check_whole
+from manifold_shap._checks import check_known, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, Fits, Game, choose
 from manifold_shap.estimators.auto import auto_shapley
-from manifold_shap.explanation import Explanation
-from manifold_shap.frames import wide_columns, wide_frame
+from manifold_shap.explanation import Explanation, wide_columns, wide_frame
 from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality
@@ -110,10 +109,6 @@ class Explainer:
         progress: bool | None = None,
     ) -> None:
         check_choice("effort", effort, _EFFORTS)
-        if fit_seconds is not None:
-            check_number("fit_seconds", fit_seconds, above=0)
-        if model_batch_size is not None:
-            check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
         self.table = fit_table(frame, players, left_out)

@@ -227,7 +227,8 @@ def _results(
                 waiting[executor.submit(job)] = k
             if not waiting:
                 return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            done = wait(waiting, return_when=FIRST_COMPLETED).done
+            for future in sorted(done, key=waiting.__getitem__):
                 yield waiting.pop(future), future.result()
     finally:
         for future in waiting:

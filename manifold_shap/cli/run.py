@@ -101,7 +101,8 @@ def value_of(
         made = load(_trained(place), model)
         _share_table(made, data, place)
     elif inspect.isclass(kind) and data.table is not None:
-        made = table_imputer(kind, data.table, sample_of(data.x_train), **target.keywords)
+        imputer: Any = kind
+        made = table_imputer(imputer, data.table, sample_of(data.x_train), **target.keywords)
     else:
         offered = {
             "model": model,

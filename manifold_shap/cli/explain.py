@@ -33,7 +33,6 @@ from manifold_shap.cli.run import (
     value_of,
 )
 from manifold_shap.data import Data
-from manifold_shap.estimators import shapley_interactions
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.models import Model
@@ -65,8 +64,9 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     data, place = data_of(cfg), place_of(cfg)
     if recorded is not None:
         here = record_of(cfg, data)
-        drawn = recorded["value_function"].get("draws")  # Others need no training.
-        check_same(place, recorded, _with_draws(here, drawn))
+        for record in (here, recorded):  # Others need no training.
+            record["value_function"].pop("draws", None)
+        check_same(place, recorded, here)
     model, name = model_of(cfg, data), cfg.value_function.name
     values = _values(cfg, data, model)
     ordering, confounding = ordering_of(cfg.ordering), plain(cfg.confounding)
@@ -87,7 +87,8 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     of = {"name": model.predictor.name, **read_json(place / METRICS).get("model", {})}
     finish = partial(_finished, basis=basis, model=of)
     streamed = len(numbers) > cfg.block
-    report.announce(place, cfg.resume and streamed, cfg.overwrite)
+    resumed = cfg.resume and streamed
+    report.check_free(place, cfg.overwrite or resumed)
     some = slice(_SHOWN_ROWS) if streamed else slice(None)
     explanations, seconds = dict[str, Explanation](), dict[str, float]()
     for each, value in games.items():
@@ -96,6 +97,8 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
             found = estimator(value, x[some], progress=cfg.progress)
             seconds[each] = time.perf_counter() - start
             explanations[each] = finish(found).with_labels(numbers[some])
+    if not resumed:
+        report.forget(place)
     facts: dict[str, Any] = {"instances": len(numbers)}
     # After the others: what is wrong with them should not come out hours later.
     if streamed:
@@ -105,29 +108,18 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     else:
         explanations[name].save(place / report.STORE)
         facts |= {"seconds": seconds[name], **_accuracy(explanations[name])}
-    titles = {each: beside(cfg, each).value_function.get("title") or each for each in values}
+    titles = {each: each for each in values}
     if len(values) > 1:
         scores = _scores({k: in_groups(v, data, cfg.groups) for k, v in values.items()}, data)
         facts["compared"] = {each: report.figures_of(score) for each, score in scores.items()}
         print("Errors on the same pairs of a sample of test rows (of all of them: metrics.json):")
         print(pd.DataFrame(facts["compared"]).T.to_string(float_format="{:.4g}".format))
-        titles = {each: f"{titles[each]} (MSE {scores[each].mse:.4f})" for each in values}
+        titles = {each: f"{each} (MSE {scores[each].mse:.4f})" for each in values}
         quality = report.quality_of(scores, name)
         made_by = {**explanations[name].made_by, "quality": quality}
         explanations[name] = replace(explanations[name], made_by=made_by)
-    pairs = None
-    if cfg.interactions:
-        pairs = shapley_interactions(
-            main, x[some], outputs=outputs, seed=cfg.seed, progress=cfg.progress
-        )
-        pairs = replace(pairs, shapley=pairs.shapley.with_labels(numbers[some]))
     by_title = {titles[each]: explanations[each] for each in values}
-    return report.write(place, data, by_title, titles[name], facts, y[some], pairs, cfg.report)
-
-
-def _with_draws(record: dict[str, Any], draws: int | None) -> dict[str, Any]:
-    own = {k: each for k, each in record["value_function"].items() if k != "draws"}
-    return {**record, "value_function": own if draws is None else {**own, "draws": draws}}
+    return report.write(place, data, by_title, titles[name], facts, y[some] if cfg.report else None)
 
 
 def _values(cfg: Any, data: Data, model: Model) -> dict[str, Any]:
@@ -163,7 +155,7 @@ def _rows(cfg: Any, data: Data) -> tuple[list[int], Tensor | StoredRows, Tensor]
     """
     instances = plain(cfg.instances)
     if isinstance(instances, list):
-        return instances, *data.find("instances", instances, "test")
+        return instances, *data.find(instances)
     count = None
     if instances != "all":
         fix = "the first test rows, a list of rows, or all"

@@ -13,7 +13,6 @@ from manifold_shap.cli.run import read_json, to_json
 from manifold_shap.data import Data
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import global_values
-from manifold_shap.interactions import Interactions
 from manifold_shap.metrics import Score
 from manifold_shap.quality import OFF_MANIFOLD
 
@@ -59,28 +58,20 @@ def quality_of(scores: Mapping[str, Score], name: str) -> dict[str, Any]:
     return found
 
 
-def announce(place: Path, resume: bool, overwrite: bool) -> None:
-    """Say which explanation is replaced, and remove it, but for streamed rows.
-
-    Raises:
-        FileExistsError: streamed rows would be replaced, and neither `overwrite` nor `resume`.
-    """
-    if (place / STREAM).exists():
-        if resume:
-            return
-        if not overwrite:
-            raise FileExistsError(
-                f"Expected no streamed rows in {place / STREAM}, finished or not; resume=true "
-                "continues, overwrite=true replaces them, and run=... names another folder."
-            )
-    if (place / STREAM).exists() or (place / STORE).exists():
-        rows = read_json(place / SUMMARY).get("instances", "unfinished")
-        print(f"This replaces the explanation of {rows} rows in {place}.")
-        forget(place)
+def check_free(place: Path, overwrite: bool) -> None:
+    """Raise FileExistsError where streamed rows would be replaced unasked."""
+    if (place / STREAM).exists() and not overwrite:
+        raise FileExistsError(
+            f"Expected no streamed rows in {place / STREAM}, finished or not; resume=true "
+            "continues, overwrite=true replaces them, and run=... names another folder."
+        )
 
 
 def forget(place: Path) -> None:
-    """Remove an explanation that is replaced, and no file of others."""
+    """Remove an explanation that is replaced, which is said, and no file of others."""
+    if (place / STREAM).exists() or (place / STORE).exists():
+        rows = read_json(place / SUMMARY).get("instances", "unfinished")
+        print(f"This replaces the explanation of {rows} rows in {place}.")
     shutil.rmtree(place / STREAM, ignore_errors=True)
     drawn = [f"{PLOTS}/{name}" for name in read_json(place / SUMMARY).get("figures", [])]
     for name in (STORE, *drawn, REPORT, SUMMARY):
@@ -123,8 +114,6 @@ def write(
     name: str,
     facts: Mapping[str, Any],
     y: Any,
-    interactions: Interactions | None,
-    page: bool,
 ) -> dict[str, Any]:
     """Draw, write and print the results; return what `summary.json` holds.
 
@@ -135,9 +124,7 @@ def write(
             the first of them.
         name: which of them is that of the run.
         facts: about all rows.
-        y: labels of the rows, or none.
-        interactions: of pairs, for the page.
-        page: whether to write one.
+        y: labels of the rows, for a page; None for no page.
     """
     main = explanations[name]
     drawings = _figures(data, explanations, main)
@@ -156,8 +143,8 @@ def write(
         "figures": list(drawings),
     }
     (place / SUMMARY).write_text(to_json(summary))
-    if page:
-        more: dict[str, Any] = {"interactions": interactions}
+    if y is not None:
+        more = dict[str, Any]()
         if data.vocabulary is not None:
             more["tokens"] = data.vocabulary.decode(main.x)
         elif data.kind == "series":

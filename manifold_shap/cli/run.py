@@ -6,11 +6,10 @@ again from `conf/`, so that a run from someone else executes nothing.
 
 import inspect
 import json
-import math
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
@@ -33,7 +32,7 @@ from manifold_shap.values import ValueFunction, imputed_value
 CONFIG, METRICS = "config.yaml", "metrics.json"
 _SHARED = ("seed", "players", "space")
 # Settings of a value function that are not arguments of its target.
-_NOT_ITS = ("name", "title", "draws", "teacher", "teacher_draws")
+_NOT_ITS = ("name", "draws", "teacher", "teacher_draws")
 # Completions of an imputer whose settings name no number, where it has as many.
 _DRAWS = 32
 # What is left of a training while it is under way, in a folder of this name.
@@ -67,13 +66,11 @@ def model_of(cfg: Any, data: Data, trainer: Trainer | None = None) -> Model:
             place.mkdir(parents=True, exist_ok=True)
             with FileLock(place.with_name(f".{place.name}.lock")):
                 once(place, _of_classifier(cfg, data), False, _classifier(cfg, data, trainer))
-        return load_classifier(place, data)
+        return load_classifier(_trained(place), data)
     classes, returns, size = (own.pop(name, None) for name in ("classes", "returns", "batch_size"))
     if data.task == "regression":
-        returns, classes = (
-            returns or "values",
-            classes or (data.outputs if len(data.y_test) else None),
-        )
+        returns = returns or "values"
+        classes = classes or (data.outputs if len(data.y_test) else None)
     rows = data.x_test[:64]
     shown = data.table or (rows.long() if data.kind == "texts" else rows)
     return as_model(_partial(own)(), shown, classes, returns, size)
@@ -101,24 +98,17 @@ def value_of(
     place = place or Path(cfg.checkpoint or place_of(cfg)).expanduser()
     made: Any
     if cfg.checkpoint or ("directory" in takes and trainer is None):
-        if not place.is_dir():
-            raise FileNotFoundError(f"Expected {place} to be there; run train.py first.")
-        made = load(place, model)
+        made = load(_trained(place), model)
         _share_table(made, data, place)
-    elif inspect.isclass(kind):
-        reference = sample_of(data.x_train)
-        if data.table is not None:
-            made = table_imputer(
-                cast(type[Imputer], kind), data.table, reference, **target.keywords
-            )
-        else:
-            offered = {"reference": reference, "players": data.players}
-            made = target(**{name: offered[name] for name in offered if name in takes})
+    elif inspect.isclass(kind) and data.table is not None:
+        imputer: Any = kind
+        made = table_imputer(imputer, data.table, sample_of(data.x_train), **target.keywords)
     else:
         offered = {
             "model": model,
             "data": data,
             "classifier": None if cfg.model else classifier_place(cfg, data),
+            "reference": sample_of(data.x_train),
             "x_train": data.x_train,
             "x_validation": data.x_validation,
             "players": data.players,
@@ -138,6 +128,12 @@ def value_of(
     return made
 
 
+def _trained(place: Path) -> Path:
+    if not place.is_dir():
+        raise FileNotFoundError(f"Expected {place} to be there; run train.py first.")
+    return place
+
+
 def _share_table(made: Any, data: Data, place: Path) -> None:
     """Make what was loaded take codes of the table of the data, which has to be the same.
 
@@ -150,10 +146,7 @@ def _share_table(made: Any, data: Data, place: Path) -> None:
     if made.players.names != data.players.names or (
         own is not None and not bool((own.rows(table.frame(rows)) == rows).all())
     ):
-        raise ValueError(
-            f"Expected a value function of {data.name} but the one in {place} is of other columns "
-            f"or cells, with the players {', '.join(made.players.names[:5])} ..."
-        )
+        raise ValueError(f"Expected {place} to be of {data.name} but it has other columns or cells")
     if isinstance(made, Imputer):
         made.table = table
 
@@ -238,15 +231,11 @@ def opened(cfg: Any, job: Any) -> tuple[Any, dict[str, Any] | None]:
         if (group not in typed or job.runtime.choices[group] == choice)
         and not (group == "classifier" and cfg.get("model"))
     }
-    if choices.get("model") == "python" and "model.call" not in typed:
-        raise ValueError(
-            f"Expected the model that was explained, {known['model']['call']}, to be named again, "
-            "since it is code: model=python model.call=..."
-        )
     words = [f"{group}={choice}" for group, choice in choices.items() if group not in typed]
     again = composed("explain", *words, *job.overrides.task)
     with open_dict(again):
-        for group in choices:
+        # A name in Python is code, and has to be typed again.
+        for group in [group for group in choices if choices[group] != "python"]:
             for name, entry in known[group].items():
                 if f"{group}.{name}" not in typed and name != "code":
                     again[group][name] = entry
@@ -320,11 +309,10 @@ def once(
     if read_config(place) == record:
         print(f"Made before with these settings: {place}")
         return read_json(place / METRICS)
-    if read_config(work) != record:
-        if not overwrite:
-            check_same(place, read_config(place) or record, record)
-            if any(work.glob("*.ckpt")):
-                check_same(work, read_config(work) or record, record)
+    if not overwrite:
+        check_same(place, read_config(place) or record, record)
+    # One of other settings is refused by the training itself.
+    if read_config(work) != record and (overwrite or not any(work.glob("*.ckpt"))):
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(OmegaConf.create(record), work / CONFIG)
@@ -343,9 +331,8 @@ def check_same(place: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -
     """Raise ValueError unless settings are those of a run."""
     if changes := _differences(there, here):
         raise ValueError(
-            f"Expected the settings of the run in {place} but these differ: "
-            f"{'; '.join(changes[:8])}. Leave them out, or train with them: train.py "
-            "overwrite=true replaces the run, and runs_dir=... keeps both."
+            f"Expected the settings of the run in {place} but these differ: {'; '.join(changes)}. "
+            "Leave them out; or train with them: overwrite=true replaces the run, run=... keeps it."
         )
 
 
@@ -355,7 +342,7 @@ def _differences(there: Any, here: Any, name: str = "") -> list[str]:
         return [] if there == here else [f"{name}: {there!r} -> {here!r}"]
     return [
         change
-        for key in dict.fromkeys([*there, *here])
+        for key in {**there, **here}
         for change in _differences(there.get(key), here.get(key), f"{name}.{key}".lstrip("."))
     ]
 
@@ -387,15 +374,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def to_json(content: Any) -> str:
     """JSON, in which NaN and infinities are null."""
-
-    def finite(entry: Any) -> Any:
-        if isinstance(entry, Mapping):
-            return {key: finite(each) for key, each in entry.items()}
-        if isinstance(entry, list | tuple):
-            return [finite(each) for each in entry]
-        return None if isinstance(entry, float) and not math.isfinite(entry) else entry
-
-    return json.dumps(finite(content), indent=2) + "\n"
+    finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
+    return json.dumps(finite, indent=2) + "\n"
 
 
 def plain(cfg: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manifold_shap._messages import check_choice, shown
+from manifold_shap._messages import check_choice
 from manifold_shap._stored import PartRows, StoredRows, sample_of
 from manifold_shap.amortized.explainer import amortized_shapley, network_of
 from manifold_shap.amortized.fit import fingerprint
@@ -109,26 +108,15 @@ def baseline(data: Data, point: str) -> BaselineImputer:
     return made
 
 
-def contrastive(
-    data: Data, against: str | int | None = None, rows: int | Sequence[int] | None = None
-) -> ContrastiveImputer:
-    """Imputes elements of training rows to compare against: those of a class, or those listed.
+def contrastive(data: Data, against: str | int) -> ContrastiveImputer:
+    """Imputes elements of the training rows of a class, to compare against.
 
     Raises:
-        ValueError: neither or both are given, or there is no such class or row.
+        ValueError: there is no such class.
     """
-    if (against is None) == (rows is None):
-        raise ValueError(
-            "Expected one of `against` and `rows` for the contrastive value function but got "
-            f"{against!r} and {rows!r}: value_function.against=CLASS, one of "
-            f"{shown(data.classes)}, or value_function.rows=[...]."
-        )
-    if rows is None:
-        name, x = check_choice("against", str(against), data.classes), data.x_train
-        of_class = (data.y_train == data.classes.index(name)).nonzero()[:, 0]
-        chosen = PartRows(x, of_class).sample if isinstance(x, StoredRows) else x[of_class]
-    else:
-        chosen, _ = data.find("rows", [rows] if isinstance(rows, int) else rows, "training")
+    name, x = check_choice("against", str(against), data.classes), data.x_train
+    of_class = (data.y_train == data.classes.index(name)).nonzero()[:, 0]
+    chosen = PartRows(x, of_class).sample if isinstance(x, StoredRows) else x[of_class]
     imputer = ContrastiveImputer(chosen, data.players)
     imputer.table = data.table
     return imputer

@@ -134,29 +134,21 @@ class Data:
         count = len(self.x_test)
         return list(range(count)) if self._numbers is None else self._numbers[-count:].tolist()
 
-    def find(self, name: str, numbers: Sequence[Any], split: str) -> tuple[Tensor, Tensor]:
-        """Rows and labels by their numbers: any of their file or, where they have none, of a split.
-
-        Args:
-            name: what the error calls the numbers.
-            numbers: from 0 on.
-            split: "training" or "test".
+    def find(self, numbers: Sequence[Any]) -> tuple[Tensor, Tensor]:
+        """Rows and labels by their numbers: any of their file or, where they have none, test rows.
 
         Raises:
             ValueError: none, or no such row.
         """
-        if self._numbers is None:
-            is_training = split == "training"
-            x, y = (self.x_train, self.y_train) if is_training else (self.x_test, self.y_test)
-            known = np.arange(len(x))
-        else:
+        x, y, known = self.x_test, self.y_test, np.arange(len(self.x_test))
+        if self._numbers is not None:
             x = torch.cat((self.x_train, self.x_validation, self.x_test))
             y, known = torch.cat((self.y_train, self.y_validation, self.y_test)), self._numbers
         places = pd.Index(known).get_indexer(pd.Index(numbers, dtype=object))
         if len(places) == 0 or (places < 0).any():
             raise ValueError(
-                f"Expected `{name}` to list {split} rows, of a file those with a target, by number "
-                f"from 0 to {known.max()}, but got {list(numbers)}."
+                f"Expected test rows, or rows of the file that have a target, by numbers from 0 to "
+                f"{known.max()}, but got {list(numbers)}."
             )
         chosen = torch.from_numpy(places)
         return x[chosen], y[chosen] if len(y) else y

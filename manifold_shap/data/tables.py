@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from manifold_shap import oracles
 from manifold_shap._messages import check_choice, shown, warn
@@ -255,13 +254,10 @@ def numbered(column: pd.Series) -> tuple[Any, tuple[str, ...]]:
     Raises:
         ValueError: a cell is missing.
     """
-    if column.isna().any():
-        lacking = column.index[column.isna()].tolist()
+    positions, found = pd.factorize(column, sort=True)
+    if lacking := column.index[positions < 0].tolist():
         raise ValueError(
             f"Expected a label in every row of {column.name!r} but {len(lacking)} of "
             f"{len(column)} have none: rows {shown(lacking, 10)}; fill them, or remove these rows."
         )
-    names = [label_of(cell) for cell in column]
-    is_number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
-    classes = tuple(sorted(set(names), key=float if is_number else None))
-    return pd.Index(classes).get_indexer(pd.Index(names)), classes
+    return positions, tuple(label_of(cell) for cell in found)

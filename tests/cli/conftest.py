@@ -1,14 +1,11 @@
 """Runs that the tests of the commands share: trained once, copied where a test changes them."""
 
-import inspect
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
-from manifold_shap import plots
 from tests.cli.commands import FOREST, QUICK, TINY, TINY_VAE, train
 
 
@@ -22,32 +19,6 @@ def _few_test_pairs() -> Iterator[None]:
         yield
 
 
-class Blank:
-    """In the place of axes, of a figure of matplotlib and of coloured text."""
-
-    page = ""
-
-    def draw(self) -> Self:
-        return self
-
-    @property
-    def figure(self) -> Self:
-        return self
-
-    def savefig(self, path: Path, **_: object) -> None:
-        path.touch()
-
-
-def _blank(signature: inspect.Signature) -> Callable[..., Blank]:
-    """Draws nothing, and takes only what the plot of this signature takes."""
-
-    def draw(*args: object, **settings: object) -> Blank:
-        signature.bind(*args, **settings)
-        return Blank()
-
-    return draw
-
-
 @pytest.fixture
 def drawn_figures() -> None:
     """For tests of which figures are the point, or which are the whole path on real data."""
@@ -55,13 +26,11 @@ def drawn_figures() -> None:
 
 @pytest.fixture(autouse=True)
 def _blank_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of figures are empty: drawing takes most of a run, and is tested with the plots."""
+    """No figures: drawing takes most of a run, and is tested with the plots."""
     if "drawn_figures" in request.fixturenames:
         return
-    # Before the others: its module keeps the plots that it finds when it is imported.
     monkeypatch.setattr("manifold_shap.report.page.page", lambda *_: "")
-    for name in set(plots.__all__) - {"Plots"}:
-        monkeypatch.setattr(plots, name, _blank(inspect.signature(getattr(plots, name))))
+    monkeypatch.setattr("manifold_shap.cli.report._figures", lambda *_: {})
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """The commands as a user meets them: errors, exit statuses, help, sweeps."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
 
 from manifold_shap import cli
-from tests.cli.commands import FOREST, TINY, read
+from tests.cli.commands import FOREST, TINY
 
 Copy = Callable[..., Path]
 Typed = Callable[..., None]
@@ -94,18 +92,6 @@ def test_an_interruption_is_one_line(
     assert capsys.readouterr().out == "Interrupted. 3 rows are kept.\n"
 
 
-@pytest.mark.filterwarnings("default")
-def test_warnings_are_one_line(
-    irises: Path, copied: Copy, typed: Typed, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["data=iris", f"runs_dir={copied(irises, 'classifiers')}", "value_function=marginal"]
-    typed("explain", *words, "instances=1", "space=ilr")
-    said = capsys.readouterr().err
-    (line,) = [line for line in said.splitlines() if "are exactly zero" in line]
-    assert line.startswith("Warning: ")
-    assert ".py:" not in said
-
-
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=300
@@ -156,19 +142,3 @@ def test_a_sweep_and_a_run_of_it_on_the_command_line(
     typed("explain", f"runs_dir={tmp_path}", f"run='{job}'", "instances=1", "report=false")
     assert (job / "summary.json").exists()
     assert capsys.readouterr().out.count("results and plots in") == 1
-
-
-@pytest.mark.slow
-def test_optuna_finds_the_smallest_validation_error(tmp_path: Path) -> None:
-    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
-    rate = "value_function.learning_rate"
-    sweeper = ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=3", "hydra.sweeper.n_jobs=1"]
-    words = [*FOREST, *TINY, *sweeper, f"{rate}=tag(log,interval(1e-4,1e-1))"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    typed = [sys.executable, str(ROOT / "train.py"), "-m", "data=iris", *words]
-    subprocess.run(typed, cwd=tmp_path, check=True, timeout=500, env=environment)
-    jobs = [path.parent for path in tmp_path.glob("runs/iris/*-sweep/*/config.yaml")]
-    found: Any = OmegaConf.load(jobs[0].parent / "optimization_results.yaml")
-    errors = [read(job, "metrics.json")["mse_validation"] for job in jobs]
-    assert len(errors) == 3
-    assert found.best_value == min(errors)

@@ -48,6 +48,7 @@ def test_another_basis_is_a_rotation(runs: Path, capsys: pytest.CaptureFixture[s
     assert str(found.partition) in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("drawn_figures")
 @pytest.mark.parametrize(
     "name", ["iris", *(pytest.param(f"digits{k}", marks=pytest.mark.slow) for k in ("", "_0_to_3"))]
 )

@@ -2,13 +2,11 @@
 
 import inspect
 import re
-from typing import Any
 
 import pandas as pd
 import pytest
 from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf
-from omegaconf.errors import MissingMandatoryValue
 
 import manifold_shap as ms
 from manifold_shap import data as data_sets
@@ -16,7 +14,7 @@ from manifold_shap.cli import CONF, targets
 from manifold_shap.data import Data
 from manifold_shap.tables.table import Table
 from manifold_shap.training.classifier import NetworkRecipe
-from tests.cli.commands import composed, options, train
+from tests.cli.commands import composed, options
 
 
 @pytest.mark.parametrize("name", options("data"))
@@ -26,10 +24,6 @@ def test_every_data_set_takes_the_settings_of_its_file(name: str) -> None:
     assert config.name == config.source == name
     own = set(config) - {"_target_", "source"} - set(inspect.signature(Data).parameters)
     assert own <= set(inspect.signature(data_sets.SOURCES[name]).parameters)
-
-
-def test_every_data_set_has_a_file() -> None:
-    assert set(options("data")) == set(data_sets.SOURCES)
 
 
 @pytest.mark.parametrize("name", options("classifier"))
@@ -50,12 +44,6 @@ def test_every_other_configuration_composes_and_names_code(group: str) -> None:
             assert loose or words <= set(parameters), name
 
 
-def test_data_choose_their_classifier_unless_told_otherwise() -> None:
-    target = "sklearn.ensemble.RandomForestClassifier"
-    assert composed("train", "data=drug")[0].classifier._target_ == target
-    assert composed("train", "data=drug", "classifier=mlp")[0].classifier._target_ != target
-
-
 def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:
     settings = composed("train", "experiment=paper_vae")[0].value_function
     assert (settings.name, settings.posterior, settings.fill) == ("vae", "encoder", -1)
@@ -73,25 +61,6 @@ def test_the_grids_of_the_paper(name: str, jobs: int) -> None:
         for value in values:
             composed("train", f"experiment={name}", f"{key}={value}")
     assert found == jobs
-
-
-def test_a_setting_without_a_default_is_needed(tmp_path: Any) -> None:
-    with pytest.raises(MissingMandatoryValue, match=r"data\.path"):
-        train(tmp_path, "data=table", "data.name=a")
-
-
-@pytest.mark.parametrize(
-    ("setting", "error"),
-    [
-        ({}, "but got None and None"),
-        ({"against": "setosa", "rows": [1]}, r"but got 'setosa' and \[1\]"),
-        ({"against": "rose"}, r"`against` to be one of \['setosa', .*\] but got 'rose'"),
-        ({"rows": [200]}, r"training rows.* from 0 to 104, but got \[200\]"),
-    ],
-)
-def test_contrasts_that_cannot_be_are_refused(setting: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        targets.contrastive(data_sets.load("iris"), **setting)
 
 
 def test_reference_points_are_members_of_the_table() -> None:

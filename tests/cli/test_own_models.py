@@ -1,7 +1,6 @@
 """Models and data of the user's own on the command line: tables, pictures, texts and series."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,7 +88,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "def pictures(x):\n    return 10 * x.flatten(2).mean(2)[:, :2] - 5\n"
         "pool = nn.AdaptiveAvgPool2d((1, 2))\n"
         "texts = nn.Sequential(nn.Embedding(99, 2), pool, nn.Flatten(), nn.Softmax(1))\n"
-        "def series(x):\n    return x.clamp(min=-1).mean(2)\n"
     )
     return place
 
@@ -198,17 +196,6 @@ def test_groups_of_columns_enter_together(tmp_path: Path, model: list[str]) -> N
 GAPS = ["data=table", "data.path=gaps.csv", "data.target=bought", "data.drop=[id,paid]"]
 
 
-@pytest.mark.parametrize("block", ["block=9", "block=2"])
-def test_a_constant_column_has_a_share_of_exactly_0(tmp_path: Path, block: str) -> None:
-    train(tmp_path, *GAPS, "classifier=naive_bayes", "value_function=gaussian")
-    words = ["value_function=gaussian", "estimator=exact", "instances=3", block]
-    assert explain(tmp_path, *GAPS, *words)["players"] == 4
-    found = explained(tmp_path, "gaussian", "gaps")
-    assert found.players.names == ("town", "age", "income", "country")
-    assert (found.phi[:, -1] == 0).all()
-    assert found.efficiency_gap < 1e-5
-
-
 def test_the_command_line_explains_rows_of_the_file_as_the_steps_by_hand_do(
     tmp_path: Path,
 ) -> None:
@@ -226,15 +213,8 @@ def test_the_command_line_explains_rows_of_the_file_as_the_steps_by_hand_do(
     explanation = ms.exact_shapley(value, frame)
     assert torch.equal(explanation.phi, stored.phi)
     assert torch.equal(explanation.prediction, stored.prediction)
-    with pytest.raises(ValueError, match=r"those with a target, .* from 0 to 199, but got \[4\]"):
+    with pytest.raises(ValueError, match=r"that have a target, .* from 0 to 199, but got \[4\]"):
         explain(tmp_path, *words, "instances=[4]")
-
-
-def test_value_functions_of_a_model_that_is_trained_here(tmp_path: Path) -> None:
-    train(tmp_path, *GAPS, *FOREST, "value_function=contrastive", "value_function.rows=[0,199]")
-    compare = "compare=[marginal,baseline,empirical,copula,exact_match,retrained]"
-    summary = explain(tmp_path, *GAPS, "value_function=contrastive", compare, *EXACT)
-    assert len(summary["compared"]) == 7
 
 
 def test_a_regression_needs_a_regressor(tmp_path: Path) -> None:
@@ -269,6 +249,7 @@ def one_of(first: str, *others: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("network", [first, *slow])
 
 
+@pytest.mark.usefixtures("drawn_figures")
 @one_of("conv", "transformer", "model")
 def test_pictures_are_explained_by_maps(network: str, tmp_path: Path) -> None:
     assert train(tmp_path, *SHAPES, CONV, *FEW, *NETWORKS[network])["mse"] > 0
@@ -333,6 +314,7 @@ def test_tokens_are_masked_padded_and_deleted(tmp_path: Path) -> None:
     assert not torch.equal(masked, padded)
 
 
+@pytest.mark.usefixtures("drawn_figures")
 @one_of("conv", "transformer", "model")
 def test_series_are_explained_by_curves(network: str, tmp_path: Path) -> None:
     words = [*WAVES, "classifier=conv", CONV, *FEW, *NETWORKS[network]]
@@ -344,17 +326,3 @@ def test_series_are_explained_by_curves(network: str, tmp_path: Path) -> None:
     explain(tmp_path, *WAVES, "estimator=amortized", "instances=2")
     found = explained(tmp_path, data="waves").made_by["relative_error"]
     assert found == metrics["amortized"]["relative_error"]
-
-
-@pytest.mark.parametrize(
-    ("words", "call"), [(SHAPES, "pictures"), (REVIEWS, "texts"), (WAVES, "series")]
-)
-def test_models_of_ones_own_get_rows_of_the_source(
-    words: list[str], call: str, tmp_path: Path
-) -> None:
-    own: Any = ["model=python", f"model.call=mine:{call}", "value_function=marginal"]
-    explain(tmp_path, *words, *own, *ORDERS)
-    (home,) = tmp_path.iterdir()
-    found = explained(tmp_path, "marginal", home.name)
-    assert found.efficiency_gap < 1e-5
-    assert found.phi[found.present].abs().max() > 0

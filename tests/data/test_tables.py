@@ -1,6 +1,5 @@
 """Tables: published figures, the copies of OpenML, and files of one's own."""
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from sklearn.utils import Bunch
 from torch import Tensor
 
-from manifold_shap.data import Data, bike, load, sources
+from manifold_shap.data import Data, load
 
 PARTS = ("train", "validation", "test")
 
@@ -60,15 +59,6 @@ def test_tables_have_their_published_figures(
     np.testing.assert_allclose(x.std(0), 1, atol=1e-5)
 
 
-def test_irises_have_the_names_of_their_species() -> None:
-    data = load("iris")
-    species = [data.classes[label] for label in labels(data)]
-    frame = data.table.frame(torch.cat([getattr(data, f"x_{part}") for part in PARTS]))
-    lengths = frame["petal length (cm)"].groupby(species).mean().to_dict()
-    # Fisher (1936), Table II.
-    assert lengths == pytest.approx({"setosa": 1.462, "versicolor": 4.260, "virginica": 5.552})
-
-
 def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> None:
     local("census")
     data = load("census")
@@ -94,20 +84,6 @@ def test_tables_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(data.x_test) == 9
     assert data.table.encodings[1].categories == ("?", "a", "c")
     assert labels(data).bincount().tolist() == [15, 15]
-
-
-def test_bicycles_are_read_from_the_archive_of_their_publisher(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(sources.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(sources, "cache", lambda: tmp_path / "cache")
-    (tmp_path / "bike").mkdir()
-    with zipfile.ZipFile(tmp_path / "bike" / "Bike-Sharing-Dataset.zip", "w") as parts:
-        columns = "dteday,temp,hum,windspeed,cnt"
-        parts.writestr("day.csv", f"{columns}\r\n2011-01-01,0.5,0.5,0,985\r\n")
-    found = bike()
-    assert list(found.labels) == [985]
-    assert found.features["temp"].tolist() == [15.5]
 
 
 def test_components_of_digits() -> None:
@@ -165,7 +141,7 @@ def test_files_are_read_by_pandas(name: str, tmp_path: Path) -> None:
     data = read(path, read={} if path.suffix in (".parquet", ".feather") else how)
     assert data.players.names == ("age", "rooms", "colour", "price", "gap", "since")
     assert data.table.constants == {"always": 1}
-    found = data.table.frame(data.find("instances", list(range(40)), "test")[0])
+    found = data.table.frame(data.find(list(range(40)))[0])
     for column in data.players.names:
         expected = FRAME[column].astype(found[column].dtype)
         pd.testing.assert_series_equal(found[column], expected, check_names=False)
@@ -185,15 +161,13 @@ def test_rows_have_the_numbers_of_the_file(own: Path) -> None:
         FRAME.loc[data.test_numbers, played[:4]].reset_index(drop=True),
     )
     asked = [3, 39, 0, 3, 8]  # Of any part.
-    x, y = data.find("instances", asked, "test")
+    x, y = data.find(asked)
     assert y.tolist() == [number % 2 for number in asked]
     found = data.table.frame(x)
     assert found["age"].tolist() == FRAME["age"][asked].tolist()
     for odd in ([3, 7], [40], [-1], ["3"], []):
-        with pytest.raises(
-            ValueError, match="`instances` to list test rows, of a file those with a target"
-        ):
-            data.find("instances", odd, "test")
+        with pytest.raises(ValueError, match="rows of the file that have a target"):
+            data.find(odd)
 
 
 @pytest.mark.filterwarnings("ignore:Cells that training had none of")

@@ -41,7 +41,7 @@ def test_rows_are_the_tokens_of_their_texts(tmp_path: Path) -> None:
     data = read(path)
     frame, vocabulary = pd.read_csv(path), vocabulary_of(data)
     assert (data.name, data.classes, data.players.padding) == ("reviews", ("bad", "good"), 0)
-    rows, _ = data.find("instances", list(range(40)), "test")
+    rows, _ = data.find(list(range(40)))
     said = [" ".join(tokens) for tokens in vocabulary.decode(rows)]
     for text, tokens in zip(frame["text"], said, strict=True):
         assert tokens.replace(" ", "") == text.lower().replace(" ", "")

@@ -51,7 +51,9 @@ def test_what_is_killed_and_given_again_ends_as_if_undisturbed(
     if process.exitcode is None and process.pid is not None:
         os.kill(process.pid, SIGNALS[moment % len(SIGNALS)])
     process.join()
-    classifier = {path: path.stat().st_mtime_ns for path in place.rglob("classifiers/*/model.*")}
+    classifier = {
+        path: path.stat().st_mtime_ns for path in place.rglob("classifiers/*/*.safetensors")
+    }
     if process.exitcode != 0:
         again = started(what, place, again=True)
         again.join()

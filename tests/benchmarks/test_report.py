@@ -131,8 +131,7 @@ def test_all_are_what_is_not_there_or_older_than_the_code(
         assert (result.read_text() == before) == (said == "up to date")
 
 
-# Experiments whose results are stored where there is a GPU.
-STORED = [name for name in reproduce.NAMES if name != "speed/gpu"]
+STORED = [name for name in reproduce.NAMES if reproduce.stored(name)]
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)

@@ -307,11 +307,6 @@ def fit_surrogate(
     if teacher_pairs is None:
         teacher_pairs = 60_000 if guided else 240_000
     if teacher is not None:
-        if not isinstance(teacher, ValueFunction):
-            raise TypeError(
-                "Expected `teacher` to be a value function, such as one of `imputed_value`, but "
-                f"got {type(teacher).__name__}."
-            )
         check_whole("teacher_pairs", teacher_pairs, least=2)
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
@@ -323,7 +318,7 @@ def fit_surrogate(
             f"{'no' if x_validation is None else 'an'} `x_validation`; leave both out."
         )
     table = table or table_behind(model)
-    x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
+    x_train = stored(x_train)
     held_out = x_train if guided else x_validation
     rows, space = training_rows(x_train, held_out, seed, players, table), as_space(space)
     few, dtype = rows.train[:64], whole_dtype(x_train)

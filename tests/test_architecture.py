@@ -40,7 +40,7 @@ LAYERS = (
     ("candidates",),
     ("explainer",),
     ("saving", "streaming"),
-    ("data", "plots", "report", "exports", "training.classifier", "training.networks"),
+    ("data", "plots", "report", "exports", "training.classifier"),
     ("cli",),
 )
 

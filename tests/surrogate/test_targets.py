@@ -70,7 +70,7 @@ def test_targets_are_the_teachers_values_each_by_draws_of_its_own(
     empty = ~targets.mask.any(-1)
     expected = teacher.expectation.expand(int(empty.sum()), -1)
     torch.testing.assert_close(targets.target[empty], expected)
-    monkeypatch.setattr("manifold_shap.surrogate.targets._ROWS_PER_CALL", 7)
+    monkeypatch.setattr("manifold_shap.values.batches.BATCH_SIZE_CPU", 7)
     parts = evaluate_teacher(teacher, TABLE, 301, seed=5)
     torch.testing.assert_close(parts.target, targets.target)
     # One donor each: four completions of the first feature, with three different outputs.

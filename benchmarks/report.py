@@ -1,32 +1,45 @@
-"""Keeps what an experiment found as JSON, and writes its claims, tables and plots from that alone.
+"""Keeps what an experiment found as JSON, and makes its page and plots from that alone.
 
 A result is `<name>.json`; its page `<name>.md` and its plots `<name>*.png` are made from that file,
-by the run that writes it or at any later time, without running anything again. Remarks at the end
-of a page are written by hand, and stay.
+by the run that writes it or at any later time, without running anything again.
 """
 
+import ast
+import hashlib
 import inspect
 import json
 import math
+import os
+import platform
 import re
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache, partial
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from statistics import mean, stdev
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 import torch
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 import manifold_shap as ms
+from benchmarks.draw import LOOK
 from manifold_shap.io.files import write_whole
 
 Found = Mapping[str, Any]
-REMARKS = "\n## Remarks\n"
+ROOT = Path(__file__).parents[1]
+_IMPORTS = re.compile(r"^from (benchmarks\.(?:papers|speed|truth|laws)\.\w+) import", re.M)
+_OF_PAGES = ("claims", "tables", "figures", "summary")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 ROUNDING = 1e-12  # An error below this part of its figure is none.
+# Seconds of finished parts that the present run has read instead of measuring them.
+_SAVED: list[float] = []
 
 
 @dataclass(frozen=True)
@@ -35,10 +48,10 @@ class Claim:
 
     Attributes:
         text: the statement, with the bound by which it is judged.
-        paper: what the paper has to say it by: a figure, or where it says so.
+        paper: the paper's figure, or where it says so.
         ours: the figures that decide.
         holds: whether it holds of these.
-        why: the reason where it does not, as far as it is known.
+        why: the reason where it does not.
     """
 
     text: str
@@ -48,12 +61,8 @@ class Claim:
     why: str = ""
 
     def cells(self) -> list[str]:
-        """As under the columns `CLAIMS`."""
-        verdict = "yes" if self.holds else f"**no**{f': {self.why}' if self.why else ''}"
-        return [self.text, self.paper, self.ours, verdict]
-
-
-CLAIMS = ("claim", "paper", "ours", "holds")
+        reason = f": {self.why}" if self.why else ""
+        return [self.text, self.paper, self.ours, "yes" if self.holds else f"**no**{reason}"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ def _flat(entry: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that there is to know about an experiment, as its module has it.
+    """An experiment, as its module has it.
 
     Attributes:
         title: what it shows or measures.
@@ -89,26 +98,34 @@ class Experiment:
         tables: of what was found.
         figures: plots of what was found, by name; the name of the main one is empty.
         claims: of the paper, asked of what was found.
+        summary: the figures for the list of all experiments, by what they are.
         quick: settings of the quick form that differ.
+        caption: what the figures of the summary are.
         source: the paper, and the place in it.
         errors: what the errors of the tables are.
+        about: what is measured, and how.
+        code: digest of the code that is measured, and that measures it.
     """
 
     title: str
     run: Callable[..., dict[str, Any]]
-    tables: Callable[[Any], Sequence[Table]]
+    tables: Callable[[Any], Sequence[Table]] = field(default=lambda found: ())
     figures: Callable[[Any], Mapping[str, Figure]] = field(default=lambda found: {})
     claims: Callable[[Any], Sequence[Claim]] = field(default=lambda found: ())
+    summary: Callable[[Any], Mapping[str, Any]] = field(default=lambda found: {})
     quick: Mapping[str, Any] = field(default_factory=dict)
+    caption: str = ""
     source: str = ""
     errors: str = "standard errors"
+    about: str = ""
+    code: str = ""
 
     @classmethod
     def of(cls, module: ModuleType) -> "Experiment":
-        """Functions of these names, and constants `TITLE`, `QUICK`, `SOURCE` and `ERRORS`."""
-        constants = ("title", "quick", "source", "errors")
+        """Functions of these names, constants in capitals, and the docstring."""
         names = [key.name for key in fields(cls)]
-        found = {key: vars(module).get(key.upper() if key in constants else key) for key in names}
+        found = {key: vars(module).get(key, vars(module).get(key.upper())) for key in names}
+        found |= {"about": inspect.getdoc(module), "code": code_of(module)}
         return cls(**{key: entry for key, entry in found.items() if entry is not None})
 
     def chosen(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,29 +135,114 @@ class Experiment:
             ValueError: `changes` has a setting that `run` does not take.
         """
         known = {key: p.default for key, p in inspect.signature(self.run).parameters.items()}
-        unknown = sorted(set(changes) - set(known))
-        if unknown:
+        if unknown := sorted(set(changes) - set(known)):
             raise ValueError(
                 f"Expected settings among {', '.join(known)} but got {', '.join(unknown)}."
             )
         return {**known, **(self.quick if quick else {}), **changes}
 
 
+def code_of(module: ModuleType) -> str:
+    """A digest of what is measured, and what measures: no comments, docstrings or pages."""
+    files, left = set[Path](), [Path(str(module.__file__))]
+    while left:
+        file = left.pop()
+        found = _IMPORTS.findall(file.read_text()) if file not in files else ()
+        left += [ROOT / f"{name.replace('.', '/')}.py" for name in found]
+        files.add(file)
+    return _digest(_package(), *map(_bare, sorted(files)))
+
+
+@cache
+def _package() -> str:
+    files = [*(ROOT / "manifold_shap").rglob("*.py"), *(ROOT / "benchmarks/support").glob("*.py")]
+    return _digest(*map(_bare, sorted(files)))
+
+
+def _bare(file: Path) -> str:
+    tree = ast.parse(file.read_text())
+    tree.body = [node for node in tree.body if getattr(node, "name", "") not in _OF_PAGES]
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def machine() -> dict[str, Any]:
+    """The place on which figures depend, and how busy it is."""
+    cpu = Path("/proc/cpuinfo")
+    models = re.findall(r"model name\s*: (.*)", cpu.read_text()) if cpu.exists() else []
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "processor": models[0] if models else platform.processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory": f"{pages / 2**30:.0f} GiB",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "load": os.getloadavg()[0],
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+def _packages() -> dict[str, str]:
+    """Versions of all that was imported."""
+    homes = packages_distributions()
+    used = {name for module in list(sys.modules) for name in homes.get(module, ())}
+    return {name: version(name) for name in sorted(used, key=str.lower)}
+
+
 def measured(experiment: Experiment, settings: Mapping[str, Any], command: str) -> dict[str, Any]:
     """Run an experiment; what it found, and all that this depends on."""
-    start = time.perf_counter()
+    place, start = machine(), time.perf_counter()
+    _SAVED.clear()
     found = experiment.run(**settings)
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    changed = "-dirty" if git("status", "--porcelain", "--", "*.py") else ""
     return {
         "command": command,
         "settings": dict(settings),
-        # Where parts are of earlier runs, the seconds of all parts.
-        "seconds": found.pop("seconds", time.perf_counter() - start),
-        "machine": {"torch": torch.__version__, "threads": torch.get_num_threads(), "gpu": gpu},
+        "seconds": time.perf_counter() - start + sum(_SAVED),
+        "machine": place,
+        "packages": _packages(),
         "version": ms.__version__,
+        "commit": f"{git('rev-parse', 'HEAD')}{changed}",
+        "code": experiment.code,
         "note": "",
         "found": found,
     }
+
+
+def parts(keys: Iterable[str], make: Callable[..., Any], **settings: Any) -> dict[str, Any]:
+    """What `make(key, **settings)` returns for each key, as JSON holds it.
+
+    A part that is finished is kept in `runs/parts`, and read instead while settings and code are
+    the same: an interrupted run is resumed from there.
+    """
+    module, found = sys.modules[make.__module__], {}
+    for key in keys:
+        name = re.sub(r"\W+", "_", key)
+        which = _digest(key, dumps(settings), code_of(module))
+        path = Path("runs/parts", module.__name__.rpartition(".")[2], f"{name}_{which}.json")
+        if path.exists():
+            _SAVED.append(json.loads(path.read_text())["seconds"])
+        else:
+            start = time.perf_counter()
+            part = {"found": make(key, **settings), "seconds": time.perf_counter() - start}
+            write_whole(path, partial(Path.write_text, data=dumps(part)))
+            print(key, number(part["seconds"]), "s", flush=True)
+        found[key] = json.loads(path.read_text())["found"]
+    return found
 
 
 def load(folder: Path, name: str) -> dict[str, Any]:
@@ -148,27 +250,19 @@ def load(folder: Path, name: str) -> dict[str, Any]:
 
 
 def save(experiment: Experiment, folder: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Write a result with its page and plots; an earlier one is replaced.
-
-    All is written beside first. A result counts by its JSON, and there is none while files change.
-    """
+    """Write a result, its plots and its page, in the place of an earlier one."""
     folder.mkdir(parents=True, exist_ok=True)
-    text, old = dumps(result), folder / f"{name}.md"
-    before = old.read_text() if old.exists() else ""
-    with TemporaryDirectory(dir=folder, prefix=f".{name}-") as place:
-        beside = Path(place)
+    text, page_file = dumps(result), folder / f"{name}.md"
+    before = page_file.read_text() if page_file.exists() else ""
+    for plot in re.findall(r"\]\((\w+\.png)\)", before):
+        (folder / plot).unlink(missing_ok=True)
+    with rc_context(LOOK):
         figures = experiment.figures(json.loads(text)["found"])
         plots = [f"{name}_{which}" if which else name for which in figures]
         for plot, figure in zip(plots, figures.values(), strict=True):
-            figure.savefig(beside / f"{plot}.png")
-        new = page(experiment, json.loads(text), plots)
-        (beside / f"{name}.md").write_text(new + "".join(before.partition(REMARKS)[1:]))
-        (beside / f"{name}.json").write_text(text)
-        (folder / f"{name}.json").unlink(missing_ok=True)
-        for plot in re.findall(r"\]\((\w+\.png)\)", before):
-            (folder / plot).unlink(missing_ok=True)
-        for file in sorted(beside.iterdir(), key=lambda file: file.suffix == ".json"):
-            file.replace(folder / file.name)
+            figure.savefig(folder / f"{plot}.png", dpi=200)
+    page_file.write_text(page(experiment, json.loads(text), plots))
+    write_whole(folder / f"{name}.json", partial(Path.write_text, data=text))
 
 
 def dumps(entry: Any) -> str:
@@ -186,20 +280,6 @@ def _plain(entry: Any) -> Any:
     if isinstance(entry, (list, tuple)):
         return [_plain(one) for one in entry]
     return None if isinstance(entry, float) and not math.isfinite(entry) else entry
-
-
-def kept(path: Path, settings: Mapping[str, Any], make: Callable[[], Any]) -> Any:
-    """What `make` returns, or returned when `path` was written with the same settings.
-
-    Args:
-        path: the file of a finished part, from which an interrupted experiment is resumed.
-        settings: all that decides on the outcome, as plain values.
-        make: measures what JSON can hold.
-    """
-    if not path.exists() or json.loads(path.read_text())["settings"] != _plain(settings):
-        text = dumps({"settings": settings, "found": make()})
-        write_whole(path, lambda beside: beside.write_text(text))
-    return json.loads(path.read_text())["found"]
 
 
 def number(entry: Any) -> str:
@@ -237,20 +317,20 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]) -> str:
     """A result in Markdown: claims, tables with their errors, plots, and how it was made."""
-    claims, threads = experiment.claims(result["found"]), result["machine"]["threads"]
-    seconds = result["seconds"] and f", {number(result['seconds'])} s"
-    made = f"`{result['command']}`{seconds or ''} on {threads} thread{'s' * (threads > 1)}, "
-    made += f"version {result['version']}. {result['note']}".strip()
-    made += " All numbers are in the JSON file beside this page."
-    asked = markdown(CLAIMS, [claim.cells() for claim in claims]) if claims else ""
+    claims = [claim.cells() for claim in experiment.claims(result["found"])]
+    asked = [markdown(("claim", "paper", "ours", "holds"), claims)] if claims else []
     tables = [markdown(one.columns, one.rows) for one in experiment.tables(result["found"])]
-    parts = [
+    errors = [f"Figures after ± are {experiment.errors}.\n"]
+    place = ", ".join(f"{key} {number(one)}" for key, one in result["machine"].items() if one)
+    made = f"Version {result['version']} {result.get('commit', '')[:12]}".strip()
+    seconds = f"{number(result['seconds'])} s; " if result["seconds"] else ""
+    return "\n".join([
         f"# {experiment.title}\n",
-        f"{experiment.source}.\n" if experiment.source else "",
-        asked,
-        f"Figures after ± are {experiment.errors}.\n" if "±" in "".join((asked, *tables)) else "",
+        f"{experiment.about}\n",
+        *([f"Source: {experiment.source}.\n"] if experiment.source else []),
+        *asked,
+        *(errors if any("±" in text for text in (*asked, *tables)) else []),
         *tables,
         *(f"![{experiment.title}]({plot}.png)\n" for plot in plots),
-        f"{made}\n",
-    ]
-    return "\n".join(part for part in parts if part)
+        f"`{result['command']}`: {seconds}{made}; {place}. {result['note']}".strip() + "\n",
+    ])  # fmt: skip

@@ -1,15 +1,16 @@
 """Runs experiments: `python benchmarks/reproduce.py papers/outliers --quick trees=50`.
 
-Words with "=" are settings of `run` in the experiment's file; all others name experiments, by
-default all of `papers/`. Results go to `docs/results` (papers) or `benchmarks/results` (others),
-those of quick forms to `runs/papers` and the like. With `--figures` nothing is run: pages and
-plots are made again from the result files. `docs/results/index.md` counts the claims that hold.
+Words with "=" are settings of `run` in the experiment's file; all others name experiments. `all`
+stands for every experiment whose result is older than the code, or not there; what was finished
+before an interruption is not run again. `--plan` only says how long they took and which are older.
+Results go to `docs/results` (papers) or `benchmarks/results`, those of quick forms to `runs`. With
+`--pages` nothing is run: pages and plots are made again from the result files.
 """
 
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -18,33 +19,18 @@ from omegaconf import OmegaConf
 
 from benchmarks import report
 
-PAPERS = {
-    "Frye et al. (2021)": (
-        "table1", "grid", "fewer_evaluations", "suppressed", "retraining", "splices", "one_outlier",
-        "outliers", "negative", "pixels",
-    ),
-    "Carballo's thesis, and Heskes et al. (2020)": (
-        "seven_ways", "categories", "tree_shap", "several_models",
-    ),
-    "Lemaire et al. (2023)": ("naive_bayes", "naive_bayes_figures"),
-    "Noé et al. (2024)": ("compositions", "one_against_rest"),
-    "Molnar, Interpretable Machine Learning": ("two_forests",),
-}  # fmt: skip
-EXPERIMENTS = tuple(name for names in PAPERS.values() for name in names)
-SPEED = (
-    "peers", "leverage", "equal_time", "interactions", "amortized", "million", "accelerator",
-    "training", "growth", "everyday", "engines", "exports", "pictures", "reviews", "vowels",
-)  # fmt: skip
-TRUTH = ("draws", "global_values", "row_intervals", "value_functions", "shared_error")
-NAMES = [f"papers/{one}" for one in EXPERIMENTS] + [f"speed/{one}" for one in SPEED]
-NAMES += [f"truth/{one}" for one in TRUTH]
-FOLDERS = {kind: Path("benchmarks/results") for kind in ("speed", "truth")}
-FOLDERS["papers"] = Path("docs/results")
+KINDS = {"papers": "docs/results", "speed": "benchmarks/results", "truth": "benchmarks/results"}
+NAMES = tuple(
+    f"{kind}/{file.stem}"
+    for kind in KINDS
+    for file in sorted((report.ROOT / "benchmarks" / kind).glob("*.py"))
+)
+BLOCK = "<!-- made by reproduce.py from here on -->\n"
 INDEX = """# The papers' results
 
-What the papers claim, beside what this package measured. Each page has the claims with the \
-paper's figure, ours, and whether the claim holds, or why not. Where a paper states no bound, the \
-bound is ours. Made by `python benchmarks/reproduce.py`.
+What the papers claim, beside what this package measured. Each page has the paper's figure, ours, \
+and whether the claim holds, or why not. Where a paper states no bound, the bound is ours. All \
+numbers are in the JSON file beside a page. Made by `python benchmarks/reproduce.py`.
 
 ```{toctree}
 :hidden:
@@ -66,11 +52,42 @@ def experiment(name: str) -> report.Experiment:
     return report.Experiment.of(import_module(f"benchmarks.{name.replace('/', '.')}"))
 
 
+def folder_of(name: str, quick: bool = False) -> Path:
+    kind = name.partition("/")[0]
+    return Path("runs", kind) if quick else report.ROOT / KINDS[kind]
+
+
+def stored(name: str, quick: bool = False) -> Mapping[str, Any]:
+    """The result of an experiment; empty where there is none."""
+    folder, short = folder_of(name, quick), name.partition("/")[2]
+    return report.load(folder, short) if (folder / f"{short}.json").exists() else {}
+
+
+def plan(names: Sequence[str], quick: bool) -> list[str]:
+    """Say what experiments took; those whose results are older than the code are returned."""
+    due: list[str] = []
+    total = 0.0
+    for name in names:
+        one, result = experiment(name), stored(name, quick)
+        seconds = result.get("seconds") or 0.0
+        if not result:
+            state = "no result"
+        elif result.get("code") == one.code:
+            state = "up to date"
+        else:
+            state = f"older than the code (version {result['version']})"
+        if state != "up to date":
+            due, total = [*due, name], total + seconds
+        print(f"{name:28} {seconds / 60:8.1f} min  {state}")
+    print(f"{len(due)} to run, {total / 3600:.1f} hours by their last runs", flush=True)
+    return due
+
+
 def reproduce(
     name: str,
     changes: Sequence[str] = (),
     quick: bool = False,
-    figures: bool = False,
+    pages: bool = False,
     out: Path | None = None,
 ) -> None:
     """Run one experiment, or make its page and plots again.
@@ -79,56 +96,80 @@ def reproduce(
         name: as in `papers/outliers`.
         changes: settings, as in `trees=50`.
         quick: whether to begin with the settings of the quick form.
-        figures: whether to run nothing.
+        pages: whether to run nothing.
         out: folder of the result.
     """
-    kind, _, short = name.partition("/")
-    chosen = experiment(name)
+    chosen, folder, short = experiment(name), out or folder_of(name, quick), name.partition("/")[2]
     settings = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.from_dotlist(list(changes))))
-    folder = out or (Path("runs", kind) if quick else FOLDERS[kind])
-    if figures:
+    if pages:
         result = report.load(folder, short)
     else:
         words = [name, *(["--quick"] if quick else []), *changes]
         command = f"python benchmarks/reproduce.py {shlex.join(words)}"
         result = report.measured(chosen, chosen.chosen(quick, settings), command)
     report.save(chosen, folder, short, result)
-    print(f"{folder / short}.md", flush=True)
-    if kind == "papers":
-        (folder / "index.md").write_text(index(folder))
+    print(folder / f"{short}.md", flush=True)
 
 
-def index(folder: Path) -> str:
-    """A table per paper, of the results in a folder: how many claims hold."""
-    parts = [INDEX]
-    for paper, names in PAPERS.items():
-        rows = []
-        for name in names:
-            if (folder / f"{name}.json").exists():
-                one, result = experiment(f"papers/{name}"), report.load(folder, name)
-                holds = [claim.holds for claim in one.claims(result["found"])]
-                counts = f"{sum(holds)} of {len(holds)}"
-                rows.append([f"[{one.title}]({name}.md)", counts, result["version"]])
-        if rows:
-            columns = ("experiment", "claims that hold", "measured by version")
-            parts += [f"## {paper}\n", report.markdown(columns, rows)]
-    return "\n".join(parts)
+def index() -> str:
+    """A table per paper, of the stored results: how many claims hold."""
+    papers: dict[str, list[list[str]]] = {}
+    for name in NAMES:
+        if name.startswith("papers/") and (result := stored(name)):
+            one, short = experiment(name), name.partition("/")[2]
+            holds = [claim.holds for claim in one.claims(result["found"])]
+            row = [f"[{one.title}]({short}.md)", f"{sum(holds)} of {len(holds)}", result["version"]]
+            papers.setdefault(one.source.partition(",")[0], []).append(row)
+    columns = ("experiment", "claims that hold", "measured by version")
+    tables = (f"## {paper}\n\n{report.markdown(columns, rows)}" for paper, rows in papers.items())
+    return "\n".join([INDEX, *tables])
+
+
+def overview() -> str:
+    """The table and the plots of the README of benchmarks, of the stored results."""
+    rows, plots = [], []
+    for name in NAMES:
+        if not name.startswith("papers/") and (result := stored(name)):
+            one, short = experiment(name), name.partition("/")[2]
+            link = f"[{one.title}](results/{short}.md)"
+            told = one.summary(result["found"]).items()
+            text = "; ".join(f"{what} {report.number(figure)}" for what, figure in told)
+            rows.append([link, f"{one.caption}: {text}" if one.caption else text])
+            if (folder_of(name) / f"{short}.png").exists():
+                plots.append(f'<img src="results/{short}.png" alt="{one.title}" width="760">\n')
+    return "\n".join([report.markdown(("experiment", "figures"), rows), *plots])
+
+
+def write_lists() -> None:
+    """The index of the papers' results, and the README's table."""
+    pages = report.ROOT / "docs/results"
+    pages.mkdir(parents=True, exist_ok=True)
+    (pages / "index.md").write_text(index())
+    readme = report.ROOT / "benchmarks/README.md"
+    readme.write_text("\n".join([readme.read_text().partition(BLOCK)[0] + BLOCK, overview()]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("words", nargs="*", help="experiments, and settings as in `trees=50`")
+    parser.add_argument("words", nargs="*", help="experiments, or all; settings as in `trees=50`")
     parser.add_argument("--quick", action="store_true", help="the quick form")
-    parser.add_argument("--figures", action="store_true", help="from the result files alone")
+    parser.add_argument("--plan", action="store_true", help="only say what there is to run")
+    parser.add_argument("--pages", action="store_true", help="from the result files alone")
     parser.add_argument("--out", type=Path, help="folder of the results")
     given = parser.parse_intermixed_args()
     changes = [word for word in given.words if "=" in word]
     names = [word for word in given.words if "=" not in word]
     try:
-        for name in names or [f"papers/{one}" for one in EXPERIMENTS]:
-            reproduce(name, changes, given.quick, given.figures, given.out)
+        if "all" in names and given.pages:
+            names = [name for name in NAMES if stored(name, given.quick)]
+        elif "all" in names or given.plan:
+            names = plan(NAMES if "all" in names else names, given.quick)
+        for name in names if not given.plan else ():
+            reproduce(name, changes, given.quick, given.pages, given.out)
     except (ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
+    if not given.quick and not given.out and not given.plan:
+        write_lists()
 
 
 if __name__ == "__main__":

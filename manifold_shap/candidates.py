@@ -17,6 +17,7 @@ from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers import (
     CopulaImputer,
+    DeletionImputer,
     EmpiricalImputer,
     GaussianImputer,
     Imputer,
@@ -29,7 +30,8 @@ from manifold_shap.models import Model
 from manifold_shap.quality import OFF_MANIFOLD, STACKED, Quality, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
-from manifold_shap.tables.table import Table
+from manifold_shap.tables.base import RowAdapter
+from manifold_shap.tables.texts import Texts
 from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.values import ImputedValue, StackedValue, ValueFunction, imputed_value
 from manifold_shap.values.batches import Batches
@@ -37,7 +39,8 @@ from manifold_shap.values.batches import Batches
 # Those that fit in seconds, and those that are trained for minutes.
 FAST = ("gaussian", "copula", "empirical", "mixture")
 SLOW = ("vae", "surrogate", "guided_surrogate")
-CANDIDATES = (*FAST, *SLOW)
+OF_TEXTS = ("deletion",)
+CANDIDATES = (*FAST, *OF_TEXTS, *SLOW)
 
 # Draws of an imputer: few, for more coalitions in the same time. To compare, twice as many.
 _DRAWS, _COMPARED_DRAWS = 8, 16
@@ -66,7 +69,7 @@ class Game:
     """
 
     model: Model
-    table: Table
+    table: RowAdapter
     space: OutputSpace
     x: Tensor
     seed: int = 0
@@ -242,7 +245,8 @@ def _errors(
         ValueError: squares of the model's outputs are too large for a number.
     """
     x, players = game.x[rows], len(game.table.players)
-    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, game.seed + fold)
+    counts = value.counts(x) if value.players.by_row else None
+    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, game.seed + fold, counts=counts)
     keys = torch.arange(pairs.shape[0] * pairs.shape[1]).reshape(pairs.shape[:2])
     keys = _random.fold(keys, number)
 
@@ -289,7 +293,22 @@ def _vae(fits: Fits) -> ValueFunction:
     return fits.imputed(imputer)
 
 
+def _deletion(fits: Fits) -> ValueFunction:
+    return fits.imputed(DeletionImputer(fits.game.table.players))
+
+
 def _surrogate(fits: Fits) -> ValueFunction:
+    game = fits.game
+    if isinstance(game.table, Texts):
+        return fit_surrogate(
+            game.model,
+            fits.x,
+            table=game.table,
+            space=game.space,
+            network="transformer",
+            seed=game.seed,
+            progress=game.progress,
+        )
     return _taught(
         fits,
         teacher_pairs=60_000,
@@ -328,6 +347,7 @@ FITS: Mapping[str, Callable[[Fits], ValueFunction]] = {
     "copula": partial(_of_table, CopulaImputer),
     "empirical": partial(_of_table, EmpiricalImputer),
     "mixture": partial(_of_table, MixtureImputer),
+    "deletion": _deletion,
     "vae": _vae,
     "surrogate": _surrogate,
     "guided_surrogate": _guided_surrogate,

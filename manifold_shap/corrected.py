@@ -24,6 +24,7 @@ Shapley values are linear in the game, so the mean over rows of those of w are t
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ from manifold_shap.values.base import Estimate
 from manifold_shap.values.mapped import MappedValue
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # From labelled rows to m and h.
 Learner = Callable[[TrainingRows, Int64[Tensor, " rows"]], tuple[ValueFunction, ValueFunction]]
@@ -119,7 +120,7 @@ def corrected_global_values(
     estimator: Callable[..., Explanation] | None = None,
     learn: Learner | None = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     training: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> GlobalValues:
@@ -186,8 +187,17 @@ def corrected_global_values(
         learned_from = rows._replace(train=rows.train[others]), true[others]
         value, labels = learn(*learned_from) if learn else usual(*learned_from, fold=k)
         game = CorrectedValue(value, labels, mean, share)
-        explained = (estimator or _unbiased)(game, rows.train[part], seed=seed + k)
-        _check_row_by_row(explained)
+        few = len(rows.players) <= _FEW
+        usual_one = exact_shapley if few else partial(permutation_shapley, permutations=2)
+        explained = (estimator or usual_one)(game, rows.train[part], seed=seed + k)
+        name = explained.made_by.get("estimator")
+        if name not in _ROW_BY_ROW:
+            raise ValueError(
+                "Expected an `estimator` without bias for a single row, which draws coalitions of "
+                f"its own for each, but got {name!r}; its error would not show in how rows "
+                "scatter, so that standard errors would be too small. Use `permutation_shapley` or "
+                "`exact_shapley`."
+            )
         found.append(explained.phi.double()[torch.arange(len(part)), :, true[part]])
         made_by.append(explained.made_by)
     return means_of_rows(
@@ -209,39 +219,14 @@ def folds_of(rows: int, folds: int, seed: int) -> tuple[Int64[Tensor, " part"], 
     return order.tensor_split(folds)
 
 
-def _unbiased(value: ValueFunction, x: Tensor, seed: int) -> Explanation:
-    if len(value.players) <= _FEW:
-        return exact_shapley(value, x, seed=seed)
-    return permutation_shapley(value, x, permutations=2, seed=seed)
-
-
-def _check_row_by_row(explained: Explanation) -> None:
-    name = explained.made_by.get("estimator")
-    if name not in _ROW_BY_ROW:
-        raise ValueError(
-            f"Expected an `estimator` without bias for a single row, which draws coalitions of its "
-            f"own for each, but got {name!r}; its error would not show in how rows scatter, so "
-            "that standard errors would be too small. Use `permutation_shapley` "
-            "or `exact_shapley`."
-        )
-
-
 def _common(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """How one result of several was made: what they say alike, and their evaluations together.
 
-    What was measured of one of them, such as an audit, is not true of the result.
-
-    >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1, "value_function": "vae"}
-    >>> _common([one, {**one, "seed": 2, "value_function": "copula"}])
-    {'estimator': 'exact', 'evaluations': 12, 'value_function': 'vae and copula'}
+    >>> one = {"estimator": "exact", "evaluations": 6, "seed": 1}
+    >>> _common([one, {**one, "seed": 2}])
+    {'estimator': 'exact', 'evaluations': 12}
     """
-    found: dict[str, Any] = {}
-    for name, first in records[0].items():
-        every = [record.get(name) for record in records]
-        if name == "evaluations":
-            found[name] = sum(every)
-        elif name in ("estimator", "value_function"):
-            found[name] = " and ".join(dict.fromkeys(map(str, every)))
-        elif name != "audit" and every == [first] * len(every):
-            found[name] = first
-    return found
+    found = dict(records[0])
+    for record in records[1:]:
+        found = {name: entry for name, entry in found.items() if record.get(name) == entry}
+    return {**found, "evaluations": sum(record["evaluations"] for record in records)}

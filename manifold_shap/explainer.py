@@ -10,7 +10,7 @@ from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
-from manifold_shap.candidates import CANDIDATES, FAST, Fits, Game, choose
+from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, Fits, Game, choose
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.explanation import Explanation
 from manifold_shap.frames import wide_columns, wide_frame
@@ -18,8 +18,8 @@ from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
-from manifold_shap.tables.rows import constant_players
-from manifold_shap.tables.table import Table
+from manifold_shap.tables.fitted import fit_table
+from manifold_shap.tables.rows import constant_players, is_texts
 from manifold_shap.values import ValueFunction
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 # Rows of a frame, at least: to learn from, and to choose on.
 _LEAST_ROWS = 20
-# Candidates by effort.
-_EFFORTS = {"low": FAST, "high": CANDIDATES}
+_EFFORTS = ("low", "high")
 # Rows from which what a model returns is detected.
 _CHECKED_ROWS = 64
 
@@ -110,18 +109,19 @@ class Explainer:
         fit_seconds: float | None = None,
         progress: bool | None = None,
     ) -> None:
-        check_choice("effort", effort, tuple(_EFFORTS))
-        if candidates is None:
-            candidates = _EFFORTS[effort]
-        candidates = [candidates] if isinstance(candidates, str) else candidates
-        check_known(candidates, CANDIDATES, "`candidates`")
+        check_choice("effort", effort, _EFFORTS)
         if fit_seconds is not None:
             check_number("fit_seconds", fit_seconds, above=0)
         if model_batch_size is not None:
             check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
-        self.table = Table.fit(frame, players, left_out)
+        self.table = fit_table(frame, players, left_out)
+        fast, slow = (OF_TEXTS, ("surrogate",)) if is_texts(frame) else (FAST, SLOW)
+        if candidates is None:
+            candidates = fast if effort == "low" else (*fast, *slow)
+        candidates = [candidates] if isinstance(candidates, str) else candidates
+        check_known(candidates, (*fast, *slow), "`candidates`")
         x = self.table.rows(frame)
         own = (classes, returns, model_batch_size, self.table)
         self.model = as_model(model, x[:_CHECKED_ROWS], *own)

@@ -202,7 +202,7 @@ class Explanation:
         index, x = self.players.index, self.x
         if not isinstance(x, Tensor):
             frame = pandas_columns(x)
-            own = self.owner[0] if len(self) else index
+            own = index if self.players.fixed or not len(self) else self.owner[0]
             return [frame.iloc[:, (own == k).numpy().nonzero()[0]] for k in players]
         own, x = self.owner.flatten(1), x.flatten(1)
         found = []

@@ -1,13 +1,13 @@
 """Defines probability laws over coalitions: of the Shapley sum, of regressions, of blocks."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from torch.nn.functional import pad
 
 from manifold_shap._checks import (
     check_distinct,
@@ -39,13 +39,10 @@ def __dir__() -> list[str]:
 _MOST_CELLS = 4
 
 
-def _log_binomial(n: int, k: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    total = torch.tensor(n + 1.0, dtype=k.dtype, device=k.device)
-    return torch.lgamma(total) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
+class CoalitionLaw:
+    """A probability law over coalitions.
 
-
-class CoalitionLaw(ABC):
-    """A probability law over coalitions; a subclass defines `sample`, and `log_prob` if it can.
+    A subclass defines `sample` or `sample_antithetic`, and `log_prob` if it can.
 
     >>> SizeUniform(3).sample((2, 4), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 4, 3])
@@ -58,17 +55,17 @@ class CoalitionLaw(ABC):
     name: str
     players: int
 
-    @abstractmethod
     def sample(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
-        """Coalitions bool `[*shape, players]`, on the generator's device.
+        """Coalitions bool `[*shape, players]`, on the generator's device; by default first halves.
 
         Args:
             shape: of the block of coalitions.
             generator: the only source of random numbers.
             counts: int64 that broadcasts to `shape`: of the players, the first so many take part.
         """
+        return self.sample_antithetic(shape, generator, counts)[..., 0, :]
 
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -95,7 +92,32 @@ def present_players(
     return place < (players if counts is None else counts.to(device)[..., None])
 
 
-class SizeUniform(CoalitionLaw):
+class _BySize(CoalitionLaw):
+    """A law that is uniform among the coalitions of one size.
+
+    Args:
+        players: how many.
+        weight: of the sizes 0..n, up to a factor.
+
+    Attributes:
+        size_probability: of these sizes, in double precision.
+    """
+
+    def __init__(self, players: int, weight: Tensor) -> None:
+        self.players, weight = players, weight.double()
+        self.size_probability = weight / weight.sum()
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        """Log-probability `[...]`; `-inf` for coalitions that never occur."""
+        check_mask(mask, self.players)
+        size = mask.sum(-1)
+        log_size = self.size_probability.to(mask.device).log()[size]
+        n, k = torch.tensor(self.players).to(log_size), size.double()
+        log_prob = log_size - (n + 1).lgamma() + (k + 1).lgamma() + (n - k + 1).lgamma()
+        return log_prob.to(torch.get_default_dtype())
+
+
+class SizeUniform(_BySize):
     """The law of the Shapley sum: |S| uniform on 0..n-1, then a uniform subset of that size.
 
     It gives coalition S the weight Σ_{i∉S} |S|!(n-|S|-1)!/n! / n, the share of Eq. (1) of Frye et
@@ -111,13 +133,8 @@ class SizeUniform(CoalitionLaw):
     name = "scattered"
 
     def __init__(self, players: int) -> None:
-        self.players = check_whole("players", players)
-
-    def sample(
-        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
-    ) -> Tensor:
-        arrival, newcomer = self._arrivals(shape, generator, counts)
-        return arrival < newcomer
+        check_whole("players", players)
+        super().__init__(players, torch.arange(players + 1) < players)
 
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -127,48 +144,25 @@ class SizeUniform(CoalitionLaw):
         Each half follows the law; together they cover every player but one, so their errors
         partly cancel.
         """
-        arrival, newcomer = self._arrivals(shape, generator, counts)
-        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
-
-    def log_prob(self, mask: Tensor) -> Tensor:
-        """`-log n - log C(n, |S|)`, and `-inf` for the full coalition; shape `[...]`."""
-        check_mask(mask, self.players)
-        size = mask.sum(-1).double()
-        log_prob = -math.log(self.players) - _log_binomial(self.players, size)
-        full = size == self.players
-        return log_prob.masked_fill(full, -math.inf).to(torch.get_default_dtype())
-
-    def _arrivals(
-        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None
-    ) -> tuple[Float[Tensor, "*shape n"], Float[Tensor, "*shape 1"]]:
         # Players arrive at independent uniform times: those before a uniformly chosen player are
         # a coalition of this law, exactly, by one comparison and without sorting or redrawing.
         device = generator.device
         arrival = torch.rand((*shape, self.players), generator=generator, device=device)
         if counts is None:
             player = torch.randint(self.players, (*shape, 1), generator=generator, device=device)
-            return arrival, arrival.gather(-1, player)
-        chosen = torch.rand((*shape, 1), generator=generator, device=device, dtype=torch.float64)
-        player = (chosen * counts.to(device)[..., None]).long()
-        # Who is not there comes neither before nor after anybody.
-        arrival = arrival.where(present_players(self.players, counts, device), torch.nan)
-        return arrival, arrival.gather(-1, player)
+        else:
+            chosen = torch.rand(
+                (*shape, 1), generator=generator, device=device, dtype=torch.float64
+            )
+            player = (chosen * counts.to(device)[..., None]).long()
+            # Who is not there comes neither before nor after anybody.
+            arrival = arrival.where(present_players(self.players, counts, device), torch.nan)
+        newcomer = arrival.gather(-1, player)
+        return torch.stack((arrival < newcomer, arrival > newcomer), dim=-2)
 
 
-class _ProperSizes(CoalitionLaw):
-    """A law over coalitions that are neither empty nor full, uniform among those of one size.
-
-    Args:
-        players: how many.
-        weight: of the sizes 1..n-1, up to a factor.
-
-    Attributes:
-        size_probability: of these sizes.
-    """
-
-    def __init__(self, players: int, weight: Float[Tensor, " sizes"]) -> None:
-        self.players = players
-        self.size_probability = weight / weight.sum()
+class _ProperSizes(_BySize):
+    """A law over coalitions that are neither empty nor full."""
 
     def sample(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -176,20 +170,10 @@ class _ProperSizes(CoalitionLaw):
         """As of any law, for all players only."""
         if counts is not None:
             raise ValueError(f"Expected no `counts`: {type(self).__name__} is of all players.")
-        probability = self.size_probability.to(generator.device)
+        probability = self.size_probability[1:-1].to(generator.device)
         count = math.prod(shape)
         size = 1 + torch.multinomial(probability, count, replacement=True, generator=generator)
         return sample_subsets(size, self.players, generator).reshape(*shape, self.players)
-
-    def log_prob(self, mask: Tensor) -> Tensor:
-        """Log-probability `[...]`; `-inf` for the empty and the full coalition."""
-        check_mask(mask, self.players)
-        size = mask.sum(-1)
-        proper = (size > 0) & (size < self.players)
-        index = (size - 1).clamp(0, self.players - 2)
-        log_size = self.size_probability.to(mask.device).log()[index]
-        log_prob = log_size - _log_binomial(self.players, size.double())
-        return log_prob.masked_fill(~proper, -math.inf).to(torch.get_default_dtype())
 
 
 class ShapleyKernel(_ProperSizes):
@@ -199,7 +183,7 @@ class ShapleyKernel(_ProperSizes):
     are more frequent (Lundberg & Lee 2017, Theorem 2).
 
     >>> ShapleyKernel(4).size_probability
-    tensor([0.3636, 0.2727, 0.3636], dtype=torch.float64)
+    tensor([0.0000, 0.3636, 0.2727, 0.3636, 0.0000], dtype=torch.float64)
 
     Raises:
         ValueError: fewer than two players.
@@ -209,8 +193,8 @@ class ShapleyKernel(_ProperSizes):
 
     def __init__(self, players: int) -> None:
         check_whole("players", players, 2)
-        size = torch.arange(1, players, dtype=torch.float64)
-        super().__init__(players, 1 / (size * (players - size)))
+        size = torch.arange(1, players)
+        super().__init__(players, pad(1 / (size * (players - size)).double(), (1, 1)))
 
 
 class LeverageScores(_ProperSizes):
@@ -220,7 +204,7 @@ class LeverageScores(_ProperSizes):
     probability that is in proportion to its influence on the fit (Musco & Witter 2025, Lemma 3.2).
 
     >>> LeverageScores(4).size_probability
-    tensor([0.3333, 0.3333, 0.3333], dtype=torch.float64)
+    tensor([0.0000, 0.3333, 0.3333, 0.3333, 0.0000], dtype=torch.float64)
     >>> mask = LeverageScores(4).sample((100,), torch.Generator().manual_seed(0))
     >>> bool(mask.any(-1).all()), bool(mask.all(-1).any())  # Neither empty nor full.
     (True, False)
@@ -233,7 +217,7 @@ class LeverageScores(_ProperSizes):
 
     def __init__(self, players: int) -> None:
         check_whole("players", players, 2)
-        super().__init__(players, torch.ones(players - 1, dtype=torch.float64))
+        super().__init__(players, pad(torch.ones(players - 1), (1, 1)))
 
 
 class Blocks(CoalitionLaw):
@@ -302,11 +286,6 @@ class Blocks(CoalitionLaw):
         """
         return cls(_positions(players, axes))
 
-    def sample(
-        self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
-    ) -> Tensor:
-        return self.sample_antithetic(shape, generator, counts)[..., 0, :]
-
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
@@ -314,9 +293,16 @@ class Blocks(CoalitionLaw):
 
         Each half follows the law; together they cover every cell but one.
         """
-        present = present_players(self.players, counts, generator.device)
+        device, most = generator.device, int(self._most.prod())
+        present = present_players(self.players, counts, device)
         cells = self.cells(shape, generator, counts)
-        return antithetic_cells(cells, int(self._most.prod()), generator, present)
+        # The law of the Shapley sum over the cells that hold a player.
+        arrival, lot = torch.rand((2, *shape, most), generator=generator, device=device)
+        held = torch.zeros((*shape, most + 1), dtype=torch.bool, device=device)
+        held = held.scatter_(-1, cells.where(present, most), True)[..., :-1]
+        newcomer = lot.where(held, -1).argmax(-1, keepdim=True)
+        last, own = arrival.gather(-1, newcomer), arrival.gather(-1, cells)
+        return torch.stack(((own < last) & present, (own > last) & present), dim=-2)
 
     def cells(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
@@ -347,29 +333,6 @@ class Blocks(CoalitionLaw):
         cell = torch.searchsorted(edges, place)
         strides = torch.cat((self._most.new_ones(1), self._most[:-1].cumprod(0))).to(device)
         return (cell * strides[:, None]).sum(-2)
-
-
-def antithetic_cells(
-    cells: Int64[Tensor, "*shape players"],
-    most: int,
-    generator: torch.Generator,
-    present: Bool[Tensor, "*some players"],
-) -> Bool[Tensor, "*shape 2 players"]:
-    """Coalitions of cells by the law of the Shapley sum over these, in antithetic pairs.
-
-    Args:
-        cells: number of the cell of each player.
-        most: how many cells there can be.
-        generator: of the coalitions.
-        present: players that there are.
-    """
-    shape, device = cells.shape[:-1], cells.device
-    arrival, lot = torch.rand((2, *shape, most), generator=generator, device=device)
-    held = torch.zeros((*shape, most + 1), dtype=torch.bool, device=device)
-    held = held.scatter_(-1, cells.where(present, most), True)[..., :-1]
-    newcomer = lot.where(held, -1).argmax(-1, keepdim=True)
-    last, own = arrival.gather(-1, newcomer), arrival.gather(-1, cells)
-    return torch.stack(((own < last) & present, (own > last) & present), dim=-2)
 
 
 class Mixture(CoalitionLaw):
@@ -412,20 +375,13 @@ class Mixture(CoalitionLaw):
     def sample(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
-        return self._drawn(shape, generator, counts, pair=())
+        return self._drawn(shape, generator, counts, ())
 
     def sample_antithetic(
         self, shape: Sequence[int], generator: torch.Generator, counts: Tensor | None = None
     ) -> Tensor:
         """Antithetic pairs `[*shape, 2, players]`, both halves by the same law."""
-        return self._drawn(shape, generator, counts, pair=(2,))
-
-    def log_prob(self, mask: Tensor) -> Tensor:
-        parts = [
-            law.log_prob(mask) + math.log(weight)
-            for law, weight in zip(self.laws, self.weights, strict=True)
-        ]
-        return torch.stack(parts).logsumexp(0)
+        return self._drawn(shape, generator, counts, (2,))
 
     def _drawn(
         self,
@@ -445,6 +401,13 @@ class Mixture(CoalitionLaw):
             draw = law.sample_antithetic if pair else law.sample
             mask[place] = draw((len(place),), generator, None if own is None else own[place])
         return mask.reshape(*shape, *pair, self.players)
+
+    def log_prob(self, mask: Tensor) -> Tensor:
+        parts = [
+            law.log_prob(mask) + math.log(weight)
+            for law, weight in zip(self.laws, self.weights, strict=True)
+        ]
+        return torch.stack(parts).logsumexp(0)
 
 
 def laws_for(

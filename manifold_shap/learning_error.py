@@ -113,52 +113,39 @@ def half_width(
     half = torch.as_tensor(quantile)[:, None, None].to(error) * error
     if learned is None:
         return half
-    return torch.hypot(half, stats.t.ppf(0.5 + level / 2, _freedom(explanation)) * learned)
-
-
-def _freedom(explanation: "Explanation") -> float:
-    """Degrees of freedom of a `model_error`; of one that no halves have told, infinite.
-
-    A player's variance has one for each division of the rows into halves, and the mean of those of
-    n players n times as many; of the mean of both Satterthwaite's formula gives this.
-    """
+    # A player's variance has a degree of freedom for each division of the rows into halves, and the
+    # mean of those of n players n times as many; of the mean of both Satterthwaite's formula gives
+    # this. An error that no halves have told has infinitely many.
     halves = explanation.made_by.get("halves", torch.inf)
-    return 2 * halves / (1 + 3 / len(explanation.players))
+    of_learning = 2 * halves / (1 + 3 / len(explanation.players))
+    return torch.hypot(half, stats.t.ppf(0.5 + level / 2, of_learning) * learned)
 
 
 def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> list["Explanation"]:
     """Those of halves, with the players in the order of the explanation."""
-    for half in halves:
-        same: dict[str, tuple[Any, Any]] = {
-            "players": (sorted(explanation.players.names), sorted(half.players.names)),
-            "outputs": (explanation.outputs, half.outputs),
-            "output space": ((explanation.space,), (half.space,)),
-            "instances": (explanation.instances, half.instances),
-        }
-        for name, (one, two) in same.items():
-            if one != two:
-                raise ValueError(
-                    f"Expected explanations of the same {name} but got {one[:5]} and {two[:5]}."
-                )
+
+    def facts(each: "Explanation") -> tuple[Any, ...]:
+        return sorted(each.players.names), each.outputs, each.space, each.instances
+
+    if any(facts(half) != facts(explanation) for half in halves):
+        raise ValueError(
+            "Expected explanations of the same players, outputs, output space and instances but "
+            f"got {[facts(each) for each in (explanation, *halves)]!s:.500}."
+        )
     ordered = [in_order(half, explanation.players.names) for half in halves]
     if any(other_rows(explanation, half) for half in ordered):
         raise ValueError(
             "Expected explanations of the same rows but their `x` differ; explain the same rows by "
             "each value function."
         )
-    seeds = [each.made_by["seed"] for each in (explanation, *halves) if _sampled(each)]
+    every = [each.made_by for each in (explanation, *halves)]
+    seeds = [made_by["seed"] for made_by in every if "seed" in made_by]
     if len(set(seeds)) < len(seeds):
         raise ValueError(
             f"Expected explanations with another `seed` each but got {seeds}: the coalitions and "
             "draws that two share make them agree, and `model_error` too small."
         )
     return ordered
-
-
-def _sampled(explanation: "Explanation") -> bool:
-    """Whether its values have errors of sampling, known or not, that come from a known seed."""
-    exact = explanation.standard_error[explanation.present] == 0
-    return "seed" in explanation.made_by and not bool(exact.all())
 
 
 def other_rows(one: "Explanation", two: "Explanation") -> bool:

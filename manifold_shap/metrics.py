@@ -103,23 +103,15 @@ def shapley_pairs(
         mask: bool `[rows, m, players]`.
 
     Raises:
-        TypeError, ValueError: `rows`, `players` or `least` is no whole number of at least 1,
-            `seed` is no seed, `law` is of another number of players, or `counts` are not
-            of these rows and players.
+        TypeError, ValueError: `rows`, `players` or `least` is no whole number of at least 1, or
+            `seed` is no seed.
     """
     rows, least = check_whole("rows", rows), check_whole("least", least)
     law = law or SizeUniform(players)
-    if law.players != players:
-        raise ValueError(f"Expected a law of {players} players but got one of {law.players}.")
     generator = torch.Generator().manual_seed(check_seed(seed))
     if counts is None:
         return law.sample((rows, -(-least // rows)), generator)
-    own = torch.as_tensor(counts).cpu()
-    if own.shape != (rows,) or bool(((own < 0) | (own > players)).any()):
-        raise ValueError(
-            f"Expected `counts` of {rows} rows, from 0 to {players}, but got {counts!r:.100}."
-        )
-    return law.sample((rows, -(-least // rows)), generator, own[:, None])
+    return law.sample((rows, -(-least // rows)), generator, torch.as_tensor(counts)[:, None].cpu())
 
 
 def mean_squared_error(

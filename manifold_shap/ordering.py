@@ -1,13 +1,12 @@
 """Represents orders of the players: who joins (or causes) before whom, or who stays together."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known
@@ -17,13 +16,6 @@ from manifold_shap.posets import Components, Orders, Unions, closure, extensions
 
 # How a partial order may be given: components, the causes of each player, or an `Ordering`.
 Relations = Any
-
-
-class Step(NamedTuple):
-    """Players that a causal order draws together, and those whose values they depend on."""
-
-    own: Bool[Tensor, " players"]
-    given: Bool[Tensor, " players"]
 
 
 class Ordering:
@@ -52,14 +44,14 @@ class Ordering:
             leave out; causes that are effects of their own effects.
 
     >>> ordering = Ordering([["a", "b"], ["c"]], Players.of_elements((3,), ["a", "b", "c"]))
-    >>> ordering.coalitions()[0].int()
+    >>> ordering.allowed.weighted_coalitions()[0].int()
     tensor([[0, 0, 0],
             [1, 0, 0],
             [0, 1, 0],
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     >>> graph = Ordering({"b": ["a"]}, ordering.players)
-    >>> graph.orders, graph.coalitions_count
+    >>> graph.allowed.count, graph.allowed.coalitions
     (3, 6)
     """
 
@@ -97,7 +89,7 @@ class Ordering:
         players of a game of groups do.
 
         >>> players = Players.of_elements((3,), ["a", "b", "c"])
-        >>> Ordering.of_groups([["a", "b"], ["c"]], players).all_orders()
+        >>> Ordering.of_groups([["a", "b"], ["c"]], players).allowed.all()
         tensor([[0, 1, 2],
                 [1, 0, 2],
                 [2, 0, 1],
@@ -146,54 +138,26 @@ class Ordering:
             return self.component[:, None] < self.component
         return closure(self._direct)
 
-    @cached_property
-    def steps(self) -> list[Step]:
-        """Who depends on whom, in causal order: whole components, or the players of a graph.
+    @property
+    def steps(self) -> tuple[Bool[Tensor, "steps players"], Bool[Tensor, "steps players"]]:
+        """In causal order the players that are drawn together, and those that they depend on.
+
+        Whole components, or single players of a graph.
 
         Raises:
             ValueError: groups that stay together, which say nothing of causes.
         """
         if self.component is not None:
-            component = self.component
-            return [Step(component == k, component < k) for k in range(len(self.names))]
-        own = torch.eye(len(self.players), dtype=torch.bool)
+            number = torch.arange(len(self.names))[:, None]
+            return self.component == number, self.component < number
         direct = self._direct
         causes = {j: direct[:, j].nonzero()[:, 0].tolist() for j in range(len(direct))}
-        order = TopologicalSorter(causes).static_order()
-        return [Step(own[player], direct[:, player]) for player in order]
-
-    @property
-    def orders(self) -> int:
-        """Number of orders that it allows."""
-        return self._allowed.count
-
-    @property
-    def coalitions_count(self) -> int:
-        """Number of coalitions along the orders that it allows."""
-        return self._allowed.coalitions
-
-    def sample_pairs(
-        self, shape: Sequence[int], generator: torch.Generator
-    ) -> Int64[Tensor, "*shape 2 players"]:
-        """Uniform allowed orders, each with one of opposite numbers: its reverse if that can be."""
-        return self._allowed.draw(math.prod(shape), generator).unflatten(0, tuple(shape))
-
-    def all_orders(self) -> Int64[Tensor, "orders players"]:
-        """Every allowed order once."""
-        return self._allowed.all()
-
-    def coalitions(
-        self,
-    ) -> tuple[Bool[Tensor, "coalitions players"], Float[Tensor, "coalitions players"]]:
-        """All coalitions along the allowed orders, from the empty to the grand coalition.
-
-        Of components whole ones, then a part of the next one. And what the value of each coalition
-        counts for in the Shapley value of each player.
-        """
-        return self._allowed.weighted_coalitions()
+        order = list(TopologicalSorter(causes).static_order())
+        return torch.eye(len(direct), dtype=torch.bool)[order], direct.T[order]
 
     @cached_property
-    def _allowed(self) -> Orders:
+    def allowed(self) -> Orders:
+        """The orders that it allows: their number, their coalitions, and how to draw them."""
         return extensions(self.before) if self.component is None else Components(self.component)
 
     @property
@@ -229,14 +193,14 @@ class _Groups(Ordering):
         return {"groups": self.names} if self.restricts else {}
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> tuple[Tensor, Tensor]:
         raise ValueError(
             "Expected a causal `ordering`, by components or by the causes of each player, but got "
             f"groups that stay together, {shown(self.names)}."
         )
 
     @cached_property
-    def _allowed(self) -> Orders:
+    def allowed(self) -> Orders:
         return Unions(self._number)
 
 

@@ -193,11 +193,9 @@ class Players:
         shape = _shape(event, (2, 3), "a picture, such as (3, 32, 32) or (28, 28),")
         if len(shape) == 3:
             check_channels_first(shape)
-        sides = tuple(size) if isinstance(size, Sequence) else (size, size)
-        if len(sides) != 2:
-            raise ValueError(f"Expected `size` as a number or (height, width) but got {size!r}.")
-        side = [check_whole("size", side) for side in sides]
-        down, across = (torch.arange(shape[k]) // side[k] for k in (-2, -1))
+        height, width = size if isinstance(size, Sequence) else (size, size)
+        down = torch.arange(shape[-2]) // check_whole("size", height)
+        across = torch.arange(shape[-1]) // check_whole("size", width)
         rows, columns = int(down[-1]) + 1, int(across[-1]) + 1
         names = [f"{word} {i},{j}" for i in range(rows) for j in range(columns)]
         return cls(names, (down[:, None] * columns + across).expand(shape).contiguous())

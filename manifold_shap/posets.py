@@ -68,18 +68,6 @@ class Orders(ABC):
         return masks, weights
 
 
-class Antichain(Orders):
-    """All orders: no player waits for another. Halves of a pair are reverses of each other."""
-
-    def __init__(self, before: Bool[Tensor, "size size"]) -> None:
-        self.before = before
-        self.count, self.coalitions = math.factorial(len(before)), 2 ** len(before)
-
-    def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
-        orders = sample_orders((count,), len(self.before), generator)
-        return torch.stack((orders, orders.flip(-1)), dim=1)
-
-
 class Components(Orders):
     """Components without an order inside, one after the other; each half reversed inside them.
 
@@ -135,7 +123,7 @@ class Parallel(Series):
     def draw(self, count: int, generator: torch.Generator) -> Int64[Tensor, "pairs 2 players"]:
         sizes = torch.tensor([len(own) for own in self.members])
         turn = torch.arange(len(sizes)).repeat_interleave(sizes)[
-            Antichain(self.before).draw(count, generator)
+            Components(torch.zeros(len(self.before), dtype=torch.int64)).draw(count, generator)
         ]
         orders = torch.empty_like(turn)
         for number, (part, own) in enumerate(zip(self.parts, self.members, strict=True)):
@@ -285,7 +273,7 @@ def extensions(before: Bool[Tensor, "size size"]) -> Orders:
     """
     related = before | before.T
     if not related.any():
-        return Antichain(before)
+        return Components(torch.zeros(len(before), dtype=torch.int64))
     members = _connected(related)
     if len(members) > 1:
         return Parallel(before, _by_predecessors(members, before))

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -123,7 +123,8 @@ class OutputSpace(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """Plain data: `as_space(**settings)` makes this space again."""
-        return {"space": self.name}
+        usual = vars(type(self)())
+        return {"space": self.name, **{k: v for k, v in vars(self).items() if v != usual[k]}}
 
 
 @dataclass(frozen=True)
@@ -185,11 +186,6 @@ class Identity(OutputSpace):
         named = _NO_UNIT if output == "0" else output
         return named if self.unit == _NO_UNIT else f"{named} ({self.unit})"
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        own = {} if self.unit == _NO_UNIT else {"unit": self.unit}
-        return {"space": self.name, **own}
-
 
 @dataclass(frozen=True)
 class LogRatios(OutputSpace):
@@ -206,10 +202,6 @@ class LogRatios(OutputSpace):
         share = "it is the share of probability that exact zeros get, such as 0.001"
         if self.zero_replacement is not None:
             check_number("zero_replacement", self.zero_replacement, above=0, high=0.5, fix=share)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {k: own for k, own in {"space": self.name, **asdict(self)}.items() if own}
 
     def fitted(self, log_p: Float[Tensor, "rows classes"], rounded: bool) -> "LogRatios":
         """The space for a model that gives these to its reference rows; see `OutputSpace`.
@@ -306,30 +298,17 @@ def as_space(
         unit: of the named space `identity`: that of the values of a regression model.
 
     Raises:
-        TypeError: neither a name nor an output space, `zero_replacement` is no number or `unit` no
-            text.
-        ValueError: no space has this name, `zero_replacement` is out of range, or there is a `unit`
-            for a space of probabilities, which has its own.
+        TypeError: `zero_replacement` is no number or `unit` no text, or there is a `unit` for a
+            space of probabilities, which has its own.
+        ValueError: no space has this name, or `zero_replacement` is out of range.
     """
     if isinstance(space, OutputSpace):
         return space
-    if not isinstance(space, str):
-        raise TypeError(
-            f"Expected `space` to be one of {tuple(SPACES)}, or an output space such as "
-            f"`ms.spaces.ILR()`, but got {space!r}."
-        )
-    check_choice("space", space, SPACES)
-    named: Any = SPACES[space]
+    named: Any = SPACES[check_choice("space", space, SPACES, "or an output space")]
     if unit is not None:
-        if not issubclass(named, Identity):
-            raise ValueError(
-                f"Expected `unit` with space='identity' only but got {unit!r} with "
-                f"space={space!r}, whose unit is {named.unit!r}; leave it out."
-            )
-        return named(unit)
-    if zero_replacement is None or not named().takes_logarithms:
-        return named()
-    return named(zero_replacement)
+        return named(unit=unit)
+    takes_zeros = zero_replacement is not None and named().takes_logarithms
+    return named(zero_replacement) if takes_zeros else named()
 
 
 def check_partition(
@@ -340,14 +319,10 @@ def check_partition(
     Raises:
         ValueError: a partition that is missing, not wanted, or of other outputs.
     """
-    wanted = space.partition(partition.classes if partition else ("a", "b")) is not None
-    if (partition is not None) != wanted:
+    wanted = space.partition(("a", "b")) is not None
+    if (partition is not None) != wanted or (partition and partition.names != outputs):
         raise ValueError(
-            "Expected a `partition` where outputs are log-ratio coordinates, and there only, but "
-            f"got {'none' if partition is None else 'one'} in {space.name!r}."
-        )
-    if partition is not None and partition.names != outputs:
-        raise ValueError(
-            f"Expected the balances of `partition` as `outputs`, {partition.names}, but got "
-            f"{outputs}."
+            "Expected a `partition` with the outputs as its balances where these are log-ratio "
+            f"coordinates, and there only, but got {partition!r} of outputs {outputs} in "
+            f"{space.name!r}."
         )

@@ -84,6 +84,7 @@ DEFERRED = {
     ("explanation", "tables.features"),
     ("interactions", "interop.shapiq_values"),
     ("io.zarr", "tables.cells"),
+    ("training.rows", "tables.fitted"),
     ("training.rows", "tables.table"),
     ("training.task", "training.runner"),
     ("values.base", "values.grouped"),

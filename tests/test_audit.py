@@ -113,16 +113,6 @@ def test_one_row_has_no_interval(explained: ms.Explanation) -> None:
     assert "NaN" not in json.dumps(known)
 
 
-def test_frames_have_bias_and_error_with_their_ends(explained: ms.Explanation) -> None:
-    frame = ms.audit(explained, game, rows=50).to_frame()
-    assert list(frame.columns) == [
-        "bias", "bias_low", "bias_high", "error", "error_low", "error_high",
-    ]  # fmt: skip
-    assert frame.index.names == ["player", "output"]
-    assert len(frame) == 4 * 2
-    assert (frame.error_low <= frame.error).all()
-
-
 # Of streamed rows.
 
 

@@ -45,11 +45,14 @@ components = st.permutations("abcde").flatmap(
 @settings(deadline=None, max_examples=25)
 def test_orders_and_coalitions_are_those_of_all_permutations(graph: Any) -> None:
     ordering, orders = Ordering(graph, PLAYERS), allowed(graph)
-    assert ordering.orders == len(orders)
-    assert ordering.all_orders().tolist() == [list(order) for order in orders]
+    assert ordering.allowed.count == len(orders)
+    assert ordering.allowed.all().tolist() == [list(order) for order in orders]
     expected = {frozenset(order[:k]) for order in orders for k in range(6)}
-    found = [frozenset(mask.nonzero()[:, 0].tolist()) for mask in ordering.coalitions()[0]]
-    assert len(found) == len(expected) == ordering.coalitions_count
+    found = [
+        frozenset(mask.nonzero()[:, 0].tolist())
+        for mask in ordering.allowed.weighted_coalitions()[0]
+    ]
+    assert len(found) == len(expected) == ordering.allowed.coalitions
     assert set(found) == expected
     assert not found[0]
     assert len(found[-1]) == 5
@@ -184,8 +187,8 @@ def test_owen_values_are_the_mean_over_orders_that_keep_groups_together(
 ) -> None:
     game, x, orders = random_game(seed), rows(2), together(groups)
     ordering = Ordering.of_groups(groups, PLAYERS)
-    assert sorted(map(tuple, ordering.all_orders().tolist())) == orders
-    assert ordering.orders == len(orders)
+    assert sorted(map(tuple, ordering.allowed.all().tolist())) == orders
+    assert ordering.allowed.count == len(orders)
     expected = brute_force(game, x, dict.fromkeys(orders, 1.0))
     for found in (
         ms.exact_shapley(game, x, ordering=ordering),
@@ -194,8 +197,14 @@ def test_owen_values_are_the_mean_over_orders_that_keep_groups_together(
     ):
         torch.testing.assert_close(found.phi, expected, rtol=1e-4, atol=1e-5)
     coalitions = {frozenset(order[:k]) for order in orders for k in range(6)}
-    assert {frozenset(m.nonzero()[:, 0].tolist()) for m in ordering.coalitions()[0]} == coalitions
-    assert ordering.coalitions_count == len(ordering.coalitions()[0]) == len(coalitions)
+    assert {
+        frozenset(m.nonzero()[:, 0].tolist()) for m in ordering.allowed.weighted_coalitions()[0]
+    } == coalitions
+    assert (
+        ordering.allowed.coalitions
+        == len(ordering.allowed.weighted_coalitions()[0])
+        == len(coalitions)
+    )
 
 
 def test_groups_share_as_the_players_of_a_game_of_groups() -> None:

@@ -65,13 +65,6 @@ def test_size_uniform_is_the_law_of_the_shapley_sum(n: int) -> None:
     assert SizeUniform(n).log_prob(torch.ones(n, dtype=torch.bool)) == -math.inf
 
 
-def test_size_uniform_log_prob_is_accurate_for_784_players() -> None:
-    n, sizes = 784, torch.tensor([0, 1, 100, 392, 783])
-    log_prob = SizeUniform(n).log_prob(torch.arange(n) < sizes[:, None])
-    expected = torch.tensor([-math.log(n) - math.log(math.comb(n, int(s))) for s in sizes])
-    torch.testing.assert_close(log_prob, expected, rtol=1e-6, atol=1e-5)
-
-
 @pytest.mark.parametrize("law", [SizeUniform(4), ShapleyKernel(4), LeverageScores(4)])
 def test_samples_are_of_their_law_and_repeat_with_their_seed(law: CoalitionLaw) -> None:
     mask = law.sample((400, 100), generator(3))

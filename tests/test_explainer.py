@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression
 import manifold_shap as ms
 from manifold_shap import candidates
 from manifold_shap._messages import UnfitError
-from manifold_shap.plots import quality as quality_notes
+from manifold_shap.plots import selection
 
 FEW = ("gaussian", "copula")
 
@@ -389,4 +389,4 @@ def test_people_are_told_how_much_of_the_model_the_value_function_explains(
     said = f"explains {100 * quality.explained:.0f} % of the model's variance, root mean squared"
     assert f"{said} error {quality.root_mean_squared_error:.3g} (probability)" in repr(found)
     assert said in repr(quality)
-    assert any(said in line for line in quality_notes.notes({"": found}))
+    assert any(said in line for line in selection.notes({"": found}))

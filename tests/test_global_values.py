@@ -87,15 +87,6 @@ def test_labels_are_names_or_positions() -> None:
     assert ms.global_values(explanation[:1], [0]).standard_error.isnan().all()
 
 
-def test_classes_may_be_numbers_from_one_on() -> None:
-    """Labels are then names: the first class is 1, not 0."""
-    model = GaussianNB(var_smoothing=0.1).fit(FEATURES, Y + 1)
-    value = ms.imputed_value(model, ms.imputers.MarginalImputer(X[::3]))
-    found = ms.global_values(ms.exact_shapley(value, X[::5]), Y[::5] + 1)
-    expected = ms.global_values(ms.exact_shapley(marginal(), X[::5]), Y[::5])
-    assert found.accuracy == pytest.approx(expected.accuracy)
-
-
 def test_targets_of_other_rows_are_refused() -> None:
     names = [f"h{k}" for k in range(5)]
     explanation = ms.exact_shapley(marginal(), X[:5]).with_labels(names)
@@ -166,10 +157,3 @@ def test_what_has_no_global_values(explained: Any, y: Any, words: str) -> None:
     explanation = explained()
     with pytest.raises(ValueError, match=words):
         ms.global_values(explanation, y)
-
-
-def test_global_values_are_shown_as_a_table() -> None:
-    explanation, _, y = regression(100)
-    found = ms.global_values(explanation, y)
-    assert repr(found).startswith("GlobalValues(Cov(y, f(x))/Var(y) ")
-    assert "<table" in found._repr_html_()

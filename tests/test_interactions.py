@@ -1,7 +1,5 @@
 """The result object of interactions."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -13,13 +11,6 @@ from tests.examples import VALUES, Ragged, table, uniform
 @pytest.fixture
 def found() -> ms.Interactions:
     return ms.shapley_interactions(table(4), uniform(7, 4), index="k-SII")
-
-
-def test_it_says_what_it_holds(found: ms.Interactions) -> None:
-    assert (found.outputs, found.shapley.space) == (("0", "1"), ms.spaces.Identity())
-    assert found.made_by["index"] == "k-SII"
-    title = "Interactions(7 instances, 4 players, outputs ['0', '1'] in 'identity'"
-    assert repr(found).startswith(title)
 
 
 def test_a_frame_has_every_pair_once(found: ms.Interactions) -> None:
@@ -59,8 +50,3 @@ def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
     for ask in (found.compositions, found.norms, found.projections):
         with pytest.raises(ValueError, match=r"space='ilr' but this one is in 'identity'"):
             ask()
-
-
-def test_another_index_is_refused(found: ms.Interactions) -> None:
-    with pytest.raises(ValueError, match=r"`index` to be one of"):
-        replace(found, index="FSII")

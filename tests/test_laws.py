@@ -152,10 +152,6 @@ def test_the_share_of_blocks_is_chosen() -> None:
         (lambda: ms.laws.Blocks([[1.0], [1.0]]), "all in one"),
         (lambda: ms.laws.Blocks.of(ms.Players.of_rows((4,), 2)), "these differ from row to row"),
         (
-            lambda: ms.metrics.shapley_pairs(2, 3, counts=[1]),
-            r"`counts` of 2 rows, from 0 to 3, .* \[1\]",
-        ),
-        (
             lambda: ms.laws.ShapleyKernel(3).sample((3,), generator(), SHORT),
             "ShapleyKernel is of all players",
         ),

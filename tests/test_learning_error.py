@@ -137,10 +137,8 @@ def test_rows_of_tables_are_compared_in_their_own_units() -> None:
 def test_errors() -> None:
     one = explained(torch.ones(5, 4))
     for other, said in (
-        (one[:3], "instances"),
+        (one[:3], "players, outputs, output space and instances"),
         (explained(torch.ones(5, 3)), "players"),
-        (replace(one, outputs=("b",)), "outputs"),
-        (replace(one, space=ms.spaces.Probability()), "output space"),
         (replace(one, x=one.x + 1), "rows"),
     ):
         with pytest.raises(ValueError, match=f"the same {said}"):

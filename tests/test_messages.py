@@ -3,12 +3,11 @@
 import warnings
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap._messages import check_choice, check_flag, warn
+from manifold_shap._messages import warn
 
 
 def test_warnings_name_the_line_of_the_caller() -> None:
@@ -34,22 +33,3 @@ def test_warnings_are_given_once_for_a_line_of_the_caller() -> None:
 
 def _sums(x: torch.Tensor) -> torch.Tensor:
     return x.sum(1, keepdim=True)
-
-
-@pytest.mark.parametrize("value", ["no", "false", 0, None])
-def test_flags_are_true_or_false(value: object) -> None:
-    assert check_flag("resume", False) is False
-    with pytest.raises(TypeError, match=r"`resume` to be true or false but got .*\("):
-        check_flag("resume", value)
-
-
-def test_choices_are_listed() -> None:
-    assert type(check_choice("kind", np.str_("ilr"), ("ilr", "identity"))) is str
-    with pytest.raises(
-        ValueError, match=r"`kind` to be one of \['ilr', 'identity'\] but got 'ILR'"
-    ):
-        check_choice("kind", "ILR", ("ilr", "identity"))
-    with pytest.raises(ValueError, match=r"but got 3; name one\.$"):
-        check_choice("kind", 3, ("ilr",), fix="name one")
-    with pytest.raises(ValueError, match=r"but got 'zzz'\.$"):
-        check_choice("kind", "zzz", ("ilr",))

@@ -55,10 +55,10 @@ def allowed(relations: Any) -> list[tuple[int, ...]]:
 )
 def test_orders_are_drawn_uniformly(relations: Any) -> None:
     ordering = Ordering.of(relations, PLAYERS)
-    orders = list(map(tuple, ordering.all_orders().tolist()))
-    pairs = ordering.sample_pairs((200, 30), generator())
-    assert pairs.shape == (200, 30, 2, 5)
-    for half in pairs.flatten(0, 1).unbind(1):
+    orders = list(map(tuple, ordering.allowed.all().tolist()))
+    pairs = ordering.allowed.draw(6000, generator())
+    assert pairs.shape == (6000, 2, 5)
+    for half in pairs.unbind(1):
         drawn = list(map(tuple, half.tolist()))
         counts = [drawn.count(order) for order in orders]
         assert sum(counts) == len(drawn)
@@ -67,7 +67,7 @@ def test_orders_are_drawn_uniformly(relations: Any) -> None:
 
 @pytest.mark.parametrize("names", LISTS)
 def test_orders_of_components_are_drawn_beside_their_reverses(names: Names) -> None:
-    pairs, first = Ordering(names, PLAYERS).sample_pairs((20,), generator()), 0
+    pairs, first = Ordering(names, PLAYERS).allowed.draw(20, generator()), 0
     for part in map(len, names):
         place = slice(first, first + part)
         assert torch.equal(pairs[:, 0, place].flip(-1), pairs[:, 1, place])

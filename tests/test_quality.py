@@ -66,10 +66,6 @@ def test_independent_errors_are_weighted_by_their_inverse_variances(
     assert stacking(found).tolist() == pytest.approx(weights)
 
 
-def test_what_errs_nowhere_has_all_of_the_weight() -> None:
-    assert stacking(torch.zeros(4, 2, 2, dtype=torch.float64)).tolist() == [1.0, 0.0]
-
-
 def test_what_is_slow_is_no_part_of_the_mean() -> None:
     found = torch.tensor([0.9, 0.2, 0.2, 0.21], dtype=torch.float64).diag().expand(10, -1, -1)
     quality = report(["marginal", "gaussian", "empirical", "vae"], found, ["vae"])
@@ -84,14 +80,6 @@ def test_a_mean_of_candidates_is_chosen_where_their_errors_differ() -> None:
     assert quality.weights == pytest.approx({"gaussian": 0.5, "empirical": 0.5})
     assert quality.error == pytest.approx(0.1) == quality.mse["stacked"]
     assert "0.50 gaussian + 0.50 empirical" in repr(quality)
-
-
-def test_errors_are_compared_row_by_row() -> None:
-    names, found = products(marginal=[0.5**0.5, 0.7**0.5], vae=[0.1**0.5, 0.3**0.5])
-    quality = report(names, found)
-    # Errors differ from row to row, their differences do not.
-    assert quality.standard_error == pytest.approx({"marginal": 0.0, "vae": 0.0}, abs=1e-12)
-    assert (quality.off_manifold, quality.warning) == (pytest.approx(0.6), "")
 
 
 def test_a_gap_within_two_standard_errors_is_warned_of() -> None:

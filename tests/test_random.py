@@ -60,17 +60,6 @@ def test_neighbouring_keys_give_uniform_numbers_that_are_unrelated(step: int) ->
         assert abs(correlation((first[lag:] - 0.5) ** 2, (first[:-lag] - 0.5) ** 2)) < most
 
 
-def test_draws_and_places_are_unrelated() -> None:
-    numbers = noise.uniform(torch.arange(100), (10,), range(20))
-    assert distance_from_uniform(numbers) < 1.95
-    for axis in range(3):
-        ahead = numbers.narrow(axis, 1, numbers.shape[axis] - 1)
-        behind = numbers.narrow(axis, 0, numbers.shape[axis] - 1)
-        assert abs(correlation(ahead, behind)) < 5 / ahead.numel() ** 0.5
-    # Of 20,000 numbers with 23 bits each 24 ± 5 are expected to come twice.
-    assert numbers.unique().numel() > numbers.numel() - 50
-
-
 def test_normal_numbers_have_the_moments_of_a_normal_law() -> None:
     numbers = noise.normal(torch.arange(COUNT), ()).double()
     assert abs(numbers.mean()) < 5 / COUNT**0.5
@@ -79,21 +68,6 @@ def test_normal_numbers_have_the_moments_of_a_normal_law() -> None:
     assert abs((numbers**4).mean() - 3) < 5 * (96 / COUNT) ** 0.5
     below = 0.5 * (1 + torch.erf(numbers / math.sqrt(2)))
     assert distance_from_uniform(below) < 1.95
-
-
-def test_folded_keys_are_new_keys() -> None:
-    keys = torch.arange(200)
-    folded = noise.fold(keys[:, None], torch.arange(100))
-    assert folded.shape == (200, 100)
-    assert len(torch.cat((folded.flatten(), keys)).unique()) == 20_200
-    assert torch.equal(noise.fold(keys, 7), folded[:, 7])
-    assert not torch.equal(noise.fold(noise.fold(keys, 1), 2), noise.fold(noise.fold(keys, 2), 1))
-    numbers = noise.uniform(folded, ())
-    assert distance_from_uniform(numbers) < 1.95
-    most = 5 / COUNT**0.5
-    assert abs(correlation(numbers[1:], numbers[:-1])) < most
-    assert abs(correlation(numbers[:, 1:], numbers[:, :-1])) < most
-    assert abs(correlation(numbers, noise.uniform(keys, ())[:, None].expand(-1, 100))) < most
 
 
 @pytest.mark.gpu

@@ -1,7 +1,5 @@
 """Superpixels and label maps: whole, without gaps, the same for the same picture."""
 
-import sys
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -97,9 +95,3 @@ def test_maps_of_ones_own_go_with_their_rows() -> None:
 def test_pictures_and_maps_that_do_not_fit(make, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make()
-
-
-def test_without_scikit_image_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "skimage.segmentation", None)
-    with pytest.raises(ImportError, match=r"pip install 'manifold_shap\[images\]'"):
-        ms.superpixels(5)

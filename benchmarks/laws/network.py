@@ -1,20 +1,31 @@
-"""A discrete Bayesian network as a law: exact posteriors and draws, by variable elimination."""
+"""A discrete Bayesian network as a law: exact posteriors and draws, by variable elimination.
 
+Bucket elimination (Dechter 1999). Evidence comes as a likelihood of each state of each variable: an
+indicator where the state is seen, ones where it is not. So one order serves every coalition, and a
+batch of them is one more axis of every table. The variables are then drawn backwards, each from its
+own table at the states of those that were eliminated after it.
+"""
+
+import gzip
+import itertools
+import math
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from benchmarks.laws.bif import Variable, read_bif
-from benchmarks.laws.elimination import Elimination, Factor
+import manifold_shap as ms
 from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows
+from manifold_shap.models import predictor_of
 from manifold_shap.oracles.base import (
     ConditionalLaw,
     Drawn,
@@ -26,13 +37,224 @@ from manifold_shap.oracles.base import (
 )
 from manifold_shap.players import Players
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 # Public networks, and the variable that is the label of each.
 TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "PropCost"}
-# Numbers in the tables of a call: 64 MiB.
-_MOST_NUMBERS = 2**23
+# Numbers in the tables of a call: 64 MiB; and rows of a frame that a model is given.
+_MOST_NUMBERS, _MOST_ROWS = 2**23, 2**16
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VARIABLE = re.compile(r"variable\s+(\S+|\"[^\"]*\")\s*\{.*?\{(.*?)\}", re.DOTALL)
+_TABLE = re.compile(r"probability\s*\((.*?)\)\s*\{(.*?)\}", re.DOTALL)
+_LINE = re.compile(r"(?:table|default|\(([^)]*)\))([^;]*);")
+
+
+class Variable(NamedTuple):
+    """A variable, its states, and its probabilities given its parents.
+
+    Attributes:
+        name: of the variable.
+        states: names of its states.
+        parents: names of the variables that it depends on.
+        table: P(state | states of the parents), `[*states of parents, states]`, in float64.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[str, ...]
+    table: Tensor
+
+
+def read_bif(path: Path) -> tuple[Variable, ...]:
+    """The variables of a network, in the order of the file; files end in .bif or .bif.gz.
+
+    >>> import tempfile
+    >>> text = '''network rain {}
+    ... variable rain { type discrete [ 2 ] { yes, no }; }
+    ... variable wet { type discrete [ 2 ] { yes, no }; }
+    ... probability ( rain ) { table 0.2, 0.8; }
+    ... probability ( wet | rain ) { (yes) 0.9, 0.1; (no) 0.0, 1.0; }'''
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".bif") as file:
+    ...     _ = file.write(text), file.flush()
+    ...     rain, wet = read_bif(Path(file.name))
+    >>> wet.parents, wet.table.tolist()
+    (('rain',), [[0.9, 0.1], [0.0, 1.0]])
+    """
+    raw = path.read_bytes()
+    text = _COMMENT.sub(" ", (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode())
+    states = {_names(name)[0]: _names(of) for name, of in _VARIABLE.findall(text)}
+    found = {}
+    for head, body in _TABLE.findall(text):
+        name, *parents = _names(head.replace("|", ","))
+        shape = [len(states[each]) for each in (*parents, name)]
+        table = torch.zeros(shape, dtype=torch.float64)
+        # A `default` line is for the rows that have no line.
+        for row, numbers in sorted(_LINE.findall(body)):
+            given = _names(row) if row else ()
+            place = tuple(states[p].index(s) for p, s in zip(parents, given, strict=False))
+            line = torch.tensor([*map(float, _names(numbers))], dtype=torch.float64)
+            table[place] = line.view(shape[len(place) :] if line.numel() > shape[-1] else -1)
+        # Public files round their numbers.
+        total = table.sum(-1, keepdim=True)
+        if not math.isclose(total.min(), 1, abs_tol=1e-4):
+            raise ValueError(f"Expected probabilities of {name!r} that sum to one in {path}.")
+        found[name] = Variable(name, states[name], tuple(parents), table / total)
+    return tuple(found[name] for name in states)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(each.strip().strip('"') for each in text.split(","))
+
+
+class Factor(NamedTuple):
+    """A table over some of the variables.
+
+    Attributes:
+        scope: numbers of the variables, one for each axis.
+        table: one number for each of their joint states.
+    """
+
+    scope: tuple[int, ...]
+    table: Tensor
+
+
+class Bucket(NamedTuple):
+    """What is multiplied when a variable is eliminated.
+
+    Attributes:
+        scope: the variable, then its neighbours in the order in which they are eliminated.
+        table: product of the factors with the variable, `[*scope]`, with an axis of length 1 for
+            each variable that none of them has.
+        inputs: the earlier variables whose messages come here, with the shapes that these take.
+    """
+
+    scope: tuple[int, ...]
+    table: Tensor
+    inputs: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+class Elimination:
+    """A distribution proportional to a product of factors, ready to be summed and drawn.
+
+        >>> prior, channel = torch.tensor([0.75, 0.25]), torch.tensor([[0.5, 0.5], [0.0, 1.0]])
+        >>> sums = Elimination([2, 2], [Factor((0,), prior), Factor((0, 1), channel)], last=0)
+        >>> seen = [torch.ones(1, 2).double(), torch.tensor([[0.0, 1.0]]).double()]
+        >>> sums.tables(seen)[0]  # P(first, second = 1), of the variable that is left.
+        tensor([[0.3750, 0.2500]], dtype=torch.float64)
+
+    Attributes:
+        order: of elimination, by the least number of edges that it adds (min-fill).
+        cost: numbers in all tables for one piece of evidence.
+
+    Args:
+        sizes: numbers of states of the variables.
+        factors: of the distribution; every variable is in one of them.
+        last: the variable that is eliminated last.
+    """
+
+    def __init__(self, sizes: Sequence[int], factors: Sequence[Factor], last: int) -> None:
+        self.sizes = tuple(sizes)
+        self.order = min_fill([factor.scope for factor in factors], self.sizes, last)
+        self._place = {variable: place for place, variable in enumerate(self.order)}
+        left, goals = list(factors), dict[int, int]()
+        self.buckets: dict[int, Bucket] = {}
+        for variable in self.order:
+            own = [factor for factor in left if variable in factor.scope]
+            left = [factor for factor in left if variable not in factor.scope]
+            sources = [source for source, goal in goals.items() if goal == variable]
+            near = {source: self.buckets[source].scope[1:] for source in sources}
+            around = {v for factor in own for v in factor.scope}.union(*near.values())
+            scope = self._sorted(around | {variable})
+            table = torch.ones((1,) * len(scope), dtype=torch.float64)
+            for factor in own:
+                table = table * self._aligned(factor, scope)
+            inputs = tuple((source, self._shape(theirs, scope)) for source, theirs in near.items())
+            self.buckets[variable] = Bucket(scope, table, inputs)
+            # Of variables that nothing joins to the last one it gets the probability alone.
+            goals[variable] = scope[1] if len(scope) > 1 else last
+        self.cost = sum(
+            math.prod(self.sizes[v] for v in scope) for scope, _, _ in self.buckets.values()
+        )
+
+    def tables(
+        self, likelihoods: Sequence[Float64[Tensor, "batch _"]]
+    ) -> dict[int, Float64[Tensor, "batch ..."]]:
+        """The table of each variable when it is eliminated.
+
+        That of the last one is P(its state, evidence), and its sum is P(evidence).
+
+        Args:
+            likelihoods: of every state of each variable.
+        """
+        tables: dict[int, Tensor] = {}
+        for variable, bucket in self.buckets.items():
+            own = likelihoods[variable]
+            table = bucket.table.to(own) * own.view(*own.shape, *(1,) * (len(bucket.scope) - 1))
+            for source, shape in bucket.inputs:
+                table = table * tables[source].sum(1).view(-1, *shape)
+            tables[variable] = table
+        return tables
+
+    def draw(
+        self,
+        tables: dict[int, Float64[Tensor, "batch ..."]],
+        uniform: Float[Tensor, "batch draws variables"],
+    ) -> Int64[Tensor, "batch draws variables"]:
+        """States drawn from the distribution given the evidence, as backwards as it was summed.
+
+        Args:
+            tables: as of `tables`; no evidence without probability.
+            uniform: numbers strictly between 0 and 1, one for each variable.
+        """
+        states = torch.zeros(uniform.shape, dtype=torch.int64, device=uniform.device)
+        for variable in reversed(self.order):
+            scope, table = self.buckets[variable].scope, tables[variable]
+            known = states[..., list(scope[1:])].unbind(-1)
+            rows = torch.arange(len(table), device=table.device)[:, None]
+            upper = table.movedim(1, -1)[rows, *known].cumsum(-1)
+            share = uniform[..., variable, None].double() * upper[..., -1:]
+            # The first state that reaches the share has some probability itself.
+            states[..., variable] = (upper < share).sum(-1)
+        return states
+
+    def _sorted(self, variables: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted(variables, key=self._place.__getitem__))
+
+    def _aligned(self, factor: Factor, whole: tuple[int, ...]) -> Tensor:
+        """The table with its axes in the order of elimination, one for each variable of `whole`."""
+        scope = self._sorted(factor.scope)
+        table = factor.table.double().permute([factor.scope.index(v) for v in scope])
+        return table.reshape(self._shape(scope, whole))
+
+    def _shape(self, scope: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self.sizes[v] if v in scope else 1 for v in whole)
+
+
+def min_fill(scopes: Iterable[Sequence[int]], sizes: Sequence[int], last: int) -> tuple[int, ...]:
+    """An order of elimination: next the variable whose neighbours lack the fewest edges.
+
+    Of several, the one whose table is the smallest.
+
+    >>> min_fill([(0, 1), (1, 2), (2, 3)], sizes=[2, 2, 2, 2], last=1)
+    (0, 3, 2, 1)
+    """
+    near: dict[int, set[int]] = {variable: set() for variable in range(len(sizes))}
+    for scope in scopes:
+        for one, other in itertools.permutations(scope, 2):
+            near[one].add(other)
+
+    def cost(variable: int) -> tuple[int, int, int]:
+        around = near[variable]
+        lacking = sum(b not in near[a] for a, b in itertools.combinations(around, 2))
+        return lacking, math.prod(sizes[v] for v in (variable, *around)), variable
+
+    order = []
+    while len(near) > 1:
+        variable = min((v for v in near if v != last), key=cost)
+        around = near.pop(variable)
+        for one in around:
+            near[one] |= around - {one}
+            near[one].discard(variable)
+        order.append(variable)
+    return (*order, last)
 
 
 class BayesianNetwork(ConditionalLaw):
@@ -117,10 +339,8 @@ class BayesianNetwork(ConditionalLaw):
             product = product * table.to(x.device)[tuple(places[k] for k in scope)]
         return product.sum(1)
 
-    def frame(self, x: Float[Tensor, "batch elements"]) -> "pd.DataFrame":
+    def frame(self, x: Float[Tensor, "batch elements"]) -> pd.DataFrame:
         """Rows as a table of the names of states: categories in the order of the network."""
-        import pandas as pd
-
         codes: Any = x.cpu().long().numpy().T
         return pd.DataFrame(
             {
@@ -163,3 +383,25 @@ class BayesianNetwork(ConditionalLaw):
         joint = tables[self._label]
         check_possible(joint.sum(1) > 0)
         return joint
+
+
+class OfFrames:
+    """Makes a frame of the rows for a model of frames; a class, so that it can be pickled."""
+
+    def __init__(self, model: Any, law: ConditionalLaw) -> None:
+        self.model, self.law = model, law
+
+    def __call__(self, x: Tensor) -> Any:
+        return self.model(self.law.frame(x))
+
+
+def model_of(
+    law: ConditionalLaw,
+    model: Any,
+    classes: Sequence[str] | None = None,
+    returns: str | None = None,
+) -> ms.Model:
+    """A model of the law's frames; arguments as of `as_model`."""
+    predictor = predictor_of(model, returns)
+    names, returns = classes or predictor.classes, returns or predictor.returns
+    return ms.as_model(OfFrames(predictor, law), law.sample(64).x, names, returns, _MOST_ROWS)

@@ -1,8 +1,6 @@
-"""The grid of hyperparameters, as a sweep of the command (Frye et al. 2021, App. B, Table 2).
-
-`python train.py -m experiment=paper_grid data=drug` trains a surrogate at each point of the paper's
-grid, and `paper_vae_grid` a VAE. The point with the smallest error on validation rows is chosen, as
-in the paper; here a training ends where this error has stopped falling.
+"""The commands' sweeps `experiment=paper_grid` (surrogates) and `paper_vae_grid` (VAEs of the
+paper's width and rate) on the drug data. The point with the smallest error on validation rows is
+chosen; here a training ends where this error has stopped falling.
 """
 
 import json
@@ -16,10 +14,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.plots import Panel, curves
-from benchmarks.report import Claim, Found, Table, number, records
+from benchmarks import draw
+from benchmarks.report import ROOT, Claim, Found, Table, number, records
 
-ROOT = Path(__file__).parents[2]
 TITLE = "The grid of hyperparameters, as a sweep"
 SOURCE = "Frye et al. (2021), App. B.1, Eqs. (21) and (22), Table 2"
 ERRORS = "standard errors over test rows"
@@ -123,7 +120,7 @@ def tables(found: Found) -> list[Table]:
                 "on test rows": (point["mse_debiased"], point["mse_standard_error"]),
                 "epochs": point["epochs"], "seconds": number(point["train_seconds"]),
             }
-            for point in sorted(points, key=validated)[:5]
+            for point in sorted(points, key=validated)[:3]
         })
         for name, points in found.items()
     ]  # fmt: skip
@@ -136,7 +133,7 @@ def figures(found: Found) -> dict[str, Figure]:
         points = [point for point in found[VAE] if point["components"] == modes]
         paper = CHOSEN[VAE] if modes == CHOSEN[VAE]["components"] else {}
         panels.append(along(f"VAE, modes {modes}", points, "beta", "latent", paper))
-    return {"": curves(panels)}
+    return {"": draw.curves(panels)}
 
 
 def along(
@@ -145,12 +142,12 @@ def along(
     x: str,
     colour: str,
     paper: Mapping[str, Any],
-) -> Panel:
+) -> draw.Panel:
     lines: dict[str, list[tuple[float, float]]] = {}
     for point in sorted(points, key=itemgetter(colour, x)):
         lines.setdefault(f"{NAMES[colour]} {point[colour]:g}", []).append(
             (point[x], validated(point))
         )
     marks = {f"{NAMES[colour]} {paper[colour]:g}": paper[x]} if paper else {}
-    return Panel(title, NAMES[x], "mean squared error, validation rows", lines, marks=marks,
-                 log="x" if x == "beta" else "", marked="paper" if paper else "")  # fmt: skip
+    words = f"{NAMES[x]} (dashed: paper)"
+    return draw.Panel(title, words, "mean squared error, validation rows", lines, marks, "x")

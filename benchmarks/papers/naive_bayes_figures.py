@@ -1,23 +1,23 @@
-"""Three rows of Adult, and the table that KernelSHAP makes of one row (Lemaire et al. 2023).
-
-Fig. 1: the values of rows of which the class "more" has the probabilities 0.99, 0.50 and 0.01, over
-their sum, which is negative where a row is below the mean. Fig. 2: rows of the "modified table" of
-an example of Crx, all of which the classifier has to predict, by the size of the background.
+"""Fig. 1: values of rows of Adult with three probabilities of the class "more", over their sum,
+which is negative where a row is below the mean. Fig. 2: rows of the table that KernelSHAP makes of
+one example of Crx. The classifiers are those of [naive_bayes](naive_bayes.md); shap has its
+defaults before version 0.47, and draws a sample of coalitions beyond 11 variables.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from benchmarks import style
-from benchmarks.plots import LEGEND, WORDS, Panel, curves, label_axes
-from benchmarks.report import Claim, Found, Table, number, records
-from benchmarks.support.lemaire_data import read
-from benchmarks.support.lemaire_measures import rows_asked, rows_near
-from benchmarks.support.modl import equally_frequent, most_probable
-from benchmarks.support.packages import require
+import manifold_shap as ms
+from benchmarks import draw
+from benchmarks.report import Claim, Found, number, spread
+from benchmarks.support.lemaire import Discretised, equally_frequent, most_probable, read
+from benchmarks.support.measures import timed
 
 TITLE = "Naive Bayes: values of three rows, and what KernelSHAP asks of the model"
 SOURCE = "Lemaire et al. (2023), Sections 3 and 5.3, Figs. 1 and 2"
@@ -28,7 +28,6 @@ WITHIN = 0.005  # Rows whose probability is as near as this are like the one tha
 USUAL = ("age", "education", "marital-status", "relationship", "capital-gain")
 EXACT = 1e-4  # Values are float32: gaps below this part of the largest value are rounding.
 PAPER_SECONDS, LARGE = 12.13, 1_000_000  # Of one row of Crx; ours for "a very large table".
-SMALL: dict[str, Any] = {"fontsize": style.SMALL, "color": style.INK}
 SHAP, OURS = "KernelSHAP (shap), one row", "exact values, all rows"
 
 
@@ -38,12 +37,85 @@ def run(
     seed: int = 0,  # of the choice of examples, and of coalitions
 ) -> dict[str, Any]:
     """Values of rows of Adult with such probabilities; rows that are asked of a model of Crx."""
-    require("shap", "shap")
     adult, crx = read("adult"), read("crx")
     return {
-        "adult": rows_near(most_probable(adult, weighted=True), probabilities, WITHIN),
+        "adult": rows_near(most_probable(adult), probabilities, WITHIN),
         "crx": rows_asked(equally_frequent(crx, 10), sizes, seed),
     }
+
+
+def by_shap(
+    model: Callable[[np.ndarray], np.ndarray],
+    donors: Float[np.ndarray, "donors variables"],
+    x: Float[np.ndarray, "rows variables"],
+    seed: int,
+) -> Float[np.ndarray, "rows variables"]:
+    """Values of rows by KernelSHAP of the package shap, with its defaults before version 0.47."""
+    import shap
+
+    # It warns of more than 100 donors.
+    logging.getLogger("shap").setLevel(logging.ERROR)
+    # Variables are selected where coalitions are few of all.
+    few = 2 * x.shape[1] + 2048 < 0.2 * (2 ** x.shape[1] - 2)
+    settings = {"l1_reg": "aic" if few else False, "silent": True}
+    before = np.random.get_state()  # The global one, which shap draws from.
+    np.random.seed(seed)
+    try:
+        return shap.KernelExplainer(model, donors).shap_values(x, **settings)
+    finally:
+        np.random.set_state(before)
+
+
+def rows_near(bayes: Discretised, probabilities: Sequence[float], within: float) -> dict[str, Any]:
+    """Of the rows nearest to these probabilities, of all rows near these, and what all obey."""
+    x, weights = bayes.x, bayes.weights
+    explained = ms.naive_bayes.naive_bayes_shapley(bayes.model, x, x, weights=weights)
+    phi, odds = explained.phi[..., 0].double(), explained.prediction[:, 0].double()
+    turned = Discretised.of(x, 1 - bayes.y, bayes.names, weights)
+    of_other = ms.naive_bayes.naive_bayes_shapley(turned.model, x, x, weights=weights).phi[..., 0]
+    constant = odds - phi.sum(1)
+    gaps = {
+        "mean of a variable's values (Section 3: zero)": phi.mean(0).abs().max(),
+        "log-odds less the sum of values (Eq. 12: a constant)": constant.max() - constant.min(),
+        "values for both classes, added (Section 3: zero)": (phi + of_other).abs().max(),
+    }
+    rows = {}
+    for probability in probabilities:
+        apart = (odds.sigmoid() - probability).abs()
+        # The nearest row itself in any case.
+        near, row = apart <= max(within, apart.min().item()), apart.argmin()
+        shares = phi[near] / phi[near].sum(1, keepdim=True)
+        rows[str(probability)] = {
+            "probability": odds[row].sigmoid(),
+            "phi": phi[row],
+            "near": near.sum(),
+            "phi of near rows": [spread(column.tolist(), of_mean=True) for column in phi[near].T],
+            "shares of near rows": [spread(column.tolist(), of_mean=True) for column in shares.T],
+        }
+    sizes = {"variables": bayes.names, "mean |phi|": phi.abs().mean(0)}
+    return {**sizes, "rows": rows, "gaps": {k: gap / phi.abs().max() for k, gap in gaps.items()}}
+
+
+def rows_asked(bayes: Discretised, sizes: Sequence[int], seed: int) -> dict[str, Any]:
+    """Rows that shap asks of the classifier to explain one row, and seconds, by background."""
+    order = np.random.default_rng(seed).permutation(len(bayes.x))
+    counts: list[int] = []
+
+    def model(rows: np.ndarray) -> np.ndarray:
+        counts.append(len(rows))
+        return bayes.model.predict_proba(rows.astype(np.int64))[:, 1]
+
+    table, seconds = [], []
+    by_shap(model, bayes.x[:2], bayes.x[:1], seed)  # The first time takes longer.
+    for size in sizes:
+        counts.clear()
+        donors, x = bayes.x[order[:size]], bayes.x[order[:1]]
+        seconds.append(timed(partial(by_shap, model, donors, x, seed))[1])
+        # The background and the row itself come first.
+        table.append(sum(counts) - size - 1)
+    exact = timed(lambda: ms.naive_bayes.naive_bayes_shapley(bayes.model, bayes.x, bayes.x))[1]
+    of_all = {"rows": len(bayes.x), "variables": bayes.x.shape[1], "exact seconds": exact}
+    return {"sizes": list(sizes), "table": table, "seconds": seconds, **of_all}
 
 
 def claims(found: Found) -> list[Claim]:
@@ -80,39 +152,18 @@ def claims(found: Found) -> list[Claim]:
     ]  # fmt: skip
 
 
-def tables(found: Found) -> list[Table]:
-    crx = found["crx"]
-    sizes = zip(crx["sizes"], crx["table"], crx["seconds"], strict=True)
-    each = {number(n): {"rows of the table": rows, "seconds": s} for n, rows, s in sizes}
-    return [records("Crx, examples of the background", each)]
-
-
 def figures(found: Found) -> dict[str, Figure]:
     """Fig. 1, a panel for each row, the variables that matter most first; and Fig. 2."""
     adult, crx = found["adult"], found["crx"]
-    figure = style.laid_out(5.0, 7.6)
-    panels = figure.subplots(1, len(adult["rows"]), sharey=True)
     order = sorted(range(len(adult["variables"])), key=lambda k: -adult["mean |phi|"][k])
-    for axes, of in zip(panels, adult["rows"].values(), strict=True):
-        style.strip(axes, grid="x")
-        shares = [100 * of["phi"][k] / sum(of["phi"]) for k in order]
-        means = [100 * of["shares of near rows"][k][0] for k in order]
-        colours = [style.RAISES if of["phi"][k] > 0 else style.LOWERS for k in order]
-        for bars, up, colour in ((shares, -0.21, colours), (means, 0.21, style.NEUTRAL)):
-            where = [line + up for line in range(len(order))]
-            drawn = axes.barh(where, bars, 0.38, color=colour)
-            axes.bar_label(
-                drawn, [style.number(float(round(each))) for each in bars], padding=2, **SMALL
-            )
-        axes.axvline(0, color=style.INK, linewidth=0.8)
-        axes.margins(x=0.12)
-        (whole,) = style.signed([sum(of["phi"])])
-        title = f"P(more) = {of['probability']:.2f}, sum of values {whole}"
-        label_axes(axes, title, "share of the sum (%)")
-    style.write_lines(panels[0], [adult["variables"][k] for k in order])
-    looks = [Patch(color=colour) for colour in (style.RAISES, style.LOWERS, style.NEUTRAL)]
-    words = ['raises the odds of "more"', "lowers them", f"mean of all rows within {WITHIN} of P"]
-    figure.legend(looks, words, loc="outside lower center", ncols=3, **LEGEND)
+    panels = {}
+    for of in adult["rows"].values():
+        shares = {"the row": [100 * phi / sum(of["phi"]) for phi in of["phi"]]}
+        shares["mean of rows like it"] = [100 * share for share, _ in of["shares of near rows"]]
+        title = f"P(more) = {of['probability']:.2f}, sum of values {sum(of['phi']):.2f}"
+        panels[title] = {
+            side: {adult["variables"][k]: each[k] for k in order} for side, each in shares.items()
+        }
     sizes, x = crx["sizes"], "examples of the background"
     counts = [(n, rows / 1e6) for n, rows in zip(sizes, crx["table"], strict=True)]
     seconds = {
@@ -120,8 +171,6 @@ def figures(found: Found) -> dict[str, Figure]:
         OURS: [(n, crx["exact seconds"]) for n in sizes],
         "KernelSHAP, one row (paper)": [(crx["rows"], PAPER_SECONDS)],
     }
-    asked = Panel("Rows to predict, for one row of Crx", x, "million rows", {SHAP: counts}, log="")
-    table = curves([asked, Panel("Time, Crx", x, "seconds", seconds, log="y")])
-    above: Any = {"textcoords": "offset points", "ha": "right", **WORDS}
-    table.axes[0].annotate(f"{number(crx['table'][-1])} rows", counts[-1], (-6, 0), **above)
-    return {"": figure, "table": table}
+    asked = draw.Panel("Rows to predict, Crx", x, "million rows", {SHAP: counts}, log="")
+    table = draw.curves([asked, draw.Panel("Time, Crx", x, "seconds", seconds, log="y")])
+    return {"": draw.dots(panels, "% of the sum"), "table": table}

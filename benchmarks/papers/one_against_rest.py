@@ -1,7 +1,5 @@
-"""Classes one by one beside compositions, for an iris (Noé et al. 2024, Section 6.1, Fig. 3).
-
-Shapley values of each class's probability explain it against the rest. Added to the base one after
-the other, they may leave the simplex: a probability below zero or above one. Compositions cannot.
+"""Shapley values of each class's probability, added to the base one after the other, may leave the
+simplex: a probability below zero or above one. Compositions cannot.
 """
 
 from typing import Any
@@ -12,10 +10,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks import style
-from benchmarks.plots import LEGEND, bars, label_axes
+from benchmarks import draw
+from benchmarks.papers.compositions import iris
 from benchmarks.report import Claim, Found, Table, number, records
-from benchmarks.support.coupled import iris
 from manifold_shap.coalitions import all_coalitions
 
 TITLE = "Classes one against the rest, beside compositions"
@@ -29,7 +26,7 @@ def run(
     seed: int = 0,  # of the SVM's calibration
 ) -> dict[str, Any]:
     """Both explanations of the iris, and how far partial sums leave the simplex."""
-    example = iris("all")
+    example = iris()
     of_ratios = example.value(seed)
     of_classes = ms.imputed_value(
         of_ratios.model, of_ratios.imputer, "probability", draws=len(example.x_train)
@@ -83,7 +80,7 @@ def claims(found: Found) -> list[Claim]:
         Claim("petal length, almost orthogonal to virginica as a composition, has less than half "
               "of the largest value for virginica alone", "Figs. 2 and 3",
               f"{number(share)} of it", share < 0.5,
-              "its log-ratio hardly moves against the mean of the others, its probability does"),
+              "its log-ratio hardly moves, its probability does"),
     ]  # fmt: skip
 
 
@@ -107,31 +104,12 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    """A panel of bars for each class, and compositions; a class has one colour in all of them."""
-    classes, features = found["classes"], found["features"]
-    figure = style.laid_out(2.9, 8.0)
-    panels = figure.subplots(1, len(classes) + 1, sharey=True)
-    limit = 1.35 * max(abs(v) for row in found["phi"][APART] for v in row)
-    for k, (axes, name, colour) in enumerate(zip(panels, classes, style.SERIES, strict=False)):
-        values = [row[k] for row in found["phi"][APART]]
-        bars(axes, range(len(features)), values, size=style.SMALL, height=0.6, color=colour)
-        axes.set_xlim(-limit, limit)
-        label_axes(axes, f"{name}: {found['base'][k]:.2f} to {found['prediction'][k]:.2f}",
-                   "Shapley value (probability)")  # fmt: skip
-    for k, (name, colour) in enumerate(zip(classes, style.SERIES, strict=False)):
-        where = [line + 0.24 * (k - 1) for line in range(len(features))]
-        parts = [row[k] for row in found["phi"][TOGETHER]]
-        drawn = panels[-1].barh(where, parts, 0.22, color=colour, label=name)
-        panels[-1].bar_label(drawn, fmt="%.2f", padding=3, fontsize=style.SMALL)
-    panels[-1].axvline(1 / len(classes), color=style.INK, linewidth=0.8, linestyle=":")
-    label_axes(panels[-1], "Compositions", "share (dotted: no effect)")
-    panels[-1].set_xlim(0, 1)
-    handles = panels[-1].get_legend_handles_labels()
-    below: Any = {"loc": "outside lower center", "ncols": len(classes)}
-    figure.legend(*handles, **below, **LEGEND)
-    for axes in panels:
-        style.strip(axes, grid="x")
-        if axes is not panels[-1]:
-            axes.axvline(0, color=style.INK, linewidth=0.8)
-    style.write_lines(panels[0], [str(name) for name in features])
-    return {"": figure}
+    """Bars of each class, and compositions, of which equal parts have no effect."""
+    panels = {}
+    for name, unit in ((APART, "Shapley values of probabilities"), (TOGETHER, "compositions")):
+        rows = found["phi"][name]
+        panels[unit] = {
+            one: dict(zip(found["features"], column, strict=True))
+            for one, column in zip(found["classes"], zip(*rows, strict=True), strict=True)
+        }
+    return {"": draw.dots(panels, "probability, or share of a composition")}

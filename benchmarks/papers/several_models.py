@@ -1,35 +1,57 @@
-"""Several models of the same patients, explained alike (Carballo, Section 5.4, Figs. 5.3 and 5.11).
-
-The thesis compares XGBoost with logistic regression by four kinds of Shapley values. Its data are
-not public. Here the patients are those of scikit-learn's diabetes data, whose disease progressed by
-more than the median or not; seven features, as many as the thesis has, one of them the sex. Random
-forests and a network are beside, and conditional values, by one empirical law for all the models.
+"""The thesis' data (ADNI) are not public. Here the 442 patients are those of scikit-learn's
+diabetes data, whose disease progressed by more than the median or not, with seven features. All
+models get the same completed rows, of one empirical law. The order of causes is ours.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float
 from matplotlib.figure import Figure
+from scipy import stats
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from benchmarks import style
-from benchmarks.plots import LEGEND, grouped_bars
+import manifold_shap as ms
 from benchmarks.report import Claim, Found, Table, number, records, spread
-from benchmarks.support import patients
-from benchmarks.support.associations import associations, network
-from benchmarks.support.differences import HARDLY, gap, sure
-from benchmarks.support.patients import BOOSTED, CONDITIONAL, LOGISTIC, MODELS, by_ways, of_splits
+from benchmarks.support.explained import explanation
+from benchmarks.support.measures import HARDLY, gap, share_apart, shares_apart, sure
 
 TITLE = "Several models of the same patients, explained alike"
 SOURCE = "Carballo, Sections 5.2 and 5.4, Figs. 5.3 and 5.11"
 ERRORS = "standard errors of means over splits, too small because the splits share patients"
 QUICK = {"splits": 2, "rows": 24, "draws": 8}
+# Columns of scikit-learn's table: the other three serum measurements are nearly functions of these.
+COLUMNS = {
+    "age": "age", "sex": "sex", "bmi": "body mass", "bp": "blood pressure", "s3": "HDL",
+    "s5": "triglycerides", "s6": "glucose",
+}  # fmt: skip
+NAMES = tuple(COLUMNS.values())
+PLAYERS = ms.Players.of_elements((len(NAMES),), NAMES)
+SEX, OUTCOME = NAMES.index("sex"), "progression"
+CONTINUOUS = [k for k in range(len(NAMES)) if k != SEX]
+ORDERING = (("age", "sex"), ("body mass",), NAMES[3:])
+LOGISTIC, FOREST, BOOSTED, NETWORK = "logistic", "random forest", "boosted trees", "network"
+MODELS = (LOGISTIC, FOREST, BOOSTED, NETWORK)
+PAIRS = {f"{a}, {b}": (a, b) for a, b in itertools.combinations(MODELS, 2)}
+CONDITIONAL = "conditional"
+OF_THESIS = ("marginal", "causal", "asymmetric", "asymmetric causal")
+WAYS = (*OF_THESIS, CONDITIONAL)
+RELATED = "rank correlation of continuous features and their values"
+SPREAD = "standard deviation of values of continuous features"
+APART = "sexes told apart by the value of sex (area under the curve)"
+WITHIN = "standard deviation within a sex, over the gap between sexes"
 # Ours: so strong is a strong association, and so large a clear separation.
 STRONG, CLEARLY = 0.5, 0.99
-COLUMNS, CATEGORICAL = (*patients.NAMES, patients.OUTCOME), ("sex", patients.OUTCOME)
-TOTAL = "sex brings about later what undoes its own effect here, and causal ways count both"
-WAYS = (*patients.OF_THESIS, CONDITIONAL)
+TOTAL = "what sex brings about later undoes its own effect, and causal ways count both"
 
 
 def run(
@@ -39,68 +61,175 @@ def run(
     seed: int = 0,  # of the first split, its models and draws
 ) -> dict[str, Any]:
     """How the values of all models by all ways look, and how far they are apart."""
-    if splits < 2:
-        raise ValueError(f"Expected 2 or more `splits` but got {splits}.")
-    x, y = patients.patients()
-    columns = dict(zip(COLUMNS, (*x.T.tolist(), y.tolist()), strict=True))
+    table: Any = load_diabetes(as_frame=True, scaled=False)
+    x = torch.tensor(table.data[list(COLUMNS)].to_numpy(np.float32))
+    y = torch.tensor((table.target > table.target.median()).to_numpy(np.int64))
+    columns = dict(zip((*NAMES, OUTCOME), (*x.T.tolist(), y.tolist()), strict=True))
     told = []
     for k in range(seed, seed + splits):
-        split = patients.Split(k, rows, draws)
-        phi = {way: one.phi.double() for way, one in split.ways().items()}
-        told.append({"accuracy": split.accuracy} | patients.described(split.x, phi))
+        explained, accuracy, phi = of_split(x, y, k, rows, draws)
+        told.append({"accuracy": accuracy} | described(explained, phi))
         if k == seed:
-            first = {"x": split.x, "phi": phi}
-    return {"associations": associations(columns, CATEGORICAL), "splits": told, "first": first}
+            first = {"x": explained, "phi": phi}
+    return {"associations": associations(columns, ("sex", OUTCOME)), "splits": told, "first": first}
 
 
-def exceeds(text: str, larger: Sequence[Tensor], smaller: Sequence[Tensor]) -> Claim:
+def of_split(
+    x: Tensor, y: Tensor, seed: int, rows: int | None, draws: int
+) -> tuple[Tensor, dict[str, float], dict[str, Tensor]]:
+    """Patients that no model has seen, accuracies, and values by way, a column for each model."""
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    test, train = order[: len(x) // 4], order[len(x) // 4 :]
+    network = MLPClassifier((16,), alpha=1.0, max_iter=2000, random_state=seed)
+    classifiers: dict[str, Any] = {
+        LOGISTIC: make_pipeline(StandardScaler(), LogisticRegression()),
+        FOREST: RandomForestClassifier(50, min_samples_leaf=5, random_state=seed),
+        BOOSTED: GradientBoostingClassifier(random_state=seed),
+        NETWORK: make_pipeline(StandardScaler(), network),
+    }
+    for one in classifiers.values():
+        one.fit(x[train].numpy(), y[train].numpy())
+    accuracy = {n: one.score(x[test].numpy(), y[test].numpy()) for n, one in classifiers.items()}
+
+    def chances(batch: Tensor) -> Tensor:
+        each = [one.predict_proba(batch.numpy())[:, 1] for one in classifiers.values()]
+        return torch.from_numpy(np.stack(each, 1))
+
+    # One output for each model, so that all get the same completed rows.
+    models = ms.Model(chances, MODELS, "values")
+    marginal = ms.imputers.MarginalImputer(x[train], PLAYERS)
+    law = ms.imputers.EmpiricalImputer(x[train], PLAYERS, bandwidth="aicc")
+    causal = ms.imputers.CausalImputer(law, ORDERING)
+    # These orders have few coalitions, of which the better known are worth their time.
+    ways = dict(zip(WAYS, (marginal, causal, marginal, causal, law), strict=True))
+    phi = {}
+    for way, imputer in ways.items():
+        asymmetric = way.startswith("asymmetric")
+        order_of, count = (ORDERING, 4 * draws) if asymmetric else (None, draws)
+        value = ms.imputed_value(models, imputer, "identity", count, seed)
+        phi[way] = ms.exact_shapley(value, x[test][:rows], ordering=order_of).phi.double()
+    return x[test][:rows], accuracy, phi
+
+
+def associations(
+    columns: Mapping[str, Sequence[float]], categorical: Collection[str]
+) -> list[list[float]]:
+    """Of every two columns, as Carballo's thesis measures them (Section 5.2).
+
+    Of numbers Pearson's correlation, of a number and categories η, the root of the share of its
+    variance between them, of categories Cramér's V. The last two have no sign.
+    """
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    found = np.eye(len(arrays))
+    for (i, a), (j, b) in itertools.combinations(enumerate(arrays), 2):
+        kinds = (a in categorical, b in categorical)
+        if all(kinds):
+            table = stats.contingency.crosstab(arrays[a], arrays[b]).count
+            strength = stats.contingency.association(table, "cramer")
+        elif any(kinds):
+            numbers, groups = (a, b) if kinds[1] else (b, a)
+            means = [arrays[numbers][arrays[groups] == k].mean() for k in arrays[groups]]
+            strength = float(np.std(means) / np.std(arrays[numbers]))
+        else:
+            strength = np.corrcoef(arrays[a], arrays[b])[0, 1]
+        found[i, j] = found[j, i] = strength
+    return found.tolist()
+
+
+def described(x: Tensor, phi: Mapping[str, Tensor]) -> dict[str, Any]:
+    """What the thesis reads from its plots."""
+    found: dict[str, Any] = {"models": {}, "between models": {}, "between ways": {}}
+    for way, every in phi.items():
+        of = dict(zip(MODELS, every.unbind(-1), strict=True))
+        found["models"][way] = {name: of_model(x, one) for name, one in of.items()}
+        found["between models"][way] = {
+            pair: share_apart(of[a], of[b]) for pair, (a, b) in PAIRS.items()
+        }
+    for k, name in enumerate(MODELS):
+        own = [phi[way][:, CONTINUOUS, k] for way in OF_THESIS]
+        found["between ways"][name] = max(shares_apart(own))
+    return found
+
+
+def of_model(x: Tensor, phi: Float[Tensor, "rows players"]) -> dict[str, Any]:
+    """How the values of one model go with the features."""
+    related = [abs(stats.spearmanr(x[:, k], phi[:, k]).statistic) for k in CONTINUOUS]
+    one, other = (phi[x[:, SEX] == sex, SEX] for sex in x[:, SEX].unique())
+    larger = (one[:, None] - other).sign().mean().item()
+    between = (one.mean() - other.mean()).abs()
+    return {
+        RELATED: sum(related) / len(related),
+        SPREAD: phi[:, CONTINUOUS].std(0).mean().item(),
+        APART: (1 + abs(larger)) / 2,
+        WITHIN: (min(one.std(), other.std()) / between).item(),
+        "spreads": dict(zip(NAMES, phi.std(0).tolist(), strict=True)),
+    }
+
+
+def of_splits(found: Found, *path: str) -> Tensor:
+    """One figure of every split."""
+    figures: list[Any] = found["splits"]
+    for key in path:
+        figures = [one[key] for one in figures]
+    return torch.tensor(figures, dtype=torch.float64)
+
+
+def by_ways(found: Found, model: str, *what: str) -> list[Tensor]:
+    """One figure of a model, by the four ways of the thesis."""
+    return [of_splits(found, "models", way, model, *what) for way in OF_THESIS]
+
+
+def means(figures: Sequence[Tensor], form: str = ".2g") -> str:
+    return ", ".join(f"{one.mean():{form}}" for one in figures)
+
+
+def exceeds(found: Found, text: str, what: str, larger: str, smaller: str) -> Claim:
     """Of the same splits, in every one of the ways."""
-    holds = all(sure(gap(a, b)) for a, b in zip(larger, smaller, strict=True))
-    ours = f"{patients.means(larger)} against {patients.means(smaller)}"
-    return Claim(text, "thesis, Fig. 5.11", ours, holds)
+    pair = [by_ways(found, model, what) for model in (larger, smaller)]
+    holds = all(sure(gap(a, b)) for a, b in zip(*pair, strict=True))
+    return Claim(text, "thesis, Fig. 5.11", " against ".join(map(means, pair)), holds)
 
 
 def claims(found: Found) -> list[Claim]:
     ways, pair = "in all four ways", f"{LOGISTIC}, {BOOSTED}"
-    shares = [of_splits(found, "between models", way, pair) for way in patients.OF_THESIS]
-    ratios = patients.times_as_spread(found)
+    shares = [of_splits(found, "between models", way, pair) for way in OF_THESIS]
+    spreads = {
+        model: {NAMES[k]: torch.stack(by_ways(found, model, "spreads", NAMES[k])).mean().item()
+                for k in CONTINUOUS}
+        for model in (BOOSTED, LOGISTIC)
+    }  # fmt: skip
+    ratios = {name: one / spreads[LOGISTIC][name] for name, one in spreads[BOOSTED].items()}
     age, most = ratios.pop("age"), max(ratios.values())
-    within = by_ways(found, LOGISTIC, patients.WITHIN)
-    sexes = by_ways(found, LOGISTIC, patients.APART)
-    symmetric, ordered = torch.stack(by_ways(found, BOOSTED, patients.APART)).split(2)
-    told = f"{patients.means([*ordered])} against {patients.means([*symmetric])}"
+    within, sexes = by_ways(found, LOGISTIC, WITHIN), by_ways(found, LOGISTIC, APART)
+    symmetric, ordered = torch.stack(by_ways(found, BOOSTED, APART)).split(2)
+    told = f"{means([*ordered])} against {means([*symmetric])}"
     between = of_splits(found, "between ways", LOGISTIC)
     strongest = max(abs(one) for k, row in enumerate(found["associations"][:-1]) for one in row[:k])
     return [
-        Claim("explanations change with the model: logistic regression and boosted trees have over "
+        Claim("logistic regression and boosted trees have over "
               f"{HARDLY:.0%} of Σ|φ| at other features, {ways}", "thesis, Chapter 6",
-              patients.means(shares, ".0%"),
-              all(sure(gap(one, 0 * one + HARDLY)) for one in shares)),
-        exceeds("values of continuous features go with the features more closely in logistic "
-                f"regression (rank correlation), {ways}",
-                by_ways(found, LOGISTIC, patients.RELATED),
-                by_ways(found, BOOSTED, patients.RELATED)),
-        exceeds("values of continuous features are more spread out in boosted trees (standard "
-                f"deviation), {ways}",
-                by_ways(found, BOOSTED, patients.SPREAD),
-                by_ways(found, LOGISTIC, patients.SPREAD)),
+              means(shares, ".0%"), all(sure(gap(one, 0 * one + HARDLY)) for one in shares)),
+        exceeds(found, "values of continuous features go with the features more closely in "
+                f"logistic regression (rank correlation), {ways}", RELATED, LOGISTIC, BOOSTED),
+        exceeds(found, "values of continuous features are more spread out in boosted trees "
+                f"(standard deviation), {ways}", SPREAD, BOOSTED, LOGISTIC),
         Claim("of these, most so for age", "thesis, Fig. 5.11", f"{age:.2g} times, others "
               f"up to {most:.2g} times as spread out", bool(age > most),
               "logistic regression hardly uses the glucose"),
         Claim(f"the value of sex clearly tells the sexes apart in logistic regression, {ways}: "
-              f"area under the curve over {CLEARLY}", "thesis, Fig. 5.11", patients.means(sexes),
+              f"area under the curve over {CLEARLY}", "thesis, Fig. 5.11", means(sexes),
               all(one.mean() > CLEARLY for one in sexes), TOTAL),
         Claim("in boosted trees it does so better in the two asymmetric ways than in the others",
               "thesis, Figs. 5.6 and 5.11", told,
               sure(gap(ordered.amin(0), symmetric.amax(0))), TOTAL),
         Claim("all of one sex have the same value of it in logistic regression: a standard "
               f"deviation below {HARDLY:.0%} of the gap between the sexes, {ways}",
-              "thesis, Fig. 5.11", patients.means(within, ".0%"),
+              "thesis, Fig. 5.11", means(within, ".0%"),
               all(one.mean() < HARDLY for one in within), TOTAL),
         Claim("in logistic regression the four ways hardly differ for continuous features: any two "
               f"have less than {HARDLY:.0%} of Σ|φ| at other features", "thesis, Section 5.4",
               f"{between.mean():.0%}", bool(between.mean() < HARDLY),
-              "in causal order, body mass is given what later features share with it"),
+              "in causal order, body mass gets what later features share with it"),
         Claim(f"features are not very strongly associated: none of two over {STRONG}",
               "thesis, Fig. 5.3", number(strongest), strongest < STRONG),
     ]  # fmt: skip
@@ -110,47 +239,28 @@ def tables(found: Found) -> list[Table]:
     def summary(*path: str) -> Any:
         return spread(of_splits(found, *path).tolist(), of_mean=True)
 
-    most = "largest share of Σ|φ| at other features, of two of the four ways, without sex"
     accuracy = {
-        name: {"accuracy": summary("accuracy", name), most: summary("between ways", name)}
+        name: {"accuracy": summary("accuracy", name),
+               "most of Σ|φ| at other features, of two ways": summary("between ways", name)}
         for name in MODELS
-    }
-    between = {
-        pair: {way: summary("between models", way, pair) for way in WAYS} for pair in patients.PAIRS
-    }
-    sizes = {
-        name: {model: summary("models", CONDITIONAL, model, "sizes", name) for model in MODELS}
-        | {"association with progression": found["associations"][-1][k]}
-        for k, name in enumerate(patients.NAMES)
-    }
+    }  # fmt: skip
+    between = {pair: {way: summary("between models", way, pair) for way in WAYS} for pair in PAIRS}
     return [
-        records("", accuracy),
+        records("model", accuracy),
         records("share of Σ|φ| at other features", between),
-        records("mean |φ|, conditional", sizes),
     ]
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    """Sina plots of the models, and of logistic regression by the ways; how all are associated."""
+    """Sina plots of the models, and of logistic regression by the ways, as in Fig. 5.11."""
     first = {way: torch.tensor(phi) for way, phi in found["first"]["phi"].items()}
-    models = dict(zip(MODELS, first[CONDITIONAL].unbind(-1), strict=True))
-    ways = {way: first[way][..., MODELS.index(LOGISTIC)] for way in patients.OF_THESIS}
-    x = torch.tensor(found["first"]["x"])
-    figure = style.laid_out(4.0, 8.5)
-    left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
-    network(left, COLUMNS, found["associations"], CATEGORICAL)
-    apart = {
-        way: {
-            pair: of_splits(found, "between models", way, pair).mean().item()
-            for pair in patients.PAIRS
-        }
-        for way in ("marginal", CONDITIONAL)
+    shown = {
+        "": dict(zip(MODELS, first[CONDITIONAL].unbind(-1), strict=True)),
+        "ways": {way: first[way][..., MODELS.index(LOGISTIC)] for way in OF_THESIS},
     }
-    grouped_bars(right, apart, "How far two models are apart", "share of Σ|φ| at other features")
-    legend = right.get_legend_handles_labels()
-    figure.legend(*legend, loc="outside lower right", ncols=2, **LEGEND)
-    return {
-        "": patients.swarms(x, models, "four models, conditional values"),
-        "ways": patients.swarms(x, ways, "logistic regression in four ways"),
-        "associations": figure,
-    }
+    figures = {}
+    for which, phi in shown.items():
+        many = {n: explanation(one, found["first"]["x"], NAMES, OUTCOME) for n, one in phi.items()}
+        axes: Any = ms.plots.beeswarm(many)
+        figures[which] = axes.figure
+    return figures

@@ -1,11 +1,8 @@
-"""A digit, a coalition of its pixels and their completions (Frye et al. 2021, Fig. 1, Section 4.2).
-
-Off the manifold, absent pixels are those of another digit: a splice. On it, they are imputed given
-the pixels that are there.
+"""Off the manifold, absent pixels are those of another digit: a splice. On it, they are imputed
+from the pixels that are there. Bounds are ours.
 """
 
 from collections.abc import Sequence
-from itertools import cycle
 from typing import Any
 
 import torch
@@ -13,8 +10,7 @@ from jaxtyping import Bool
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks import style
-from benchmarks.plots import WORDS, Panel, curves
+from benchmarks import draw
 from benchmarks.report import Claim, Found, Table, number, records, spread
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import Listed, sample_orders
@@ -116,23 +112,18 @@ def tables(found: Found) -> list[Table]:
 
 def figures(found: Found) -> dict[str, Figure]:
     """Two rows of completions, and curves over the share of the pixels."""
-    figure = style.laid_out(2.35, 6.4)
-    grid = figure.subplots(2, SHOWN + 2)
     shown = found["shown"]
     digit, mask = torch.tensor(shown["digit"]), torch.tensor(shown["mask"])
-    side = round(len(digit) ** 0.5)
     # Absent pixels are half grey, between the black of paper and the white of ink.
     known = torch.where(mask > 0, digit, torch.tensor(0.5))
-    for axes, name in zip(grid, (OFF, ON), strict=True):
-        for one, image in zip(axes, (digit, known, *map(torch.tensor, shown[name])), strict=True):
-            one.imshow(image.reshape(side, side).numpy(), cmap="gray", vmin=0, vmax=1)
-            one.set_axis_off()
-        axes[0].set_title("digit", **WORDS)
-        axes[1].set_title("known half", **WORDS)
-        # Not a title: it runs on over the next picture, for which the layout would make room.
-        above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        axes[2].annotate(f"completed {name}", (0, 1), (0, 6), in_layout=False, **above, **WORDS)
-    style.write_below(figure, ["Grey: not known. All five of a row complete the same half."])
+    figure = Figure(figsize=(6.4, 2.2), layout="constrained")
+    for line, name in enumerate((OFF, ON)):
+        pictures = (digit, known, *map(torch.tensor, shown[name]))
+        for k, image in enumerate(pictures):
+            axes = figure.add_subplot(2, len(pictures), line * len(pictures) + k + 1)
+            axes.imshow(image.reshape(28, 28).numpy(), cmap="gray", vmin=0, vmax=1)
+            axes.set_axis_off()
+    figure.suptitle(f"digit, known half, completions {OFF} and {ON}")
     panels = []
     for title, unit, by in (
         ("Probability of the digit", "probability", "certainty"),
@@ -140,9 +131,8 @@ def figures(found: Found) -> dict[str, Figure]:
     ):
         # Actual digits have one figure, for all shares.
         points = {
-            name: zip(found["shares"], (middle for middle, _ in cycle(few)), strict=False)
-            for name, few in found[by].items()
+            name: [(share, figures[k % len(figures)][0]) for k, share in enumerate(found["shares"])]
+            for name, figures in found[by].items()
         }
-        curves_of = {name: list(pairs) for name, pairs in points.items()}
-        panels.append(Panel(title, "share of the pixels known", unit, curves_of, log=""))
-    return {"": figure, "curves": curves(panels)}
+        panels.append(draw.Panel(title, "share of the pixels known", unit, points, log=""))
+    return {"": figure, "curves": draw.curves(panels)}

@@ -1,33 +1,29 @@
-"""A hidden dependence on sex shows on the manifold only (Frye et al. 2021, Sec. 3.1, Fig. 2a).
-
-A census classifier is fine-tuned with a penalty on how much its output moves when the sex of a
-person is replaced (Eq. 23). Its predictions stay, so it still tells the sexes apart by all else
-that is correlated with sex. Off the manifold that cannot be seen.
+"""A census classifier is fine-tuned with a penalty on how much its output moves when the sex of a
+person is replaced (Eq. 23), at the learning rate, of those tried, whose copy agrees most with the
+original. It still tells the sexes apart by all that is correlated with sex: off the manifold that
+cannot be seen. The paper draws bars without numbers; bounds are ours.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+import torch.nn.functional as F
 from matplotlib.figure import Figure
+from torch import Tensor, nn
 
-from benchmarks.plots import global_bars
+import manifold_shap as ms
+from benchmarks import draw
 from benchmarks.report import Claim, Found, Table, number
-from benchmarks.support.suppression import (
-    LEFT,
-    PLAYER,
-    classifier,
-    compared,
-    most_faithful,
-    suppress,
-)
-from benchmarks.support.trained import Trained, shorter
+from benchmarks.support.trained import Trained, by_player, of_paper, shorter
 
 TITLE = "A model that hides its dependence on sex"
 SOURCE = "Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)"
 QUICK = {"samples": 1000, "draws": 8, "rates": [1e-4, 1e-5], "tuning_epochs": 20, "epochs": 2}
 OFF, ORIGINAL, SUPPRESSED = "off manifold", "original model", "suppressed model"
-# What is left of a dependence that stays, ours.
-STAYS = 0.5
+PLAYER, BATCH = "sex", 200
+# Ours: what may be left of a dependence that is hidden, and what is left of one that stays.
+LEFT, STAYS = 0.1, 0.5
 
 
 def run(
@@ -40,18 +36,23 @@ def run(
     seed: int = 0,  # of everything
 ) -> dict[str, Any]:
     """Global values of the original and of the suppressed model, off and on the manifold."""
-    trained = Trained("census", seed, fit=lambda x, y: classifier(x, y, seed))
+    trained = Trained("census", seed, of_paper("census", seed))
+    original = as_network(trained.fitted)
     tried, networks = [], {}
     for rate in rates:
-        pair = [suppress(trained, weight, rate, tuning_epochs, seed) for weight in (alpha, 0.0)]
-        tried.append({"rate": rate, **compared(trained, *pair)})
-        networks[rate] = pair[0]
-    chosen = most_faithful(tried)
+        networks[rate] = suppress(trained, alpha, rate, tuning_epochs)
+        tried.append({"rate": rate, **compared(trained, original, networks[rate])})
+    hidden = [one for one in tried if one["dependence"] < LEFT]
+    chosen = (
+        max(hidden, key=lambda one: one["faithful"])
+        if hidden
+        else min(tried, key=lambda one: one["dependence"])
+    )
     # Of the rows alone, but for its tempering, which suits the original: one serves both.
     vae = trained.vae(draws, **shorter(epochs)).imputer
     values: dict[str, dict[str, Any]] = {}
     models = {}
-    for name, model in ((ORIGINAL, trained.model), (SUPPRESSED, networks[chosen["rate"]])):
+    for name, model in ((ORIGINAL, original), (SUPPRESSED, networks[chosen["rate"]])):
         trained.explain(model)
         above = trained.attributable(samples)
         models[name] = {"accuracy": trained.accuracy, "above chance": above}
@@ -63,6 +64,70 @@ def run(
         for method, game in games.items():
             values.setdefault(method, {})[name] = trained.global_values(game, samples)
     return {"models": models, "values": values, "tried": tried, "chosen": chosen}
+
+
+def as_network(classifier: Any) -> nn.Module:
+    """scikit-learn's network of two classes in torch; logits of the first class are zero."""
+    (first, second), (hidden, last) = (
+        [torch.from_numpy(each).float() for each in some]
+        for some in (classifier.coefs_, classifier.intercepts_)
+    )
+    network = nn.Sequential(nn.Linear(*first.shape), nn.ReLU(), nn.Linear(len(second), 2))
+    with torch.no_grad():
+        for own, given in zip(
+            network.parameters(),
+            (first.T, hidden, F.pad(second.T, (0, 0, 1, 0)), F.pad(last, (1, 0))),
+            strict=True,
+        ):
+            own.copy_(given)
+    return network
+
+
+def suppress(trained: Trained, alpha: float, rate: float, epochs: int) -> nn.Module:
+    """Fine-tune a copy with the penalty of Eq. (23)."""
+    data, generator = trained.data, torch.Generator().manual_seed(trained.seed)
+    network = as_network(trained.fitted)
+    x, y, (one, other) = data.x_train, data.y_train, both_ways(data.x_train, data.players)
+    optimizer = torch.optim.Adam(network.parameters(), rate)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(x), generator=generator).split(BATCH):
+            moved = dependence(network, one[rows], other[rows])
+            loss = F.cross_entropy(network(x[rows]), y[rows]) + alpha * moved
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return network
+
+
+def compared(trained: Trained, original: nn.Module, network: nn.Module) -> dict[str, float]:
+    """A fine-tuned copy beside the original."""
+    data = trained.data
+    ways = both_ways(data.x_validation, data.players)
+    every = torch.cat((data.x_train, data.x_validation, data.x_test))
+    return {
+        "dependence": (dependence(network, *ways) / dependence(original, *ways)).item(),
+        "faithful": agreement(original, network, data.x_validation),
+        "agree": agreement(original, network, data.x_test),
+        "agree_all": agreement(original, network, every),
+    }
+
+
+@torch.no_grad()
+def agreement(one: nn.Module, other: nn.Module, x: Tensor) -> float:
+    """Share of rows which both assign to the same class."""
+    return (one(x).argmax(1) == other(x).argmax(1)).double().mean().item()
+
+
+def dependence(network: nn.Module, one: Tensor, other: Tensor) -> Tensor:
+    """How much the probability of the second class moves from one row to the other, on average."""
+    return (network(one).softmax(1) - network(other).softmax(1))[:, 1].abs().mean()
+
+
+def both_ways(x: Tensor, players: ms.Players) -> list[Tensor]:
+    """The rows with either value of the player whose part is to be hidden."""
+    own = players.index.flatten() == players.names.index(PLAYER)
+    first, second = x[:, own].unique(dim=0)
+    return [x.index_copy(1, own.nonzero()[:, 0], way.expand(len(x), -1)) for way in (first, second)]
 
 
 def ratios(found: Found) -> dict[str, float]:
@@ -98,20 +163,19 @@ def tables(found: Found) -> list[Table]:
         [f"accuracy of the {SUPPRESSED}", "the same", models[SUPPRESSED]["accuracy"]],
         ["share of all rows on which they agree", 0.985, chosen["agree_all"]],
         ["learning rate of the fine-tuning", None, chosen["rate"]],
-        *([f"{PLAYER}, {m}: suppressed / original", None, r] for m, r in ratios(found).items()),
     ]
     for name, model in models.items():
-        lines.append([f"accuracy above chance, from the {name} alone", None, model["above chance"]])
+        lines.append([f"accuracy above chance, {name}", None, model["above chance"]])
         for method, one in found["values"].items():
             lines.append([f"sum of its values, {method}", None, sum(one[name]["phi"])])
-    columns = ["learning rate of the fine-tuning", "dependence left, validation rows"]
-    columns += ["agreement, validation rows", "agreement, test rows"]
-    keys = ("rate", "dependence", "faithful", "agree", "agree_without")
+    columns = ["learning rate", "dependence left", "agreement, validation rows", "agreement, test"]
+    keys = ("rate", "dependence", "faithful", "agree")
     return [
         Table(["", "paper", "ours"], lines),
-        Table([*columns, "without the penalty"], [[t[k] for k in keys] for t in found["tried"]]),
+        Table(columns, [[t[k] for k in keys] for t in found["tried"]]),
     ]
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    return {"": global_bars(found["values"], 8.0)}
+    panels = {method: by_player(models) for method, models in found["values"].items()}
+    return {"": draw.dots(panels, "global Shapley value (probability)")}

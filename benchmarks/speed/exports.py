@@ -1,8 +1,5 @@
-"""Exported graphs in onnxruntime against this package in torch.
-
-A surrogate and an amortised explainer are briefly trained, written as ONNX and asked about the same
-test rows on both sides: for Shapley values in batches of several sizes, v(N) of the model included,
-and for values of many coalitions. Both sides alternate, and have as many threads as torch.
+"""A surrogate and an amortised explainer are briefly trained, written as ONNX, and asked about the
+same test rows in onnxruntime and in torch, in turn, with as many threads.
 """
 
 import tempfile
@@ -14,9 +11,9 @@ import onnxruntime
 import torch
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table, records
+from benchmarks.report import Found, Table, parts, records
+from benchmarks.support.measures import seconds
 from benchmarks.support.trained import brief_surrogate
-from benchmarks.timing import seconds
 from manifold_shap.exports.graphs import PREDICTION, PredictionGraph
 from manifold_shap.laws import SizeUniform
 
@@ -33,10 +30,11 @@ def run(
     repeats: int = 15,  # of each measurement, of which the median counts
 ) -> dict[str, Any]:
     """Milliseconds for a row, and the largest difference."""
-    return {name: _measured(name, epochs, rows, coalitions, repeats) for name in data}
+    how = {"rows": list(rows), "coalitions": coalitions, "repeats": repeats}
+    return parts(data, measure, epochs=epochs, **how)
 
 
-def _measured(
+def measure(
     name: str, epochs: int, rows: Sequence[int], coalitions: int, repeats: int
 ) -> dict[str, Any]:
     source, *network = name.split()
@@ -59,7 +57,6 @@ def _measured(
     times = seconds({TORCH: lambda: value(x, mask), ONNX: lambda: v(asked)}, repeats)
     gap = (v(asked) - value(x, mask)).abs().max().item()
     found[f"v, {coalitions} coalitions of {len(x)} rows"] = _compared(times, len(x), gap)
-    print(name, found, flush=True)
     return found
 
 
@@ -94,13 +91,19 @@ def _compared(times: dict[Any, float], rows: int, gap: float) -> dict[str, Any]:
 
 
 def tables(found: Found) -> list[Table]:
+    keys = ("of torch", "largest difference")
     lines = {
-        f"{name}, {what}": measured
+        f"{name}, {what}": {key: measured[key] for key in keys}
         for name, of in found.items()
         for what, measured in of.items()
         if what != "model"
     }
-    return [
-        records("graph", lines),
-        records("data", {n: {"model": o["model"]} for n, o in found.items()}),
+    return [records("graph", lines)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    """Of batches of the amortised explainer."""
+    ratios = [
+        m["of torch"] for of in found.values() for what, m in of.items() if what.startswith("phi")
     ]
+    return {"ONNX over torch, least time": min(ratios), "most time": max(ratios)}

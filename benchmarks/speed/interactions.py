@@ -1,19 +1,13 @@
-"""Interactions of all pairs of players by shapiq and this package, beside those known exactly.
-
-Install `.[peers]`. Games are sums of products (`support/products.py`). A figure is the error over
-all pairs relative to their interactions: |estimate - truth| / |truth|, a mean over seeds. Budgets
-double until a run takes longer than the limit. shapiq explains one output per run and is charged
-for that one alone; this package explains all of them in each run. Seconds are of
-the processor, which other work on the machine hardly changes. Equal time means the seconds of
-every run of the other side, between which our seconds and errors are interpolated (both as
-logarithms); where ours are all slower or all faster, there is no figure. SPEX and SVARMIQ are left
-out: they take minutes at the smallest budget.
+"""Errors over all pairs, |estimate - truth| / |truth|, of games that are sums of products. Budgets
+double until a run takes longer than the limit. shapiq explains one output per run, this package all
+of them; seconds are of the processor. Equal time means the seconds of every run of the other side,
+between which ours are interpolated. Needs `.[peers]`.
 """
 
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,20 +15,84 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.plots import Panel, curves
+from benchmarks import draw
 from benchmarks.report import Found, Table
-from benchmarks.support.packages import require
-from benchmarks.support.products import Game, of_all, of_few
 
 TITLE = "Interactions of pairs beside shapiq"
+CAPTION = "error of all outputs over the best of shapiq's for one"
 QUICK = {"players": 10, "outputs": 3, "methods": ["KernelSHAPIQ"], "start": 128, "most": 512}
 OURS = "ours"
-GAMES = {"products of 2 to 6 players": of_few, "products of all players": of_all}
 # Seconds at which errors are compared.
 TIMES = (3.0, 10.0)
 # Interactions `[players, players, outputs]` within so many evaluations, by a seed.
 Method = Callable[[int, int], Tensor]
 Point = Mapping[str, float]
+
+
+class Game(NamedTuple):
+    """A game v(S) = Σ_k worth_k Π_{i in S} inside_ki Π_{i not in S} outside_ki.
+
+    Attributes:
+        inside, outside: factors of players in S and of others, `[products, players]`.
+        worth: of each product, `[products, outputs]`.
+    """
+
+    inside: Tensor
+    outside: Tensor
+    worth: Tensor
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        """v of coalitions `[..., players]`; the same for all rows."""
+        there = mask.to(self.worth.dtype)
+        if bool((self.outside == 1).all()):
+            return (there @ self.inside.log().T).exp() @ self.worth
+        # Products of players that are 1 where all of them are in S, else 0.
+        members = 1 - self.outside
+        return (there @ members.T > members.sum(1) - 0.5).to(there.dtype) @ self.worth
+
+    def _integral(self, terms: str, players: int) -> Tensor:
+        """The mean over shares q of the others in S, uniform in [0, 1], of a change.
+
+        Π_k (outside_k + q (inside_k - outside_k)) over the others is a polynomial in q, which
+        Gauss-Legendre nodes integrate exactly.
+        """
+        inside, outside = self.inside.double(), self.outside.double()
+        nodes, weights = np.polynomial.legendre.leggauss(inside.shape[1] // 2 + 1)
+        found = torch.tensor(0.0)
+        for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+            factor = outside + node * (inside - outside)
+            share = (inside - outside) / factor
+            found = found + torch.einsum(terms, weight * factor.prod(1), *[share] * players)
+        return found @ self.worth.double()
+
+    def shapley(self) -> Tensor:
+        """Of all players, `[players, outputs]`, in double precision."""
+        return self._integral("k,ki->ik", 1)
+
+    def interactions(self) -> Tensor:
+        """Of all pairs, `[players, players, outputs]`, in double precision."""
+        found = self._integral("k,ki,kj->ijk", 2)
+        return found * (1 - torch.eye(len(found)))[..., None]
+
+
+def of_few(players: int, outputs: int, seed: int) -> Game:
+    """Three products per player, each of two to six players that all have to be in S."""
+    draw = torch.Generator().manual_seed(seed)
+    count = 3 * players
+    ranks = torch.rand(count, players, generator=draw).argsort(1).argsort(1)
+    size = torch.randint(2, 7, (count, 1), generator=draw)
+    worth = torch.randn(count, outputs, generator=draw)
+    return Game(torch.ones(count, players), (ranks >= size).float(), worth)
+
+
+def of_all(players: int, outputs: int, seed: int) -> Game:
+    """Eight products of a factor for each player in S, of a standard deviation of about 0.2."""
+    draw = torch.Generator().manual_seed(seed)
+    inside = (0.2 * torch.randn(8, players, generator=draw)).exp()
+    return Game(inside, torch.ones(8, players), torch.randn(8, outputs, generator=draw))
+
+
+GAMES = {"products of 2 to 6 players": of_few, "products of all players": of_all}
 
 
 def run(
@@ -50,7 +108,6 @@ def run(
     seeds: int = 1,  # of coalitions
 ) -> dict[str, Any]:  # fmt: skip
     """Errors and seconds of every method on every game."""
-    require("peers", "shapiq")
     found: dict[str, Any] = {}
     for name in games:
         game = GAMES[name](players, outputs, seed=0)
@@ -141,13 +198,22 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> dict[str, Figure]:
-    def drawn(game: str, key: str, unit: float, label: str) -> Panel:
+    def drawn(game: str, key: str, unit: float, label: str) -> draw.Panel:
         several = {
             side: [(point[key] / unit, point["error"]) for point in points]
             for side, points in found[game].items()
         }
-        return Panel(game, label, "relative error", several)
+        return draw.Panel(game, label, "relative error", several)
 
     axes = (("seconds", 1, "seconds (ours: all outputs)"), ("budget", 1e3, "thousand evaluations"))
     panels = [drawn(game, *axis) for game in found for axis in axes]
-    return {"": curves(panels, columns=2)}
+    return {"": draw.curves(panels, columns=2)}
+
+
+def summary(found: Found) -> dict[str, Any]:
+    (best,) = tables(found)
+    return {
+        f"{game}, {seconds:g} s": ratio
+        for game, seconds, *_, ratio in best.rows
+        if ratio is not None
+    }

@@ -1,9 +1,6 @@
-"""Shapley values by shap, lightshap, captum, shapiq and this package, on the same value function.
-
-Install `.[peers]`. Every side explains the same test rows by the same surrogate, in its default
-settings: a callable that gives the values of coalitions, all classes at once. captum and shapiq
-explain one class per run, so that all classes take as many runs. Each side has the batch size that
-is best for it of those tried, and figures are medians.
+"""Every side explains the same test rows by the same surrogate, in its default settings and its
+best batch size of those tried: a callable that gives the values of coalitions, all classes at once.
+captum and shapiq explain one class per run. Figures are medians over seeds. Needs `.[peers]`.
 """
 
 import statistics
@@ -11,27 +8,26 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.plots import ranked
-from benchmarks.report import Found, Table, records
-from benchmarks.support.packages import ONE_CLASS, Counted, Side, require, sides
-from benchmarks.support.references import FEW, calibrated, reference, relative
+from benchmarks import draw
+from benchmarks.report import Found, Table, parts, records
+from benchmarks.support.measures import FEW, calibrated, reference, relative, timed
 from benchmarks.support.trained import brief_surrogate
-from benchmarks.timing import timed
 
 TITLE = "Beside other packages"
+CAPTION = "error of `auto` over that of the best other package in equal time"
 QUICK = {"data": ["digits"], "epochs": 1, "seconds": 0.2, "rows": 1}
-BATCH_SIZES: dict[str, tuple[int, ...]] = dict.fromkeys(
-    ("shap", "lightshap", "captum", "shapiq"), (16, 128, 1024)
-)
-BATCH_SIZES |= dict.fromkeys(("ours", "ours, bf16"), (2048, 4096, 8192, 16384))
-SEEDS = 5  # Runs of which errors are medians.
-# Seconds and phi (and more) of a run with a budget.
-Once = Callable[[int], tuple[Any, ...]]
+SEEDS = range(2, 7)  # Runs of which errors are medians.
+SIZES = {"ours": (2048, 4096, 8192, 16384), "others": (16, 128, 1024)}
+# These explain one class per run.
+ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
+# phi of a row (or of its first class) by so many permutations, in batches of this size.
+Side = Callable[[int, int], Any]
 
 
 def run(
@@ -43,107 +39,171 @@ def run(
     device: str = "cpu",  # of the surrogate
 ) -> dict[str, Any]:
     """Errors at equal time."""
-    require("peers", "captum", "lightshap", "shap", "shapiq")
-    found: dict[str, Any] = {}
-    for name in data:
-        value, loaded = brief_surrogate(name, epochs, device)
-        x = loaded.x_test[:rows].to(device)
-        works, game = sides(value, x[0])
-        told = errors(works, game, x, best_sizes(works, game), seconds, share)
-        found[name] = {"players": len(value.players), "errors": told}
-        print(name, found[name], flush=True)
-    return found
+    settings = {"epochs": epochs, "seconds": seconds, "share": share, "rows": rows}
+    return parts(data, measure, **settings, device=device)
 
 
-def once_by(side: str, work: Side, game: Counted, size: int, permutations: int) -> tuple[Any, ...]:
-    """Seconds for all classes, phi, and values evaluated."""
-    game.count = 0
-    phi, took = timed(lambda: work(permutations, size))
-    return took * (len(game.value.outputs) if side in ONE_CLASS else 1), phi, game.count
+class Counted:
+    """The surrogate as a function of coalitions of one row; row and seed may change at any time."""
+
+    def __init__(self, value: ms.SurrogateValue, x: Tensor) -> None:
+        self.value, self.x, self.seed = value, x.to(value.device), 0
+        self.empty, self.full = (f((1, len(value.players))) for f in (np.zeros, np.ones))
+
+    @torch.no_grad()
+    def __call__(self, coalitions: Any) -> np.ndarray:
+        mask = torch.as_tensor(np.atleast_2d(np.asarray(coalitions))) > 0.5
+        return self.value(self.x, mask[None].to(self.x.device))[0].cpu().numpy()
 
 
-def best_sizes(works: dict[str, Side], game: Counted) -> dict[str, int]:
-    """The batch size that is the quickest for each side, by permutations."""
-    some = max(4, 20_000 // len(game.value.players) // 2 * 2)
-    best: dict[str, int] = {}
-    for side, sizes in BATCH_SIZES.items():
-        times = {size: once_by(side, works[side], game, size, some)[0] for size in sizes}
-        best[side] = min(times, key=times.__getitem__)
-    return best
+def sides(game: Counted) -> dict[str, Side]:
+    """All packages on one game."""
+    import captum.attr
+    import lightshap
+    import shap
+    import shapiq
+
+    players = game.full.size
+    start, end = (torch.from_numpy(side).float() for side in (game.empty, game.full))
+
+    def ours(value: ms.SurrogateValue, permutations: int, size: int) -> Any:
+        even = max(2, permutations // 2 * 2)
+        how: dict[str, Any] = {"permutations": even, "batch_size": size, "seed": game.seed}
+        return ms.permutation_shapley(value, game.x, **how).phi[0]
+
+    def by_shap(permutations: int, size: int) -> Any:
+        masker = shap.maskers.Independent(game.empty)
+        explainer = shap.PermutationExplainer(game, masker, seed=game.seed)
+        most = permutations // 2 * (2 * players + 1)
+        return explainer(game.full, max_evals=most, batch_size=size, silent=True).values[0]
+
+    def by_shap_kernel(permutations: int, _: int) -> Any:
+        np.random.seed(game.seed)
+        kernel = shap.KernelExplainer(game, game.empty)
+        count = permutations * players
+        return kernel.shap_values(game.full, nsamples=count, l1_reg=0, silent=True)[0]
+
+    def by_lightshap(permutations: int, _: int) -> Any:
+        how = {"method": "permutation", "how": "sampling", "tol": 0.0, "verbose": False}
+        most = {"max_iter": max(1, permutations // (2 * players)), "random_state": game.seed}
+        return lightshap.explain_any(game, game.full, game.empty, **how, **most).shap_values
+
+    def by_captum(method: str, each: int, permutations: int, size: int) -> Any:
+        """By a method whose samples are as many as a permutation has, times `each`."""
+        torch.manual_seed(game.seed)
+        attribution = getattr(captum.attr, method)(lambda z: torch.from_numpy(game(z)))
+        settings: dict[str, Any] = {"n_samples": each * permutations, "target": 0}
+        return attribution.attribute(end, start, perturbations_per_eval=size, **settings)[0]
+
+    def by_shapiq(method: str, each: int, permutations: int, _: int) -> Any:
+        """By a method that evaluates a permutation at so many coalitions, and at two more."""
+        approximator = getattr(shapiq, method)(players, random_state=game.seed)
+        found = approximator.approximate(permutations * each + 2, lambda z: game(z)[:, 0])
+        return found.get_n_order_values(1)
+
+    return {
+        "shap": by_shap,
+        "lightshap": by_lightshap,
+        "captum": partial(by_captum, "ShapleyValueSampling", 1),
+        "shapiq": partial(by_shapiq, "PermutationSamplingSV", players - 1),
+        "ours": partial(ours, game.value),
+        "ours, bf16": partial(ours, game.value.in_precision("bf16-mixed")),
+        "shap, kernel": by_shap_kernel,
+        "captum, kernel": partial(by_captum, "KernelShap", players),
+        "shapiq, kernel": partial(by_shapiq, "KernelSHAP", players),
+    }
 
 
-def by_auto(value: ms.SurrogateValue, game: Counted, evaluations: int) -> tuple[float, Any, str]:
-    """Seconds, phi and choice of `auto_shapley`."""
-    settings: dict[str, Any] = {"evaluations": evaluations, "seed": game.seed}
-    found, took = timed(lambda: ms.auto_shapley(value, game.x, **settings))
-    return took, found.phi[0].numpy(), found.made_by["auto"]
-
-
-def errors(
-    works: dict[str, Side],
-    game: Counted,
-    x: Tensor,
-    best: dict[str, int],
-    seconds: float,
-    share: float,
+def measure(
+    name: str, epochs: int, seconds: float, share: float, rows: int, device: str
 ) -> dict[str, Any]:
-    """Relative errors at equal time: medians over seeds, and their mean over rows."""
-    value, players = game.value, len(game.value.players)
+    """Relative errors at equal time on one data set."""
+    value, loaded = brief_surrogate(name, epochs, device)
+    x, players = loaded.x_test[:rows].to(device), len(value.players)
+    game = Counted(value, x[:1])
+
+    def auto(value: ms.SurrogateValue, evaluations: int) -> Any:
+        return ms.auto_shapley(value, game.x, evaluations=evaluations, seed=game.seed).phi[0]
+
     phi, standard_error = reference(value, x)
     few = players <= FEW
     if few:  # As long as exact values take; the last run, since the first one warms up.
-        seconds = share * [by_auto(value, game, 2**players)[0] for _ in range(5)][-1]
-    own = relative(standard_error, phi).mean().item()
-    found: dict[str, Any] = {"seconds": seconds, "reference": own}
-    sides: dict[str, Once] = {
-        "ours, auto": partial(by_auto, value, game),
-        "ours, bf16, auto": partial(by_auto, value.in_precision("bf16-mixed"), game),
+        seconds = share * [timed(lambda: auto(value, 2**players))[1] for _ in range(5)][-1]
+    found: dict[str, Any] = {"seconds": seconds}
+    found["reference"] = relative(standard_error, phi).mean().item()
+    works: dict[str, tuple[Callable[[int], Any], int]] = {
+        "ours, auto": (partial(auto, value), 64 * players),
+        "ours, bf16, auto": (partial(auto, value.in_precision("bf16-mixed")), 64 * players),
     }
-    for side, work in works.items():
-        sides[side] = partial(once_by, side, work, game, best.get(side, 1024))
-    for side, once in sides.items():
-        auto = side.endswith("auto")
-        start = 64 * players if auto else 2
-        exact = few and auto and share >= 1
-        budget = 2**players if exact else calibrated(lambda b: once(b)[0], seconds, start)  # noqa: B023
-        found[side] = medians(once, budget, game, x, phi)
-    return found
+    some = max(4, 20_000 // players // 2 * 2)
+    for side, work in sides(game).items():
+        sizes = SIZES["ours" if side.startswith("ours") else "others"]
+        times = {size: timed(partial(work, some, size))[1] for size in sizes}
+        best = min(times, key=times.__getitem__)
+        works[side] = partial(in_batches, work, best), 2
+    for side, (once, start) in works.items():
+        classes = len(value.outputs) if side in ONE_CLASS else 1
+
+        def took(budget: int, once: Any = once, classes: int = classes) -> float:
+            return classes * timed(partial(once, budget))[1]
+
+        exact = few and start > 2 and share >= 1
+        budget = 2**players if exact else calibrated(took, seconds, start)
+        found[side] = medians(once, budget, classes, game, x, phi)
+    return {"players": players, "errors": found}
 
 
-def medians(once: Once, budget: int, game: Counted, x: Tensor, phi: Tensor) -> dict[str, Any]:
-    seconds, errors, about = [], [], None
-    first, seed = game.x, game.seed
+def in_batches(work: Side, size: int, permutations: int) -> Any:
+    return work(permutations, size)
+
+
+def medians(
+    once: Callable[[int], Any], budget: int, classes: int, game: Counted, x: Tensor, phi: Tensor
+) -> dict[str, float]:
+    """Seconds of a row and its relative error, medians over seeds, and their mean over rows."""
+    seconds, errors = [], []
     for game.x, wanted in zip(x.split(1), phi, strict=True):
         runs = []
-        for game.seed in range(2, 2 + SEEDS):
-            took, estimate, about = once(budget)
-            seconds.append(took)
+        for game.seed in SEEDS:
+            estimate, took = timed(partial(once, budget))
+            seconds.append(classes * took)
             # Of one class, where a side explains that alone.
             given = torch.as_tensor(estimate).double().reshape(len(wanted), -1)
             own = wanted[:, : given.shape[1]].double()
             runs.append(relative((given - own)[None], own[None]).item())
         errors.append(statistics.median(runs))
-    game.x, game.seed = first, seed
-    found = {"seconds": statistics.median(seconds), "relative_error": statistics.mean(errors)}
-    return found | ({"choice": about} if isinstance(about, str) else {})
+    return {"seconds": statistics.median(seconds), "relative_error": statistics.mean(errors)}
+
+
+def by_side(one: Found) -> dict[str, float]:
+    """Relative errors."""
+    errors = one["errors"].items()
+    return {k: entry["relative_error"] for k, entry in errors if isinstance(entry, dict)}
 
 
 def tables(found: Found) -> list[Table]:
-    rows = {
-        name: {"players": one["players"], "reference": one["errors"]["reference"]}
-        for name, one in found.items()
-    }
-    return [records("data, relative error", rows)]
+    errors = {name: {"reference": one["errors"]["reference"], **by_side(one)}
+              for name, one in found.items()}  # fmt: skip
+    return [records("relative error", errors)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    told = {}
+    for name, one in found.items():
+        errors = by_side(one)
+        best = min((k for k in errors if not k.startswith("ours")), key=errors.__getitem__)
+        ratio = errors["ours, auto"] / errors[best]
+        told[f"{name}, {one['players']} players, {best}"] = ratio
+    return told
 
 
 def figures(found: Found) -> dict[str, Figure]:
     """Errors at equal time; exact values have none to draw."""
-    panels = {
-        f"{name}, {one['errors']['seconds']:.2g} s, all classes": {
-            side: entry["relative_error"]
-            for side, entry in one["errors"].items()
-            if side not in ("seconds", "reference") and entry["relative_error"] > 1e-6
-        }
-        for name, one in found.items()
-    }
-    return {"": ranked(panels, "relative error", "ours")}
+    drawn = {}
+    for name, one in found.items():
+        errors = {k: error for k, error in by_side(one).items() if error > 1e-6}
+        order = sorted(errors, key=errors.__getitem__)
+        panel = {"ours": {k: errors[k] for k in order if k.startswith("ours")},
+                 "others": {k: errors[k] for k in order if not k.startswith("ours")}}  # fmt: skip
+        drawn[f"{name}, {one['errors']['seconds']:.2g} s, all classes"] = panel
+    return {"": draw.dots(drawn, "relative error", log=True)}

@@ -13,7 +13,6 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Table
 from manifold_shap.cli import CONF
 from manifold_shap.cli.run import plain as settings_of
 from manifold_shap.coalitions import all_coalitions
@@ -22,6 +21,7 @@ from manifold_shap.training.classifier import fit_classifier, load_classifier, q
 
 # Matrix products in half precision, for the trainings of one data set and all its methods alike.
 PRECISION = {"mnist": "bf16-mixed"}
+KEYS = ("players", "phi", "standard_error")
 
 
 def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict[str, Any]:
@@ -82,7 +82,10 @@ class Trained:
 
     def tabulate(self) -> None:
         """From now on, the same model from a table of all rows of binary features."""
-        self.explain(Tabulated(self.model, len(self.data.players)))
+        features = len(self.data.players)
+        power = 2 ** torch.arange(features)
+        table = self.model(all_coalitions(features).float()).exp()
+        self.explain(lambda x: table[(x.long() * power).sum(1)])
 
     def _classifier(self, recipe: dict[str, Any]) -> ms.Model:
         with tempfile.TemporaryDirectory() as place:
@@ -157,26 +160,17 @@ def brief_surrogate(
     return value, trained.data
 
 
-class Tabulated:
-    """Probabilities of a model of binary rows, computed once for each of the 2^n of them."""
-
-    def __init__(self, model: ms.Model, features: int) -> None:
-        self.power = 2 ** torch.arange(features)
-        self.table = model(all_coalitions(features).float()).exp()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.table[(x.long() * self.power).sum(1)]
-
-
 def plain(values: ms.GlobalValues) -> dict[str, Any]:
     """Global values as JSON holds them."""
     figures = {"phi": values.phi.tolist(), "standard_error": values.standard_error.tolist()}
     return {"players": list(values.players), **figures}
 
 
-def by_player(found: Mapping[str, Mapping[str, Any]], heading: str) -> Table:
-    """Global values of several methods: a line for each player, with standard errors."""
-    columns = [zip(v["phi"], v["standard_error"], strict=True) for v in found.values()]
-    names = next(iter(found.values()))["players"]
-    rows = [list(row) for row in zip(names, *columns, strict=True)]
-    return Table([heading, *found], rows)
+def by_player(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Global values and their standard errors by player, by method, as `draw.dots` takes them."""
+    return {
+        method: {
+            player: (phi, error) for player, phi, error in zip(*(v[k] for k in KEYS), strict=True)
+        }
+        for method, v in found.items()
+    }

@@ -1,25 +1,24 @@
-"""How often intervals hold the Shapley values of all donors, where value functions draw some.
-
-A value function with as many draws as the imputer has donors is exact, and so are its Shapley
-values of all coalitions. Those of the default draws are compared with them, by every estimator
-that takes draws: over rows, players and outputs, and over seeds of draws and coalitions alike.
-The tables are one of categories that are skewed and go together, abalone, and bike; the model has
-two outputs, smooth ones of random directions.
+"""A value function with as many draws as the imputer has donors is exact. Intervals of Shapley
+values by the default draws are to hold the exact ones: over rows, players, outputs and seeds. The
+tables are categories that go together, abalone and bike; the model has two smooth outputs of random
+directions.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table, records
+from benchmarks import draw
+from benchmarks.report import Found, number
 from manifold_shap.data import load
 
 TITLE = "Coverage of intervals with draws of donors"
+CAPTION = "coverage of 95 % intervals"
 ERRORS = "standard errors over seeds"
 QUICK = {"tables": ["categories"], "rows": 4, "seeds": 2}
 LEVEL = 0.95
@@ -33,7 +32,7 @@ def run(
     seeds: int = 10,  # of draws and coalitions
 ) -> dict[str, Any]:
     """Coverage, and root mean squared errors over those claimed, by table, imputer, estimator."""
-    begun, found = time.process_time(), {}
+    found = {}
     for table in tables:
         reference, x, players = data_of(table, rows, donors)
         model = model_of(reference)
@@ -45,8 +44,7 @@ def run(
             for estimator, explain in estimators_of(len(value.players)).items():
                 which = f"{table}, {name}, {estimator}"
                 found[which] = compared(explain, value, x, truth, seeds)
-                print(which, found[which], flush=True)
-    return {"seconds": time.process_time() - begun, "intervals": found}
+    return {"intervals": found}
 
 
 def data_of(table: str, rows: int, donors: int) -> tuple[Tensor, Tensor, ms.Players | None]:
@@ -120,6 +118,19 @@ def compared(
     }
 
 
-def tables(found: Found) -> list[Table]:
-    covered = {which: {"coverage": each["coverage"]} for which, each in found["intervals"].items()}
-    return [records(f"{LEVEL:.0%} intervals", covered)]
+def figures(found: Found) -> dict[str, Figure]:
+    panels: dict[str, Any] = {}
+    for which, one in found["intervals"].items():
+        table, imputer, estimator = which.split(", ", 2)
+        panels.setdefault(estimator, {})[f"{table}, {imputer}"] = one["coverage"]
+    return {"": draw.dots({"coverage of 95 % intervals": panels}, "")}
+
+
+def summary(found: Found) -> dict[str, Any]:
+    """The least and the most coverage by estimator."""
+    by: dict[str, list[float]] = {}
+    for which, one in found["intervals"].items():
+        by.setdefault(which.split(", ", 2)[2], []).append(one["coverage"][0])
+    return {
+        estimator: f"{number(min(some))} to {number(max(some))}" for estimator, some in by.items()
+    }

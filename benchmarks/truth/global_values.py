@@ -1,43 +1,37 @@
-"""How often intervals of global Shapley values hold the true ones, on laws that are known.
-
-Each repetition draws rows and labels, learns m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) on
-all folds but one, and explains the rows of that fold: by `corrected_global_values`, and by the
-learned m alone, as `global_values` has it. Asia has cell means, and every coalition; Sachs small
-networks and a pair of orders for each row; the Gaussian mixture small networks and every coalition.
-The model is a network trained on other rows. Players whose true global value is below a thousandth
-of the largest stand apart.
+"""Each repetition draws rows and labels, learns m(x_S) = E[f(X) | x_S] and h(x_S) = P(Y | x_S) on
+all folds but one, and explains that fold: by `corrected_global_values`, and by the learned m alone.
+Learners are small networks, trained together. Players whose true value is below a thousandth of
+the largest stand apart: the influence function is as good as zero there.
 """
 
 import itertools
-import time
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 import manifold_shap as ms
 from benchmarks.laws.network import BayesianNetwork
-from benchmarks.report import Found, Table, kept, records
-from benchmarks.support.repetitions import KnownMeans, Means, cell_means, trained_together
-from manifold_shap.coalitions import all_coalitions
+from benchmarks.report import Found, Table, parts, records
 from manifold_shap.corrected import folds_of
+from manifold_shap.laws import SizeUniform
 from manifold_shap.oracles import ConditionalLaw, GaussianMixture
-from manifold_shap.values.wrapped import as_value_function
 
 TITLE = "Coverage of intervals of global values"
+CAPTION = "coverage of corrected values"
 ERRORS = "standard errors over repetitions"
-QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000,
-         "parts": "runs/global_values_quick"}  # fmt: skip
-LEVEL = 0.95
-# Repetitions whose networks are trained in one batch.
-_TOGETHER = 20
-# Players whose true values are below this share of the largest, for whose values the influence
-# function is as good as zero: what is left of the bias is then no small part of the error.
+QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000}
+LEVEL, REACH = 0.95, 1.959964  # And the quantile of the normal.
+_TOGETHER = 20  # Repetitions whose networks are trained in one batch.
 _NULL = 1e-3
+_HIDDEN, _ROWS, _RATE = 64, 128, 1e-2
+# Of rows and coalitions, conditional means `[batch, m, classes]`.
+Means = Callable[[Tensor, Tensor], Tensor]
+Encode = Callable[[Tensor, Tensor], Tensor]
 
 
 def run(
@@ -46,43 +40,46 @@ def run(
     repetitions: int = 500,
     folds: int = 2,
     steps: int = 3000,  # of the training of the networks
-    truth_rows: int = 400_000,  # behind the true values of the mixture
+    truth_rows: int = 400_000,  # behind the true values of laws of many states
     seed: int = 0,
-    parts: str = "runs/global_values",  # folder of finished parts
 ) -> dict[str, Any]:
     """Coverage of both, by law and number of rows."""
-    found = {}
-    for name, count in itertools.product(laws, rows):
-        settings: dict[str, Any] = {
-            "name": name, "rows": count, "repetitions": repetitions, "folds": folds,
-            "steps": steps, "truth_rows": truth_rows, "seed": seed,
-        }  # fmt: skip
-        path, which = Path(parts, f"{name}_{count}.json"), f"{name}, {count:,} rows"
-        found[which] = kept(path, settings, partial(measure, **settings))
-        print(which, found[which], flush=True)
-    return {"seconds": sum(one["seconds"] for one in found.values()), "laws": found}
+    settings = {"repetitions": repetitions, "folds": folds, "steps": steps}
+    found: dict[str, Any] = {}
+    for count in rows:
+        many = parts(laws, measure, rows=count, truth_rows=truth_rows, seed=seed, **settings)
+        found |= {f"{name}, {count:,} rows": one for name, one in many.items()}
+    return {"laws": found}
 
 
 def measure(
-    name: str,
-    rows: int,
-    repetitions: int,
-    folds: int,
-    steps: int,
-    truth_rows: int,
-    seed: int,
+    name: str, rows: int, repetitions: int, folds: int, steps: int, truth_rows: int, seed: int
 ) -> dict[str, Any]:
     """Coverage of both on one law."""
-    begun = time.process_time()
     law = law_of(name)
     model = model_of(law, seed)
-    truth, its_error = true_values(law, model, truth_rows)
-    many = repeated(name, law, model, repetitions, rows, folds, steps)
+    few = len(law.names) <= 7
+    estimator = ms.exact_shapley if few else partial(ms.permutation_shapley, permutations=2)
+    truth = true_values(law, model, estimator, truth_rows)
+    many: dict[str, list[ms.GlobalValues]] = {"corrected": [], "as learned": []}
+    for first in range(0, repetitions, _TOGETHER):
+        seeds = range(first, min(first + _TOGETHER, repetitions))
+        data = [law.sample(rows, seed=20_000 + each) for each in seeds]
+        learned = iter(learners(law, model, data, seeds, folds, steps))
+        for (x, y), each in zip(data, seeds, strict=True):
+            pairs = list(itertools.islice(learned, folds))
+            own, usual = iter(pairs), None if few else estimator
+            options: Any = {"folds": folds, "estimator": usual, "seed": each}
+            learn = lambda *_, own=own: next(own)  # noqa: E731
+            many["corrected"].append(
+                ms.corrected_global_values(model, x, y, learn=learn, **options)
+            )
+            many["as learned"].append(plain(x, y, pairs, estimator, each))
     return {
-        "players": list(law.names), "truth": truth.tolist(), "error of the truth": its_error,
-        **{kind: coverage(*pair, truth) for kind, pair in many.items()},
-        "seconds": time.process_time() - begun,
-    }  # fmt: skip
+        "players": list(law.names),
+        "truth": truth,
+        **{kind: coverage(values, truth) for kind, values in many.items()},
+    }
 
 
 def law_of(name: str) -> ConditionalLaw:
@@ -92,7 +89,7 @@ def law_of(name: str) -> ConditionalLaw:
     return BayesianNetwork.public(name)
 
 
-def encoder(law: ConditionalLaw) -> Callable[[Tensor, Tensor], Tensor]:
+def encoder(law: ConditionalLaw) -> Encode:
     """What networks see: one number for each state, or the number itself; and the coalition."""
     if law.sizes is None:
         return lambda x, mask: torch.cat((x * mask, mask), -1)
@@ -110,180 +107,176 @@ def encoder(law: ConditionalLaw) -> Callable[[Tensor, Tensor], Tensor]:
 def model_of(law: ConditionalLaw, seed: int) -> ms.Model:
     """A network, trained on 2,000 rows that no repetition has."""
     x, y = law.sample(2000, seed=10_000 + seed)
-    encode = encoder(law)
-    generator = torch.Generator().manual_seed(seed)
-    every = torch.ones(1, len(law.names), dtype=torch.bool)
+    encode, every = encoder(law), torch.ones(len(law.names), dtype=torch.bool)
     inputs = encode(x, every.expand(len(x), -1))
-    weights = [
-        (torch.randn(a, b, generator=generator) / a**0.5).requires_grad_()
-        for a, b in ((inputs.shape[1], 32), (32, len(law.classes)))
-    ]
-    optimizer = torch.optim.Adam(weights, lr=1e-2)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = nn.Sequential(
+            nn.Linear(inputs.shape[1], 32), nn.Tanh(), nn.Linear(32, len(law.classes))
+        )
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     for _ in range(200):
-        loss = F.cross_entropy((inputs @ weights[0]).tanh() @ weights[1], y)
         optimizer.zero_grad()
-        loss.backward()
+        F.cross_entropy(network(inputs), y).backward()
         optimizer.step()
-    first, second = (weight.detach() for weight in weights)
 
+    @torch.no_grad()
     def model(x: Tensor) -> Tensor:
-        seen = encode(x, every.expand(len(x), -1))
-        return ((seen @ first).tanh() @ second).softmax(-1)
+        return network(encode(x, every.expand(len(x), -1))).softmax(-1)
 
     return ms.as_model(model, x[:8], law.classes, "probabilities")
 
 
-def true_values(law: ConditionalLaw, model: ms.Model, rows: int) -> tuple[Tensor, float]:
-    """Global values, and the largest of their standard errors: exact where states are few."""
-    if law.sizes is None:
+def true_values(law: ConditionalLaw, model: ms.Model, estimator: Any, rows: int) -> Tensor:
+    """Global values: exact where states are few, elsewhere means over many rows."""
+    if law.sizes is None or math.prod(law.sizes) > 2**12:
         x, y = law.sample(rows, seed=77)
         # A draw of x' given x_S is enough: global values are means over rows and draws alike.
         value = ms.imputed_value(model, ms.oracles.OracleImputer(law), draws=1)
-        found = ms.global_values(ms.exact_shapley(value, x, seed=1), y)
-        return found.phi, found.standard_error.max().item()
+        return ms.global_values(estimator(value, x, seed=1), y).phi
     states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
     p = law.probability(states)
-    there = torch.ones(1, len(law.sizes), dtype=torch.bool)
-    label = torch.zeros(len(states), len(law.classes)).double()
-    label[p > 0] = law.posterior(states[p > 0], there.expand(int((p > 0).sum()), 1, -1))[:, 0]
-    outputs = model(states, scale="probabilities").double()
-    both = torch.stack((label, outputs), 1) * p[:, None, None]
-    table = torch.cat((both.flatten(1), p[:, None]), 1).unflatten(0, law.sizes)
-    games = []
-    for mask in all_coalitions(len(law.sizes)):
-        absent = (~mask).nonzero()[:, 0].tolist()
-        cells = (table.sum(absent) if absent else table).reshape(-1, table.shape[-1])
-        h, m = cells[:, :-1].unflatten(1, (2, -1)).unbind(1)
-        weight = cells[:, -1].clamp(min=1e-300)
-        games.append(((h * m).sum(1) / weight).sum())
-    numbers = torch.stack(games)
-    place = 2 ** torch.arange(len(law.sizes))
-    order = torch.empty(len(numbers), dtype=torch.int64)
-    order[(all_coalitions(len(law.sizes)) * place).sum(1)] = torch.arange(len(numbers))
-    row = torch.zeros(1, len(law.sizes))
-    game = as_value_function(
-        lambda x, mask: numbers[order[(mask * place).sum(-1)]][..., None], row, outputs=["nu"]
-    )
-    return ms.exact_shapley(game, row).phi[0, :, 0].double(), 0.0
-
-
-def repeated(
-    name: str,
-    law: ConditionalLaw,
-    model: ms.Model,
-    repetitions: int,
-    rows: int,
-    folds: int,
-    steps: int,
-) -> dict[str, tuple[Tensor, Tensor]]:
-    """By kind, global values and their standard errors `[repetitions, players]`."""
-    estimator = None
-    if name == "sachs":
-        estimator = partial(ms.permutation_shapley, permutations=2)
-    found: dict[str, list[ms.GlobalValues]] = {"corrected": [], "as learned": []}
-    for first in range(0, repetitions, _TOGETHER):
-        seeds = range(first, min(first + _TOGETHER, repetitions))
-        data = [law.sample(rows, seed=20_000 + seed) for seed in seeds]
-        learned = learners(name, law, model, data, seeds, folds, steps)
-        for (x, y), seed, pairs in zip(data, seeds, learned, strict=True):
-            own = iter(pairs)
-            options: Any = {"folds": folds, "estimator": estimator, "seed": seed}
-            found["corrected"].append(
-                ms.corrected_global_values(
-                    model, x, y, learn=lambda *_, own=own: next(own), **options
-                )
-            )
-            found["as learned"].append(plain(x, y, pairs, estimator or ms.exact_shapley, seed))
-    return {
-        kind: (torch.stack([v.phi for v in many]), torch.stack([v.standard_error for v in many]))
-        for kind, many in found.items()
-    }
+    states, p = states[p > 0], p[p > 0]
+    label = law.posterior(states, torch.ones(len(p), 1, len(law.sizes), dtype=torch.bool))[:, 0]
+    phi = ms.exact_shapley(ms.oracles.true_value(model, law), states).phi.double()
+    return torch.einsum("s,sc,spc->p", p, label, phi)
 
 
 def learners(
-    name: str,
     law: ConditionalLaw,
     model: ms.Model,
     data: Sequence[Any],
     seeds: Sequence[int],
     folds: int,
     steps: int,
-) -> list[list[tuple[KnownMeans, KnownMeans]]]:
-    """For each repetition and fold, m and h."""
-    classes = len(law.classes)
-    sets = []
+) -> list[tuple[ms.ValueFunction, ms.ValueFunction]]:
+    """m and h, for each repetition and fold."""
+    classes, sets = len(law.classes), []
     for (x, y), seed in zip(data, seeds, strict=True):
-        parts = folds_of(len(x), folds, seed)
+        numbers = folds_of(len(x), folds, seed)
         both = torch.cat((model(x, scale="probabilities"), F.one_hot(y, classes)), 1).float()
         for k in range(folds):
-            others = torch.cat([*parts[:k], *parts[k + 1 :]])
+            others = torch.cat([*numbers[:k], *numbers[k + 1 :]])
             sets.append((x[others], both[others]))
-    if name == "asia":
-        means = [cell_means(x, both, law.sizes or ()) for x, both in sets]
-    else:
-        # Folds of one row more or less are cut to one length.
-        least = min(len(x) for x, _ in sets)
-        means = trained_together(
-            torch.stack([x[:least] for x, _ in sets]),
-            torch.stack([both[:least] for _, both in sets]),
-            encoder(law), steps, seeds[0],
-        )  # fmt: skip
+    # Folds of one row more or less are cut to one length.
+    least = min(len(x) for x, _ in sets)
+    x, both = (torch.stack([one[k][:least] for one in sets]) for k in (0, 1))
+    means = trained_together(x, both, encoder(law), steps, seeds[0])
     pairs = []
-    for one, (_, both) in zip(means, sets, strict=True):
-        base = both.mean(0)
-        m, h = (partial(_part, one, which) for which in (slice(classes), slice(classes, None)))
-        pairs.append(
-            (
-                KnownMeans(model, law.players, m, base[:classes]),
-                KnownMeans(model, law.players, h, base[classes:]),
+    for one, (x, both) in zip(means, sets, strict=True):
+        m, h = (
+            ms.as_value_function(
+                partial(known, model, one, both.mean(0), which),
+                x[:1], law.players, law.classes, "probability",
             )
-        )
-    return [pairs[first : first + folds] for first in range(0, len(pairs), folds)]
+            for which in (slice(classes), slice(classes, None))
+        )  # fmt: skip
+        pairs.append((m, h))
+    return pairs
 
 
-def _part(means: Means, which: slice, x: Tensor, mask: Tensor) -> Tensor:
-    return means(x, mask)[..., which]
+def known(
+    model: ms.Model, means: Means, base: Tensor, which: slice, x: Tensor, mask: Tensor
+) -> Tensor:
+    """Means that are given, as probabilities; the prediction is the model's."""
+    found = torch.where(mask.any(-1, keepdim=True), means(x, mask)[..., which], base[which])
+    whole = model(x, scale="probabilities")[:, None]
+    found = torch.where(mask.all(-1, keepdim=True), whole, found).clamp(min=1e-9)
+    return found.double() / found.double().sum(-1, keepdim=True)
+
+
+def trained_together(
+    x: Tensor, targets: Tensor, encode: Encode, steps: int, seed: int
+) -> list[Means]:
+    """Conditional means of each set of rows, by a perceptron of its own, in one batch of products.
+
+    Args:
+        x: `[sets, rows, players]`.
+        targets: `[sets, rows, outputs]`.
+        encode: of rows and coalitions, what networks see.
+        steps: of Adam; its learning rate falls to zero along a cosine.
+        seed: of weights, batches and coalitions.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    sets, rows, players = x.shape
+    law, every = SizeUniform(players), torch.arange(sets)[:, None]
+    inputs = encode(x[0, :1], torch.ones(1, players, dtype=torch.bool)).shape[-1]
+    center = targets.mean(1, keepdim=True)
+    layers = [
+        (torch.randn(sets, a, b, generator=generator) / math.sqrt(a / 2), torch.zeros(sets, 1, b))
+        for a, b in itertools.pairwise((inputs, _HIDDEN, _HIDDEN, targets.shape[-1]))
+    ]
+    weights = [one.requires_grad_() for layer in layers for one in layer]
+    optimizer = torch.optim.Adam(weights, lr=_RATE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(steps):
+        chosen = torch.randint(rows, (sets, _ROWS), generator=generator)
+        mask = law.sample_antithetic((sets, _ROWS // 2), generator).flatten(1, 2)
+        found = forward(layers, encode(x[every, chosen], mask))
+        # The mean over networks would make the steps of each depend on their number.
+        loss = sets * F.mse_loss(found, (targets - center)[every, chosen])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return [
+        partial(means_of, [(w[[k]].detach(), b[[k]].detach()) for w, b in layers], center[k, 0],
+                encode)
+        for k in range(sets)
+    ]  # fmt: skip
+
+
+def forward(layers: Sequence[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+    """From `[networks, rows, inputs]` to `[networks, rows, outputs]`."""
+    for k, (weight, bias) in enumerate(layers):
+        x = torch.baddbmm(bias, x.relu() if k else x, weight)
+    return x
+
+
+def means_of(layers: Any, center: Tensor, encode: Encode, x: Tensor, mask: Tensor) -> Tensor:
+    rows = x[:, None].expand(-1, mask.shape[1], -1).flatten(0, 1)
+    found = forward(layers, encode(rows, mask.flatten(0, 1))[None])[0]
+    return (found + center).unflatten(0, mask.shape[:2])
 
 
 def plain(x: Tensor, y: Tensor, pairs: Any, estimator: Any, seed: int) -> ms.GlobalValues:
     """The usual global values of what was learned on other folds."""
-    parts = folds_of(len(x), len(pairs), seed)
-    phi, of = [], torch.cat(parts)
-    for part, (value, _) in zip(parts, pairs, strict=True):
-        phi.append(estimator(value, x[part], seed=seed).phi.double())
-    true = torch.cat(phi)[torch.arange(len(x)), :, y[of]]
-    return ms.GlobalValues(
-        true.mean(0), true.std(0) / len(x) ** 0.5, 0, 0, value.players.names, len(x)
-    )
+    numbers = folds_of(len(x), len(pairs), seed)
+    phi = torch.cat([
+        estimator(value, x[part], seed=seed).phi.double()[torch.arange(len(part)), :, y[part]]
+        for part, (value, _) in zip(numbers, pairs, strict=True)
+    ])  # fmt: skip
+    names = pairs[0][0].players.names
+    return ms.GlobalValues(phi.mean(0), phi.std(0) / len(x) ** 0.5, 0, 0, names, len(x))
 
 
-def coverage(phi: Tensor, error: Tensor, truth: Tensor) -> dict[str, Any]:
+def coverage(many: Sequence[ms.GlobalValues], truth: Tensor) -> dict[str, Any]:
     """Of intervals at the level, pooled over players and of the worst of them."""
-    reach = torch.distributions.Normal(0.0, 1.0).icdf(torch.tensor((1 + LEVEL) / 2)).item()
-    covered = ((phi - truth).abs() <= reach * error).double()
+    phi, error = (torch.stack([vars(v)[k] for v in many]) for k in ("phi", "standard_error"))
+    covered = ((phi - truth).abs() <= REACH * error).double()
     null = truth.abs() < _NULL * truth.abs().max()
     each = covered.mean(0)
-    found = {
-        "pooled": [
-            each[~null].mean().item(),
-            (covered[:, ~null].mean(1).std() / len(phi) ** 0.5).item(),
-        ],
+    pooled = each[~null].mean().item(), (covered[:, ~null].mean(1).std() / len(phi) ** 0.5).item()
+    found: dict[str, Any] = {
+        "pooled": pooled,
         "lowest": each[~null].min().item(),
         "bias over error": ((phi.mean(0) - truth).abs() / error.mean(0))[~null].max().item(),
-        "mean width": (2 * reach * error)[:, ~null].mean().item(),
-        "by player": each.tolist(),
+        "mean width": (2 * REACH * error)[:, ~null].mean().item(),
     }
-    return found | (
-        {"players of hardly any value": each[null].mean().item()} if bool(null.any()) else {}
-    )
+    if bool(null.any()):
+        found["players of hardly any value"] = each[null].mean().item()
+    return found
 
 
 def tables(found: Found) -> list[Table]:
     shown = {
-        f"{law}, {kind}": {
-            k: tuple(v) if k == "pooled" else v for k, v in one[kind].items() if k != "by player"
-        }
+        f"{law}, {kind}": {k: v for k, v in one[kind].items() if k != "by player"}
         for law, one in found["laws"].items()
         for kind in ("corrected", "as learned")
     }
     return [records(f"{LEVEL:.0%} intervals", shown)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    laws = found["laws"].items()
+    return {name: one["corrected"]["pooled"][0] for name, one in laws}

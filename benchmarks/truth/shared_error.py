@@ -1,10 +1,7 @@
-"""How often intervals of global values hold the true ones where coalitions are sampled.
-
-Each row of a law has a product game of 14 players, whose Shapley values are known in closed form;
-their mean over 200,000 other rows is the true global value. Intervals are to hold the error of rows
-and that of sampled coalitions. Were rows evaluated at the same coalitions, the errors of all rows
-would be one error, which the scatter between rows does not show. Beside each coverage is that of
-the exact values of the same rows.
+"""Each row has a product game of 14 players, whose Shapley values are known in closed form; their
+mean over 200,000 other rows is the true global value. Were rows evaluated at the same coalitions,
+the errors of all rows would be one error, which the scatter between rows does not show. Beside each
+coverage is that of the exact values of the same rows.
 """
 
 from collections.abc import Sequence
@@ -16,11 +13,10 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table
-from manifold_shap.coalitions import Coalitions
-from manifold_shap.values.base import Estimate
+from benchmarks.report import Found, Table, records
 
 TITLE = "Coverage of intervals of global values where coalitions are sampled"
+CAPTION = "coverage of 95 % intervals"
 ERRORS = "none"
 QUICK = {"rows": [60], "repetitions": 4}
 PLAYERS, SCALE, LEVEL = 14, 0.002, 0.95
@@ -35,26 +31,10 @@ RUNS: dict[str, tuple[Any, dict[str, int]]] = {
 }
 
 
-class Products(ms.ValueFunction):
+def products(x: Tensor, mask: Tensor) -> Tensor:
     """P(yes) = .5 + c (Π (1 + a_i) - 1) over the players of a coalition, with a the row."""
-
-    def __init__(self) -> None:
-        players = ms.Players.of_elements((PLAYERS,))
-        space, classes = ms.spaces.Probability(), ("no", "yes")
-        super().__init__(ms.values.GameSpec(players, classes, space, classes, "products"))
-
-    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        return Estimate(self._of(x, coalitions.masks()))
-
-    def _of(self, x: Tensor, mask: Tensor) -> Tensor:
-        yes = 0.5 + SCALE * (torch.where(mask, 1 + x[:, None], 1.0).prod(-1) - 1)
-        return torch.stack((1 - yes, yes), -1)
-
-    def prediction(self, x: Tensor) -> Tensor:
-        return self._of(x, torch.ones(len(x), 1, PLAYERS, dtype=torch.bool))[:, 0]
-
-    def base(self, x: Tensor) -> Tensor:
-        return self._of(x, torch.zeros(len(x), 1, PLAYERS, dtype=torch.bool))[:, 0]
+    yes = 0.5 + SCALE * (torch.where(mask, 1 + x[:, None], 1.0).prod(-1) - 1)
+    return torch.stack((1 - yes, yes), -1)
 
 
 def run(
@@ -72,7 +52,8 @@ def run(
             held, held_if_exact, error, claimed = [], [], [], []
             for seed in range(1, 1 + repetitions):
                 x = drawn(centre, count, seed)
-                explanation = estimator(Products(), x, outputs=["yes"], seed=seed, **how)
+                value = ms.as_value_function(products, x, None, ["no", "yes"], "probability")
+                explanation = estimator(value, x, outputs=["yes"], seed=seed, **how)
                 values = ms.global_values(explanation, ["yes"] * count)
                 held.append(share_held(values, truth))
                 held_if_exact.append(share_held(of_exact(x, values), truth))
@@ -86,7 +67,6 @@ def run(
                 "error over standard error": float(ratio.sqrt()),
                 "repetitions": len(held),
             }
-            print(name, count, found[f"{name}, {count:,} rows"], flush=True)
     return found
 
 
@@ -119,13 +99,9 @@ def exact(a: Tensor) -> Tensor:
 
 
 def tables(found: Found) -> list[Table]:
-    """A line for each estimator and number of rows."""
-    columns = [
-        "estimator",
-        "coverage of 95 %",
-        "with exact values",
-        "error over standard error",
-        "repetitions",
-    ]
-    rows = [[name, *one.values()] for name, one in found.items()]
-    return [Table(columns, rows)]
+    keys = ("coverage", "with exact values")
+    return [records("95 %", {name: {k: one[k] for k in keys} for name, one in found.items()})]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    return {name: one["coverage"][0] for name, one in found.items()}

@@ -1,14 +1,16 @@
 """Explains test rows with what a run holds, or with a model of the user's own."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from hydra.utils import instantiate
 from torch import Tensor
@@ -16,10 +18,25 @@ from torch import Tensor
 from manifold_shap._checks import check_whole
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.cli import report
-from manifold_shap.cli.games import Games, basis_of, causal, in_groups, on_simplex, ordering_of
-from manifold_shap.cli.run import Run, opened, plain
+from manifold_shap.cli.games import basis_of, causal, in_groups, ordering_of
+from manifold_shap.cli.run import (
+    METRICS,
+    beside,
+    check_same,
+    data_of,
+    model_of,
+    opened,
+    place_of,
+    plain,
+    read_json,
+    record_of,
+    value_of,
+)
+from manifold_shap.data import Data
+from manifold_shap.estimators import shapley_interactions
 from manifold_shap.explanation import Explanation
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
+from manifold_shap.models import Model
 from manifold_shap.values import ValueFunction
 
 # Figures and tables of many rows show no more, and other value functions explain these only.
@@ -44,168 +61,150 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         FileNotFoundError: nothing was trained.
         TypeError, ValueError: settings that cannot be, or that disagree with the run.
     """
-    run = opened(cfg, job)
-    cfg = run.cfg
-    settings = {k: plain(each) for k, each in cfg.items() if k != "data"}
-    _check(settings)
-    runs = {name: run.beside(name) for name in dict.fromkeys(_compared(run, settings["compare"]))}
-    values = _values(run, runs)
-    games = {name: on_simplex(causal(v, settings), settings) for name, v in values.items()}
-    if settings["groups"] is not None:
-        values, games = in_groups(values, run), in_groups(games, run)
-    rows, x = _rows(run)
-    main = games[run.name]
-    estimator = instantiate(cfg.estimator, _convert_="all")
-    if settings["ordering"] is not None and settings["asymmetric"]:
-        estimator = partial(estimator, ordering=ordering_of(settings))
-    chosen = None
-    if settings["outputs"] is not None:
-        chosen = main.select(settings["outputs"], sample_of(x)).outputs
-        estimator = partial(estimator, outputs=chosen)
-    tree = basis_of(run, main)
-    about = report.about(run)
-    finish = partial(_finished, tree=tree)
-    streamed = len(rows) > settings["block"]
-    report.announce(run.place, streamed, settings)
-    few = slice(_SHOWN_ROWS) if streamed else slice(None)
-    explanations: dict[str, Explanation] = {}
-    seconds: dict[str, float] = {}
-    for name in [name for name in games if not (streamed and name == run.name)]:
-        start = time.perf_counter()
-        found = estimator(games[name], x[few], progress=settings["progress"])
-        seconds[name] = time.perf_counter() - start
-        own = about if name == run.name else {"model": about["model"]}
-        explanations[name] = finish(found, made_by=own, rows=rows[few])
+    cfg, recorded = opened(cfg, job)
+    data, place = data_of(cfg), place_of(cfg)
+    if recorded is not None:
+        here = record_of(cfg, data)
+        drawn = recorded["value_function"].get("draws")  # Others need no training.
+        check_same(place, recorded, _with_draws(here, drawn))
+    model, name = model_of(cfg, data), cfg.value_function.name
+    values = _values(cfg, data, model)
+    ordering, confounding = ordering_of(cfg.ordering), plain(cfg.confounding)
+    games = {
+        each: in_groups(causal(value, ordering, confounding), data, cfg.groups)
+        for each, value in values.items()
+    }
+    numbers, x, y = _rows(cfg, data)
+    main = games[name]
+    estimator = instantiate(cfg.estimator, _partial_=True, _convert_="all")
+    if cfg.ordering is not None and cfg.asymmetric:
+        estimator = partial(estimator, ordering=ordering)
+    outputs = plain(cfg.outputs)
+    if outputs is not None:
+        outputs = main.select(outputs, sample_of(x)).outputs
+        estimator = partial(estimator, outputs=outputs)
+    basis = basis_of(cfg.basis, data, model, main)
+    of = {"name": model.predictor.name, **read_json(place / METRICS).get("model", {})}
+    finish = partial(_finished, basis=basis, model=of)
+    streamed = len(numbers) > cfg.block
+    report.announce(place, cfg.resume and streamed, cfg.overwrite)
+    some = slice(_SHOWN_ROWS) if streamed else slice(None)
+    explanations, seconds = dict[str, Explanation](), dict[str, float]()
+    for each, value in games.items():
+        if each != name or not streamed:
+            start = time.perf_counter()
+            found = estimator(value, x[some], progress=cfg.progress)
+            seconds[each] = time.perf_counter() - start
+            explanations[each] = finish(found).with_labels(numbers[some])
+    facts: dict[str, Any] = {"instances": len(numbers)}
     # After the others: what is wrong with them should not come out hours later.
     if streamed:
-        block = partial(_block, estimator=estimator, finish=partial(finish, made_by=about))
-        explanations[run.name], facts = stream(run, main, x, rows, block)
-        seconds[run.name] = facts["seconds"]
+        block = partial(_block, estimator=estimator, finish=finish)
+        explanations[name], of_stream = _stream(cfg, place, main, x, numbers, block)
+        facts |= of_stream
     else:
-        explanations[run.name].save(run.place / report.STORE)
-        facts = _facts(explanations[run.name], seconds[run.name])
-    scores = _scores(values, run, settings) if len(values) > 1 else {}
-    titles = {name: runs[name].title for name in games}
-    ordered = {name: explanations[name] for name in games}
+        explanations[name].save(place / report.STORE)
+        facts |= {"seconds": seconds[name], **_accuracy(explanations[name])}
+    titles = {each: beside(cfg, each).value_function.get("title") or each for each in values}
+    if len(values) > 1:
+        scores = _scores({k: in_groups(v, data, cfg.groups) for k, v in values.items()}, data)
+        facts["compared"] = {each: report.figures_of(score) for each, score in scores.items()}
+        print("Errors on the same pairs of a sample of test rows (of all of them: metrics.json):")
+        print(pd.DataFrame(facts["compared"]).T.to_string(float_format="{:.4g}".format))
+        titles = {each: f"{titles[each]} (MSE {scores[each].mse:.4f})" for each in values}
+        quality = report.quality_of(scores, name)
+        made_by = {**explanations[name].made_by, "quality": quality}
+        explanations[name] = replace(explanations[name], made_by=made_by)
     pairs = None
-    if settings["interactions"]:
-        pairs = report.interactions_of(run, main, x[few], rows[few], chosen)
-    return report.write(run, ordered, titles, scores, seconds, facts, len(rows), pairs)
-
-
-def _check(settings: Mapping[str, Any]) -> None:
-    """Raise what is wrong with settings that need no data to tell."""
-    is_ordered, asymmetric = settings["ordering"] is not None, settings["asymmetric"]
-    if is_ordered and not asymmetric and settings["confounding"] is None:
-        raise ValueError(
-            "Expected asymmetric=true or `confounding` together with `ordering`, which does "
-            "nothing otherwise."
+    if cfg.interactions:
+        pairs = shapley_interactions(
+            main, x[some], outputs=outputs, seed=cfg.seed, progress=cfg.progress
         )
-    if settings["interactions"] and (
-        (is_ordered and asymmetric) or not settings["report"] or settings["basis"] is not None
-    ):
-        raise ValueError(
-            "Expected report=true, no `basis` and no asymmetric `ordering` together with "
-            "interactions=true: they are for the report, and means over all permutations."
-        )
+        pairs = replace(pairs, shapley=pairs.shapley.with_labels(numbers[some]))
+    by_title = {titles[each]: explanations[each] for each in values}
+    return report.write(place, data, by_title, titles[name], facts, y[some], pairs, cfg.report)
 
 
-def _compared(run: Run, compare: Any) -> list[str]:
-    """Names of value functions, in the order to draw them."""
-    names = [compare] if isinstance(compare, str) else list(compare or [])
-    return names if run.name in names else [run.name, *names]
+def _with_draws(record: dict[str, Any], draws: int | None) -> dict[str, Any]:
+    own = {k: each for k, each in record["value_function"].items() if k != "draws"}
+    return {**record, "value_function": own if draws is None else {**own, "draws": draws}}
 
 
-def _values(run: Run, runs: Mapping[str, Run]) -> Games:
-    """The value functions, on the device and in the precision of the settings."""
-    device, precision = run.cfg.device, run.cfg.precision
+def _values(cfg: Any, data: Data, model: Model) -> dict[str, Any]:
+    """Value functions by name, in the order to draw them.
+
+    Raises:
+        ValueError: they are in several output spaces.
+    """
+    name, names = cfg.value_function.name, plain(cfg.compare)
+    device = cfg.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    values = {name: each.value() for name, each in runs.items()}
-    spaces = {name: value.space.name for name, value in values.items()}
-    if len(set(spaces.values())) > 1:
-        raise ValueError(
-            f"Expected value functions in one output space to draw side by side but got {spaces}; "
-            "train them with the same `space`, or leave one out of `compare`."
-        )
-    names, expected = values[run.name].players.names, run.data.players.names
-    if names != expected:
-        raise ValueError(
-            f"Expected a value function for {run.data.name}, with {len(expected)} players, but the "
-            f"one in {run.checkpoint} is for {len(names)}: {', '.join(names[:5])} ..."
-        )
-    for value in values.values():
-        value.to(device)
-    if precision == "32-true":
-        return values
-    changed = {name: value.in_precision(precision) for name, value in values.items()}
-    if precision != "auto" and changed[run.name] is values[run.name]:
-        raise ValueError(
-            f"Expected a surrogate for precision={precision} but got {run.name}; leave `precision` "
-            "out."
-        )
-    return changed
+    values = {}
+    for each in dict.fromkeys(names if name in names else [name, *names]):
+        own = beside(cfg, each)
+        value: Any = value_of(own, data, model)
+        metrics = {} if own.checkpoint else read_json(place_of(own) / METRICS)
+        if "quality" in metrics:
+            value.update(quality=metrics["quality"])
+        values[each] = value.to(device)
+    if len(spaces := {value.space.name for value in values.values()}) > 1:
+        raise ValueError(f"Expected value functions in one output space but got {sorted(spaces)}.")
+    return values
 
 
-def _rows(run: Run) -> tuple[list[int], Tensor | StoredRows]:
-    """Numbers of the rows to explain, and these rows: the first test rows, all, or those listed.
+def _rows(cfg: Any, data: Data) -> tuple[list[int], Tensor | StoredRows, Tensor]:
+    """Numbers of the rows to explain, these rows, and their labels.
+
+    Those are the first test rows, all, or those listed.
 
     Raises:
         ValueError: there are none of these numbers, or fewer.
     """
-    instances, data = plain(run.cfg.instances), run.data
+    instances = plain(cfg.instances)
     if isinstance(instances, list):
-        return instances, data.find("instances", instances, "test")
+        return instances, *data.find("instances", instances, "test")
     count = None
     if instances != "all":
         fix = "the first test rows, a list of rows, or all"
         count = check_whole("instances", instances, 1, len(data.x_test), fix=fix)
-    return data.test_numbers[:count], data.x_test[:count]
+    return data.test_numbers[:count], data.x_test[:count], data.y_test[:count]
 
 
-def _scores(values: Games, run: Run, settings: Mapping[str, Any]) -> dict[str, Score]:
+def _scores(values: dict[str, Any], data: Data) -> dict[str, Score]:
     """Errors on the same test pairs; with many draws where these are noisy.
 
     Without interventions, of which no model is the judge.
     """
-    shuffled = torch.randperm(len(run.data.x_test), generator=torch.Generator().manual_seed(0))
-    x = run.data.x_test[shuffled[:_SCORED_ROWS]]
-    some = values[run.name]
+    shuffled = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(0))
+    x = data.x_test[shuffled[:_SCORED_ROWS]]
+    some = next(iter(values.values()))
     counts = some.counts(x.to(some.device)).cpu() if some.players.by_row else None
     mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
-    scores = {}
-    for name, value in values.items():
-        value = on_simplex(value.with_draws(max(value.spec.work.draws, _DRAWS)), settings)
-        scores[name] = mean_squared_error(value, x, mask)
-    return scores
-
-
-def _facts(explanation: Explanation, seconds: float) -> dict[str, Any]:
-    """Figures about all rows, for `summary.json`."""
     return {
-        "seconds": seconds,
+        name: mean_squared_error(value.with_draws(max(value.spec.work.draws, _DRAWS)), x, mask)
+        for name, value in values.items()
+    }
+
+
+def _accuracy(explanation: Explanation) -> dict[str, float]:
+    return {
         "largest_standard_error": explanation.standard_error[explanation.present].max().item(),
         "efficiency_gap": explanation.efficiency_gap,
     }
 
 
-def _finished(
-    explanation: Explanation,
-    tree: Any,
-    made_by: Mapping[str, Any],
-    rows: Sequence[int] | None = None,
-) -> Explanation:
-    """The explanation in the basis that was asked for, with labels and what made it."""
-    explanation = explanation if rows is None else explanation.with_labels(rows)
-    explanation = explanation.in_basis(tree) if tree else explanation
-    return replace(explanation, made_by={**explanation.made_by, **made_by})
+def _finished(explanation: Explanation, basis: Any, model: dict[str, Any]) -> Explanation:
+    """The explanation in the basis that was asked for, with what is explained."""
+    explanation = explanation if basis is None else explanation.in_basis(basis)
+    return replace(explanation, made_by={**explanation.made_by, "model": model})
 
 
 def _block(
     value: ValueFunction,
     x: Tensor,
     *,
-    estimator: partial[Explanation],
+    estimator: Callable[..., Explanation],
     finish: Callable[[Explanation], Explanation],
     seed: int,
 ) -> Explanation:
@@ -227,21 +226,22 @@ def executor(cfg: Any) -> Iterator[Executor | None]:
             yield pool
 
 
-def stream(
-    run: Run,
+def _stream(
+    cfg: Any,
+    place: Path,
     value: ValueFunction,
     x: Tensor | StoredRows,
-    rows: Sequence[int],
+    numbers: list[int],
     block: Callable[..., Explanation],
 ) -> tuple[Explanation, dict[str, Any]]:
-    """Explain rows, which have these numbers, into the store block by block.
+    """Explain rows into the store block by block.
 
     Returns:
         The explanation of the first rows, and facts about all rows.
     """
     from manifold_shap.streaming import explain_rows
 
-    cfg, path, audit = run.cfg, run.place / report.STREAM, run.cfg.audit
+    path, audit = place / report.STREAM, cfg.audit
     if audit is None:
         audit = _AUDITED if "path" in cfg.estimator else 0
     start = time.perf_counter()
@@ -255,22 +255,16 @@ def stream(
             seed=cfg.estimator.seed,
             resume=cfg.resume,
             overwrite=not cfg.resume,
-            labels=rows,
+            labels=numbers,
             audit=audit,
             executor=workers,
             progress=cfg.progress,
         )
-    seconds = time.perf_counter() - start
-    errors, gaps = [], []
-    for first in range(0, len(rows), cfg.block):
-        part = Explanation.load(path, slice(first, first + cfg.block))
-        errors.append(part.standard_error[part.present].max().item())
-        gaps.append(part.efficiency_gap)
-    shown = Explanation.load(path, slice(_SHOWN_ROWS))
-    return shown, {
-        "seconds": seconds,
-        "instances_resumed": len(rows) - explained,
-        "largest_standard_error": max(errors),
-        "efficiency_gap": max(gaps),
-        **({} if shown.audit is None else {"audit": shown.audit.summary}),
+    facts = {
+        "seconds": time.perf_counter() - start,
+        "instances_resumed": len(numbers) - explained,
     }
+    firsts = range(0, len(numbers), cfg.block)
+    parts = (Explanation.load(path, slice(first, first + cfg.block)) for first in firsts)
+    worst: Any = pd.DataFrame([_accuracy(part) for part in parts]).max().to_dict()
+    return Explanation.load(path, slice(_SHOWN_ROWS)), {**facts, **worst}

@@ -1,11 +1,11 @@
-"""What files in `conf` name where no class of the package will do."""
+"""What files in `conf` name where no class or function of the package will do."""
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +13,17 @@ from torch import Tensor, nn
 from manifold_shap._messages import check_choice, shown
 from manifold_shap._stored import PartRows, StoredRows, sample_of
 from manifold_shap.amortized.explainer import amortized_shapley, network_of
+from manifold_shap.amortized.fit import fingerprint
+from manifold_shap.data import Data
 from manifold_shap.explanation import Explanation
-from manifold_shap.imputers import BaselineImputer, ContrastiveImputer, Imputer, TableImputer
+from manifold_shap.imputers import BaselineImputer, ContrastiveImputer
 from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import SUFFIXES
-from manifold_shap.saving import is_saved, load, save
-from manifold_shap.surrogate.fit import fit_surrogate
-from manifold_shap.surrogate.value import SurrogateValue
+from manifold_shap.saving import load
+from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.classifier import load_estimator
-from manifold_shap.vae.fit import VAETask, choose_temper, fit_imputer
 from manifold_shap.values import ValueFunction, retrained_value
-
-if TYPE_CHECKING:
-    from manifold_shap.cli.run import Run
 
 
 def named(call: str, weights: str | None = None) -> Any:
@@ -67,86 +64,87 @@ def named(call: str, weights: str | None = None) -> Any:
 
 
 def amortized(value: ValueFunction, x: Any, path: str, **settings: Any) -> Explanation:
-    """Shapley values by the amortised explainer in a folder, see `amortized_shapley`."""
-    explainer = load(path, network_of(value).value.model)
+    """Shapley values by the amortised explainer in a folder, see `amortized_shapley`.
+
+    Raises:
+        ValueError: it was trained for another surrogate.
+    """
+    own: Any = network_of(value).value
+    device = own.device
+    explainer = load(path, own.to("cpu").model)
+    own.to(device)
+    if fingerprint(explainer.value.surrogate) != fingerprint(own.surrogate):
+        raise ValueError(
+            f"Expected the surrogate for which the explainer in {path} was trained, but this is "
+            "another one; train the explainer again."
+        )
+    explainer.value = own
     return amortized_shapley(value, x, explainer=explainer, **settings)
 
 
-def baseline(run: "Run", point: str) -> BaselineImputer:
-    """Imputes the elements of one reference point: the mean, median or zero of the training rows.
+def baseline(data: Data, point: str) -> BaselineImputer:
+    """Imputes the elements of one reference point: the mean of the training rows, or zero.
 
     In a table, `zero` is meant in a column's own units, and binary and categorical columns take
     their most frequent category: a mean of categories is none.
     """
-    check_choice("point", point, ("mean", "median", "zero"))
-    data = run.data
-    table = data.table
-    rows = encoded(sample_of(data.x_train), table)
-    if point == "median":
-        row = rows.flatten(1).median(0).values.reshape(rows.shape[1:])
-    else:
-        row = rows.mean(0) if point == "mean" else torch.zeros_like(rows[0])
-    first = 0
-    for column in table.encodings if table else ():
-        block = slice(first, first + column.width)
-        first = block.stop
-        if column.kind in ("binary", "categorical"):
-            distinct, counts = rows[:, block].unique(dim=0, return_counts=True)
-            row[block] = distinct[counts.argmax()]
-        elif point == "zero":
-            row[block.start] = -column.mean / column.scale
+    check_choice("point", point, ("mean", "zero"))
+    table, rows = data.table, encoded(sample_of(data.x_train), data.table)
+    row = rows.mean(0) if point == "mean" or table is not None else torch.zeros_like(rows[0])
     if table is None:
         return BaselineImputer(row, data.players)
-    point_of = table.nearest(row[None], torch.full((1, len(table.names)), 0.5))
-    made = BaselineImputer(point_of[0], data.players)
+    first = 0
+    for column in table.encodings:
+        if column.kind in ("binary", "categorical"):
+            distinct, counts = rows[:, first : first + column.width].unique(
+                dim=0, return_counts=True
+            )
+            row[first : first + column.width] = distinct[counts.argmax()]
+        elif point == "zero":
+            row[first] = -column.mean / column.scale
+        first += column.width
+    codes = table.nearest(row[None], torch.full((1, len(table.names)), 0.5))
+    made = BaselineImputer(codes[0], data.players)
     made.table = table
     return made
 
 
 def contrastive(
-    run: "Run", against: str | int | None = None, rows: int | Sequence[int] | None = None
+    data: Data, against: str | int | None = None, rows: int | Sequence[int] | None = None
 ) -> ContrastiveImputer:
     """Imputes elements of training rows to compare against: those of a class, or those listed.
 
     Raises:
         ValueError: neither or both are given, or there is no such class or row.
     """
-    data = run.data
     if (against is None) == (rows is None):
         raise ValueError(
             "Expected one of `against` and `rows` for the contrastive value function but got "
             f"{against!r} and {rows!r}: value_function.against=CLASS, one of "
-            f"{shown(data.classes)}, or value_function.rows=[...]. In `compare` it takes what "
-            "train.py has recorded of it."
+            f"{shown(data.classes)}, or value_function.rows=[...]."
         )
     if rows is None:
         name, x = check_choice("against", str(against), data.classes), data.x_train
         of_class = (data.y_train == data.classes.index(name)).nonzero()[:, 0]
         chosen = PartRows(x, of_class).sample if isinstance(x, StoredRows) else x[of_class]
     else:
-        chosen = data.find("rows", [rows] if isinstance(rows, int) else rows, "training")
+        chosen, _ = data.find("rows", [rows] if isinstance(rows, int) else rows, "training")
     imputer = ContrastiveImputer(chosen, data.players)
     imputer.table = data.table
     return imputer
 
 
-def retrained(run: "Run") -> ValueFunction:
+def retrained(
+    data: Data, classifier: Path, space: OutputSpace, progress: bool | None
+) -> ValueFunction:
     """One classifier for each coalition, of the kind of the one to explain.
 
     Raises:
-        ValueError: that one is no scikit-learn classifier.
+        FileNotFoundError: that one is no scikit-learn classifier.
     """
     from sklearn.base import clone
 
-    data = run.data
-    try:
-        estimator: Any = load_estimator(run.classifier)
-    except FileNotFoundError as error:
-        raise ValueError(
-            "Expected a scikit-learn classifier, which can be fitted again to the features of each "
-            f"coalition, but the one in {run.classifier} is none; train one by "
-            "`python train.py classifier=random_forest`."
-        ) from error
+    estimator: Any = load_estimator(classifier)
 
     def fit(x: Tensor, y: Any) -> Model:
         fitted = clone(estimator).fit(x.cpu().numpy(), y)
@@ -157,133 +155,6 @@ def retrained(run: "Run") -> ValueFunction:
         data.x_train,
         data.y_train.numpy(),
         players=data.players,
-        space=run.space,
-        progress=bool(run.cfg.progress),
+        space=space,
         table=data.table,
     )
-
-
-def surrogate(
-    run: "Run",
-    path: Path,
-    trainer: Any,
-    teacher: str | None = None,
-    teacher_draws: int = 16,
-    **options: Any,
-) -> SurrogateValue:
-    """The surrogate in a folder or, where it is not there, one that is trained into it.
-
-    Args:
-        run: its data, model, space and seed.
-        path: of the folder.
-        trainer: makes arguments of `lightning.Trainer`.
-        teacher: the name of the value function that it learns from.
-        teacher_draws: completions behind each of its values.
-        options: see `fit_surrogate`.
-    """
-    data = run.data
-    if is_saved(path):
-        return _loaded(path, SurrogateValue, run.model)
-    taught: ValueFunction | None = None
-    if teacher is not None:
-        taught = run.beside(teacher).value().with_draws(teacher_draws)
-    made = fit_surrogate(
-        run.model,
-        data.x_train,
-        x_validation=data.x_validation,
-        players=data.players,
-        table=data.table,
-        space=run.space,
-        teacher=taught,
-        seed=run.seed,
-        directory=path,
-        trainer=trainer(),
-        progress=run.cfg.progress,
-        **options,
-    )
-    save(made, path)
-    return made
-
-
-def vae(
-    run: "Run",
-    path: Path,
-    trainer: Any,
-    posterior: str,
-    temper: float | None,
-    importance: bool,
-    bank_size: int | None,
-    **options: Any,
-) -> Imputer:
-    """The VAE in a folder or, where it is not there, one that is trained into it.
-
-    The folder has no rows: those of the data are drawn from.
-
-    Args:
-        run: its data, and the model whose outputs decide on `temper`.
-        path: of the folder.
-        trainer: makes arguments of `lightning.Trainer`; None where nothing is to be written.
-        posterior, temper, importance, bank_size, options: see `fit_imputer`. The first four can
-            change without a training.
-    """
-    data = run.data
-    chosen: dict[str, Any] = {"posterior": posterior, "importance": importance}
-    chosen["bank_size"] = bank_size
-    if not is_saved(path):
-        made: Any = fit_imputer(
-            data.x_train,
-            x_validation=data.x_validation,
-            players=data.players,
-            table=data.table,
-            temper=temper,
-            model=run.model,
-            space=run.space,
-            seed=run.seed,
-            directory=path,
-            trainer=trainer(),
-            progress=run.cfg.progress,
-            **chosen,
-            **options,
-        )
-        _save_task(made, path)
-        return made
-    task = _loaded(path, VAETask)
-    recorded = run.recorded or {}
-    settings = task.settings.get("drawn", {})
-    if recorded.get("value_function") == run.record["value_function"]:
-        return task.imputer(data.x_train, data.table, **settings)
-    settings = {**settings, **chosen, "temper": 1.0 if temper is None else temper}
-    made = task.imputer(data.x_train, data.table, **settings)
-    inner = made.inner if isinstance(made, TableImputer) else made
-    if temper is None and inner.is_weighted:
-        inner.temper = choose_temper(made, data.x_validation, run.model, run.space, run.seed)
-    if trainer is not None:
-        _save_task(made, path)
-    return made
-
-
-def _loaded(path: Path, kind: type, model: Model | None = None) -> Any:
-    """What was saved in the folder of a run, or by `ms.save`."""
-    found = load(path, model)
-    inner = getattr(found, "inner", found)
-    for one in (inner, getattr(inner, "task", None)):
-        if isinstance(one, kind):
-            return one
-    raise ValueError(
-        f"Expected the checkpoint {path} to be of another kind than {type(inner).__name__}, as "
-        "`value_function` says; choose the one that it was trained as."
-    )
-
-
-def _save_task(made: Any, path: Path) -> None:
-    """What was trained, and how codes are drawn, without the rows."""
-    inner: Any = made.inner if isinstance(made, TableImputer) else made
-    inner.task.settings["drawn"] = inner.settings
-    save(inner.task, path)
-
-
-# Value functions that are trained, and which of their settings can change without a training.
-TRAINED: Mapping[Any, tuple[str, ...]] = {
-    surrogate: (),
-    vae: ("posterior", "temper", "importance", "bank_size"),
-}

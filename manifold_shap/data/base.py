@@ -12,7 +12,7 @@ from torch import Tensor
 
 from manifold_shap._checks import check_finite
 from manifold_shap._messages import shown
-from manifold_shap._stored import PartRows, StoredRows
+from manifold_shap._stored import PartRows, StoredRows, sample_of
 from manifold_shap.players import Players
 from manifold_shap.tables.table import Table
 from manifold_shap.training.rows import checked_rows
@@ -42,7 +42,6 @@ class DataSet:
         players: which player owns each element of an input, where that is no frame.
         numbers: of the rows in the file that they come from, by which they are then called.
         vocabulary: the tokens of texts.
-        files: that rows on a disk are read from, one for each.
         rows: how many, where `features` is a function.
     """
 
@@ -58,7 +57,6 @@ class DataSet:
     players: Players | None = None
     numbers: Sequence[int] | None = None
     vocabulary: "Vocabulary | None" = None
-    files: Sequence[str] = ()
     rows: int | None = None
 
     def __post_init__(self) -> None:
@@ -89,12 +87,9 @@ class Data:
         validation, test: shares of the rows that are held out.
         seed: of the splits.
         groups: names of groups of players, and the players in each; the rest are on their own.
-        own_model: whether the rows are for a model of the user's own, which takes the frame:
-            nothing needs to be known of what is predicted.
 
     Raises:
-        ValueError: a split without rows, inputs or numbers to predict that are not finite, or a
-            class that no training row is of.
+        ValueError: a split without rows, inputs that are not finite, or other than one label a row.
     """
 
     x_train: Any
@@ -111,9 +106,8 @@ class Data:
         test: float = 0.2,
         seed: int = 0,
         groups: Mapping[str, Sequence[str]] | None = None,
-        own_model: bool = False,
     ) -> None:
-        self.name, self.batch_size, self.own_model = name, batch_size, own_model
+        self.name, self.batch_size = name, batch_size
         rows = found.rows or len(found.features)
         shares = {"validation": validation, "test": test}
         parts = split_rows(rows, shares, seed, found.test_rows)
@@ -128,19 +122,11 @@ class Data:
             PartRows(x, part) if isinstance(x, StoredRows) else x[part] for part in parts
         )
         y = found.labels
-        # For a model of one's own nothing needs to be known of what it predicts.
-        if len(y) != rows and (len(y) or not own_model):
-            raise ValueError(
-                f"Expected {rows} labels in {name!r} but got {len(y)}: a model is to be trained to "
-                "predict them."
-            )
+        if len(y) not in (0, rows):
+            raise ValueError(f"Expected {rows} labels in {name!r} but got {len(y)}.")
         self.y_train, self.y_validation, self.y_test = (y[part] if len(y) else y for part in parts)
-        if not own_model:
-            self._check_labels()
-        self._numbers = None
-        self._files = [found.files[k] for k in parts[0].tolist()] if found.files else []
-        if found.numbers is not None:
-            self._numbers = np.asarray(found.numbers)[torch.cat(parts).numpy()]
+        order = torch.cat(parts).numpy()
+        self._numbers = None if found.numbers is None else np.asarray(found.numbers)[order]
 
     @property
     def test_numbers(self) -> list[int]:
@@ -148,8 +134,8 @@ class Data:
         count = len(self.x_test)
         return list(range(count)) if self._numbers is None else self._numbers[-count:].tolist()
 
-    def find(self, name: str, numbers: Sequence[Any], split: str) -> Tensor:
-        """Rows by their numbers: any of their file or, where they have none, those of a split.
+    def find(self, name: str, numbers: Sequence[Any], split: str) -> tuple[Tensor, Tensor]:
+        """Rows and labels by their numbers: any of their file or, where they have none, of a split.
 
         Args:
             name: what the error calls the numbers.
@@ -160,38 +146,29 @@ class Data:
             ValueError: none, or no such row.
         """
         if self._numbers is None:
-            rows = self.x_train if split == "training" else self.x_test
-            known, of = np.arange(len(rows)), f"{split} rows"
+            is_training = split == "training"
+            x, y = (self.x_train, self.y_train) if is_training else (self.x_test, self.y_test)
+            known = np.arange(len(x))
         else:
-            rows = torch.cat((self.x_train, self.x_validation, self.x_test))
-            known, of = self._numbers, f"rows of {self.name} that have a target, by their numbers"
-        asked = [row if type(row) is int else -1 for row in numbers]
-        places = pd.Index(known).get_indexer(pd.Index(asked, dtype=np.int64))
-        if len(asked) == 0 or (places < 0).any():
+            x = torch.cat((self.x_train, self.x_validation, self.x_test))
+            y, known = torch.cat((self.y_train, self.y_validation, self.y_test)), self._numbers
+        places = pd.Index(known).get_indexer(pd.Index(numbers, dtype=object))
+        if len(places) == 0 or (places < 0).any():
             raise ValueError(
-                f"Expected `{name}` to list {of} from 0 to {known.max()} but got {list(numbers)}."
+                f"Expected `{name}` to list {split} rows, of a file those with a target, by number "
+                f"from 0 to {known.max()}, but got {list(numbers)}."
             )
-        return rows[torch.from_numpy(places)]
+        chosen = torch.from_numpy(places)
+        return x[chosen], y[chosen] if len(y) else y
 
     @property
     def content(self) -> list[Any]:
-        """What tells these data from others with the same settings: training rows, and codes.
-
-        Of pictures on a disk these are the bytes of their files, which are read faster.
-        """
-        if isinstance(self.x_train, StoredRows):
-            return [(np.fromfile(path, np.uint8) for path in self._files), self.y_train]
-        rows: list[Any] = [self.x_train, self.y_train]
-        table = self.table
+        """What tells these data from others with the same settings: training rows, and codes."""
+        table, tokens = self.table, self.vocabulary.tokens if self.vocabulary else []
+        rows: list[Any] = [sample_of(self.x_train), self.y_train, list(tokens)]
         if table is not None:  # Codes are alike in tables of other units or names.
             rows += [table.encode(self.x_train), [asdict(own) for own in table.encodings]]
-        return rows + ([list(self.vocabulary.tokens)] if self.vocabulary else [])
-
-    @property
-    def few_rows(self) -> Any:
-        """A few rows as a model of the user's own gets them, or the table of rows of codes."""
-        rows = self.x_test[:64]
-        return self.table or (rows.long() if self.kind == "texts" else rows)
+        return rows
 
     def _encoded(
         self, found: DataSet, groups: Mapping[str, Sequence[str]], train: Int64[Tensor, " train"]
@@ -211,20 +188,19 @@ class Data:
             players = players.grouped(*members_by_name(groups, players))
         return x, players, None
 
-    def _check_labels(self) -> None:
-        """Raise ValueError unless numbers are finite, and training rows are of every class."""
+    def check_labels(self) -> None:
+        """Raise ValueError unless a model can be trained to predict the labels."""
         if self.task == "regression":
             check_finite(self.y_train, "y_train", "drop or fill these rows")
             return
-        present = torch.bincount(self.y_train, minlength=len(self.classes)) > 0
-        absent = [name for name, there in zip(self.classes, present, strict=True) if not there]
+        counts = torch.bincount(self.y_train, minlength=len(self.classes))
+        absent = [name for name, count in zip(self.classes, counts, strict=True) if not count]
         if absent or len(self.classes) < 2:
             raise ValueError(
-                "Expected training rows of every one of at least two classes in "
-                f"{self.name!r} but the {len(self.y_train)} are of {int(present.sum())} of "
-                f"{len(self.classes)}{f', none of {shown(absent)}' if absent else ''}; check the "
-                "target, merge or drop rare classes, choose another `seed` or smaller shares "
-                "`validation` and `test`, or predict numbers by task=regression."
+                f"Expected labels of {self.name!r} in two classes or more, each of which some "
+                f"training row is of, but got {len(self.y_train)} labels of {len(self.classes)} "
+                f"classes{f', none of {shown(absent)}' if absent else ''}; check the target, drop "
+                "rare classes, choose another `seed`, or predict numbers by task=regression."
             )
 
 

@@ -3,12 +3,12 @@
 import gzip
 import math
 import os
-import shutil
 import zlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ _CLOTHES = "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ank
 # Of images and their labels: the publisher's files.
 _KINDS = ("images-idx3", "labels-idx1")
 _FILES = tuple(f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in _KINDS)
-# What gzip and torchvision raise at damaged files.
-_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, ValueError, KeyError, AssertionError)
 # By default Pillow reads PostScript, too, with a program that runs it.
 _FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
 # Bytes of rows up to which all pictures are kept in memory.
@@ -52,35 +50,27 @@ def read_digits() -> tuple[NDArray[Any], NDArray[Any]]:
     return load_digits(return_X_y=True)
 
 
-def mnist(binarize: bool = True, patch: int | None = None, root: str | None = None) -> DataSet:
+def mnist(binarize: bool = True, patch: int | None = None) -> DataSet:
     """The MNIST digits: 60,000 and 10,000 images of 28 x 28 pixels, 10 classes.
 
     The test rows are the publisher's. Local files lie in the folder `mnist`, or in `MNIST/raw`
-    where torchvision puts them.
+    where torchvision puts them; see `sources.places`.
 
     Args:
         binarize: whether pixels are 1 above half of the largest grey value, else 0; otherwise they
             are grey values from 0 to 1.
         patch: see `digits`.
-        root: see `sources.places`.
     """
-    return _published("MNIST", "mnist", root, binarize, _DIGITS, patch)
+    return _published("MNIST", "mnist", binarize, _DIGITS, patch)
 
 
-def fashion_mnist(
-    binarize: bool = False, patch: int | None = None, root: str | None = None
-) -> DataSet:
+def fashion_mnist(binarize: bool = False, patch: int | None = None) -> DataSet:
     """Zalando's articles of clothing in the format of MNIST, see `mnist`."""
-    return _published("FashionMNIST", "fashion_mnist", root, binarize, _CLOTHES.split(","), patch)
+    return _published("FashionMNIST", "fashion_mnist", binarize, _CLOTHES.split(","), patch)
 
 
 def _published(
-    kind: str,
-    folder: str,
-    root: str | None,
-    binarize: bool,
-    classes: Sequence[str],
-    patch: int | None,
+    kind: str, folder: str, binarize: bool, classes: Sequence[str], patch: int | None
 ) -> DataSet:
     """Training and test images, as torchvision reads or fetches them."""
     from torchvision import datasets
@@ -89,22 +79,20 @@ def _published(
         source = getattr(datasets, kind)
         return [source(str(place), train=train, download=download) for train in (True, False)]
 
-    raw = f"{kind}/raw"
-    found = {
-        name: sources.find(root, f"{folder}/{name}.gz", f"{raw}/{name}", f"{raw}/{name}.gz")
-        for name in _FILES
-    }
-    if absent := [name for name, path in found.items() if path is None]:
-        parts = sources.fetched(
-            root, f"{folder}/{absent[0]}.gz", lambda cache: read(cache, download=True)
-        )
+    found = {name: sources.find(f"{folder}/{name}.gz", f"{kind}/raw/{name}") for name in _FILES}
+    if None in found.values():
+        parts = sources.fetched(f"{folder}/{_FILES[0]}.gz", lambda cache: read(cache, True))
     else:
         try:
-            with TemporaryDirectory() as place:
+            with TemporaryDirectory() as place:  # The folder itself may be read-only.
+                raw = Path(place, kind, "raw")
+                raw.mkdir(parents=True)
                 for name, path in found.items():
-                    _unpack(path, Path(place, raw, name))
+                    content: Any = path and path.read_bytes()
+                    is_packed = path and path.suffix == ".gz"
+                    (raw / name).write_bytes(gzip.decompress(content) if is_packed else content)
                 parts = read(Path(place))
-        except _DAMAGED as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, KeyError) as error:
             raise ValueError(
                 f"Expected the files of {kind}, such as {found[_FILES[0]]}, but could not read "
                 f"them ({error}); replace them by fresh copies."
@@ -114,13 +102,6 @@ def _published(
     return _pictures(pixels[:, None], labels, classes, patch, test_rows=len(parts[1]))
 
 
-def _unpack(path: Any, to: Path) -> None:
-    to.parent.mkdir(parents=True, exist_ok=True)
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rb") as packed, to.open("wb") as plain:
-        shutil.copyfileobj(packed, plain)
-
-
 def image_folder(
     path: str,
     *,
@@ -128,7 +109,6 @@ def image_folder(
     size: int | None = None,
     color: bool = True,
     patch: int | None = None,
-    root: str | None = None,
 ) -> DataSet:
     """Pictures of your own: a folder that has a subfolder with the pictures of each class.
 
@@ -136,7 +116,7 @@ def image_folder(
     larger folders the pictures stay on disk, and each is read whenever it is asked for.
 
     Args:
-        path: the folder, from the working directory or from the places `root` stands for.
+        path: the folder.
         test_path: a folder with the test pictures, with subfolders of the same names; by default a
             share of the others.
         size: side of the squares that pictures are shrunk or enlarged to, after what is beyond the
@@ -144,7 +124,6 @@ def image_folder(
             to be of one size.
         color: whether a picture has three channels, red, green and blue, or one, grey.
         patch: see `digits`.
-        root: see `sources.places`.
 
     Raises:
         FileNotFoundError: there is no such folder, or no picture of some class.
@@ -154,8 +133,9 @@ def image_folder(
     from torchvision.datasets import ImageFolder
     from torchvision.transforms.functional import to_tensor
 
+    loader = partial(_read, size=size, color=color)
     parts = [
-        ImageFolder(str(sources.located(root, each)), to_tensor, loader=_Loader(size, color))
+        ImageFolder(str(sources.located(each)), to_tensor, loader=loader)
         for each in (path, test_path)
         if each is not None
     ]
@@ -171,35 +151,21 @@ def image_folder(
     else:
         x = torch.stack([picture for picture, _ in pictures])
     labels = [label for part in parts for label in part.targets]
-    return _pictures(
-        x,
-        labels,
-        parts[0].classes,
-        patch,
-        test_rows=len(parts[1]) if len(parts) > 1 else None,
-        files=[file for part in parts for file, _ in part.samples],
-    )
+    test_rows = len(parts[1]) if len(parts) > 1 else None
+    return _pictures(x, labels, parts[0].classes, patch, test_rows=test_rows)
 
 
-class _Loader(NamedTuple):
-    """Reads a picture, grey or in three colours, and brings it to a square of this size, if any."""
-
-    size: int | None
-    color: bool
-
-    def __call__(self, path: str) -> Image.Image:
-        try:
-            with Image.open(path, formats=_FORMATS) as picture:
-                # A conversion would cut off what is above 255.
-                if picture.mode.startswith(("I", "F")):
-                    raise ValueError(f"more than eight bits a channel, mode {picture.mode}")
-                whole = picture.convert("RGB" if self.color else "L")
-        except (OSError, SyntaxError, ValueError) as error:
-            raise ValueError(
-                f"Expected a picture of eight bits a channel at {path} but could not read it "
-                f"({error}); convert it, or remove it."
-            ) from error
-        return whole if self.size is None else ImageOps.fit(whole, (self.size, self.size))
+def _read(path: str, size: int | None, color: bool) -> Image.Image:
+    """A picture, grey or in three colours, and brought to a square of this size, if any."""
+    try:
+        with Image.open(path, formats=_FORMATS) as picture:
+            # A conversion would cut off what is above 255.
+            if picture.mode.startswith(("I", "F")):
+                raise ValueError(f"more than eight bits a channel, mode {picture.mode}")
+            whole = picture.convert("RGB" if color else "L")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(f"Expected a picture at {path} but could not read it: {error}.") from error
+    return whole if size is None else ImageOps.fit(whole, (size, size))
 
 
 def _pictures(x: Any, y: Any, classes: Sequence[str], patch: int | None, **more: Any) -> DataSet:

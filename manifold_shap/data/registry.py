@@ -1,33 +1,24 @@
 """Names the data sets, and loads one by its name."""
 
-from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from manifold_shap._messages import check_choice
 from manifold_shap.data import pictures, tables, texts, time_series
-from manifold_shap.data.base import Data, DataSet
+from manifold_shap.data.base import Data
 
-_FUNCTIONS: tuple[Callable[..., DataSet], ...] = (
-    tables.iris,
-    tables.drug,
-    tables.abalone,
-    tables.census,
-    tables.diabetes,
-    tables.bike,
-    tables.digit_components,
-    tables.gaussian_mixture,
-    tables.table,
-    pictures.digits,
-    pictures.mnist,
-    pictures.fashion_mnist,
-    pictures.image_folder,
-    time_series.series,
-    texts.text,
-)
 # Functions that make data sets, by name: one may be added.
-SOURCES = {function.__name__: function for function in _FUNCTIONS}
+SOURCES = {
+    name: getattr(module, name)
+    for module, names in {
+        tables: "iris drug abalone census diabetes bike digit_components gaussian_mixture table",
+        pictures: "digits mnist fashion_mnist image_folder",
+        time_series: "series",
+        texts: "text",
+    }.items()
+    for name in names.split()
+}
 
 
 def load(source: str, *, name: str | None = None, **settings: Any) -> Data:

@@ -17,58 +17,53 @@ def cache() -> Path:
     return Path.home() / ".cache" / "manifold_shap"
 
 
-def places(root: str | Path | None) -> tuple[Path, ...]:
-    """The folders searched, in order: `root` alone, or else the variable's and the cache."""
-    if root is not None:
-        return (Path(root).expanduser(),)
+def places() -> tuple[Path, ...]:
+    """The folders searched, in order: that of the environment variable, and the cache."""
     named = os.environ.get(VARIABLE)
     return (Path(named).expanduser(), cache()) if named else (cache(),)
 
 
-def find(root: str | Path | None, *names: str) -> Path | None:
+def find(*names: str) -> Path | None:
     """The first existing file of these names among the places, or None."""
-    paths = (place / name for name in names for place in places(root))
+    paths = (place / name for name in names for place in places())
     return next((path for path in paths if path.is_file()), None)
 
 
-def located(root: str | Path | None, path: str) -> Path:
+def located(path: str) -> Path:
     """A file or a folder of the user's own: from the working directory, or else in the places.
 
     Raises:
         FileNotFoundError: there is none.
     """
-    looked = [Path(path).expanduser(), *(place / path for place in places(root))]
+    looked = [Path(path).expanduser(), *(place / path for place in places())]
     for candidate in looked:
         if candidate.exists():
             return candidate
-    raise _missing(path, looked, "correct `path`")
+    raise FileNotFoundError(f"Expected {path!r} at {_paths(looked)} but none is there.")
 
 
-def fetched(root: str | Path | None, name: str, fetch: Callable[[Path], Found]) -> Found:
+def fetched(name: str, fetch: Callable[[Path], Found]) -> Found:
     """What `fetch` gets from the publisher, into the folder of the cache that it is given.
 
     Args:
-        root: the only folder to look in, where none is to be fetched.
         name: of the file, for errors.
         fetch: gets it.
 
     Raises:
-        FileNotFoundError: `root` was given, or the download failed; the places looked at, and what
-            to do.
+        FileNotFoundError: the download failed; the places looked at, and what to do.
     """
-    looked = [place / name for place in places(root)]
-    if root is not None:
-        raise _missing(name, looked, "correct `root`, or leave it out to have the file fetched")
     try:
         return fetch(cache())
     # torchvision reports a failed download as RuntimeError; others are OSErrors.
     except (OSError, RuntimeError) as error:
-        fix = f"the download failed ({error}): try again, or put the file in a folder and name "
-        fix += f"that folder in the environment variable {VARIABLE}"
-        raise _missing(name, looked, fix) from error
+        raise FileNotFoundError(
+            f"Expected {name!r} at {_paths([place / name for place in places()])}, but none is "
+            f"there and the download failed ({error}): try again, or put the file in a folder and "
+            f"name that folder in the environment variable {VARIABLE}."
+        ) from error
 
 
-def require(root: str | Path | None, name: str, url: str) -> Path:
+def require(name: str, url: str) -> Path:
     """A file from one of the places, or else from `url` into the cache.
 
     Raises:
@@ -81,7 +76,7 @@ def require(root: str | Path | None, name: str, url: str) -> Path:
         download_url_to_file(url, str(target), progress=False)
         return target
 
-    return find(root, name) or fetched(root, name, fetch)
+    return find(name) or fetched(name, fetch)
 
 
 def openml(name: str, version: int, columns: Sequence[str]) -> Callable[[Path], pd.DataFrame]:
@@ -96,6 +91,5 @@ def openml(name: str, version: int, columns: Sequence[str]) -> Callable[[Path], 
     return fetch
 
 
-def _missing(name: str, looked: Sequence[Path], fix: str) -> FileNotFoundError:
-    paths = ", ".join(str(path.absolute()) for path in looked)
-    return FileNotFoundError(f"Expected {name!r} but found none at {paths}; {fix}.")
+def _paths(looked: Sequence[Path]) -> str:
+    return ", ".join(str(path.absolute()) for path in looked)

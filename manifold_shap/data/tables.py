@@ -42,35 +42,35 @@ def iris() -> DataSet:
     return DataSet(found.data, found.target, tuple(map(str, found.target_names)))
 
 
-def drug(root: str | None = None) -> DataSet:
+def drug() -> DataSet:
     """Whether 1,885 people ever used LSD, by whether they ever used ten other drugs.
 
     The experiment of Frye et al. (2021), App. B.1: every feature is binary.
     """
     name = "drug_consumption.data"
-    path = sources.require(root, f"drug/{name}", f"{_UCI}/00373/{name}")
+    path = sources.require(f"drug/{name}", f"{_UCI}/00373/{name}")
     frame = pd.read_csv(path, header=None, names=_DRUG.split())
     features = _DRUG_FEATURES.split()
     used = (frame[[*features, "LSD"]] != "CL0").astype(int)
     return DataSet(used[features], used["LSD"], ("never", "ever"))
 
 
-def abalone(root: str | None = None) -> DataSet:
+def abalone() -> DataSet:
     """Whether 4,177 abalone are older than the median, by their sex and 7 measurements.
 
     Lengths are in units of 200 mm, weights in units of 200 g, as published. The age of an abalone
     is its number of rings plus 1.5 years (Frye et al., 2021, App. B.3).
     """
     name = "abalone/abalone.data"
-    if path := sources.find(root, name):
+    if path := sources.find(name):
         frame = pd.read_csv(path, header=None, names=_ABALONE.split(","))
     else:
-        frame = sources.fetched(root, name, sources.openml("abalone", 1, _ABALONE.split(",")))
+        frame = sources.fetched(name, sources.openml("abalone", 1, _ABALONE.split(",")))
     rings = frame.pop("Rings").astype(int)
     return DataSet(frame, rings > rings.median(), ("younger", "older"), categorical=("Sex",))
 
 
-def census(root: str | None = None) -> DataSet:
+def census() -> DataSet:
     """Whether income exceeds 50,000 dollars a year, by 13 columns of the 1994 US census.
 
     The sampling weight `fnlwgt` is left out, and "?" is a category of its own (Frye et al., 2021,
@@ -81,13 +81,13 @@ def census(root: str | None = None) -> DataSet:
     about: dict[str, Any] = {"names": _CENSUS.split(), "skipinitialspace": True, "comment": "|"}
     names = ("census/adult.data", "census/adult.test")
     test_rows: int | None = None
-    paths = [sources.find(root, name) for name in names]
+    paths = [sources.find(name) for name in names]
     absent = [name for name, path in zip(names, paths, strict=True) if path is None]
     if not absent:
         frames: list[Any] = [pd.read_csv(path, **about) for path in paths if path]
         frame, test_rows = pd.concat(frames, ignore_index=True), len(frames[1])
     else:
-        frame = sources.fetched(root, absent[0], sources.openml("adult", 2, _CENSUS.split()))
+        frame = sources.fetched(absent[0], sources.openml("adult", 2, _CENSUS.split()))
         text = frame.select_dtypes(exclude="number").columns
         frame = frame.assign(**frame[text].astype(object).fillna("?").astype(str))
     rich = frame["income"].str.rstrip(".") == ">50K"
@@ -107,16 +107,16 @@ def diabetes() -> DataSet:
     return DataSet(patients.data, patients.target, target="progression", task="regression")
 
 
-def bike(root: str | None = None) -> DataSet:
+def bike() -> DataSet:
     """Bicycles rented on 731 days in Washington, D.C., by date and weather: a regression.
 
     The features of Heskes et al. (2020, Section 6): days since the first, cosine and sine of the
     time of the year, °C, humidity in % and wind in km/h.
     """
-    path: Any = sources.find(root, "bike/day.csv")
+    path: Any = sources.find("bike/day.csv")
     if path is None:
         archive = "Bike-Sharing-Dataset.zip"
-        packed = sources.require(root, f"bike/{archive}", f"{_UCI}/00275/{archive}")
+        packed = sources.require(f"bike/{archive}", f"{_UCI}/00275/{archive}")
         path = zipfile.Path(packed, "day.csv")
     with path.open("rb") as file:
         days = pd.read_csv(file, parse_dates=["dteday"])
@@ -186,7 +186,6 @@ def table(
     drop: Sequence[str] = (),
     left_out: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    root: str | None = None,
 ) -> DataSet:
     """A table of your own, in a file, of which one column is to be predicted.
 
@@ -194,7 +193,7 @@ def table(
     of data is row 0. Those without the target are left out.
 
     Args:
-        path: the file, from the working directory or from the places `root` stands for.
+        path: the file.
         target: the column to predict; None where a model of one's own needs none.
         task: "classification", or "regression" of a target of numbers.
         read: arguments of the reader of pandas, such as `{"sep": ";", "decimal": ","}`; see
@@ -202,14 +201,13 @@ def table(
         drop: columns that no model is given.
         left_out: columns that are no players; a model of one's own is given them all the same.
         categorical: columns that are categories, whatever they hold.
-        root: see `sources.places`.
 
     Raises:
         FileNotFoundError: there is no such file.
         KeyError, ValueError: pandas cannot read it, or it lacks a column that is named.
     """
     check_choice("task", task, ("classification", "regression"))
-    frame = read_frame(sources.located(root, path), read).drop(columns=list(drop))
+    frame = read_frame(sources.located(path), read).drop(columns=list(drop))
     labels: Any = []
     classes: tuple[str, ...] = ()
     if target is not None:

@@ -22,7 +22,6 @@ def text(
     read: Mapping[str, Any] | None = None,
     length: int | None = None,
     vocabulary: int | str = 20_000,
-    root: str | None = None,
 ) -> DataSet:
     """Texts of your own, a column of a table in a file, with a column of labels.
 
@@ -30,7 +29,7 @@ def text(
     its number in the file. The players are the tokens.
 
     Args:
-        path: the file, from the working directory or from the places `root` stands for.
+        path: the file.
         column: of the texts.
         target: column of the labels; None where a model of one's own needs none.
         read: arguments of the reader of pandas, see `read_frame`.
@@ -38,14 +37,13 @@ def text(
             longest training text has.
         vocabulary: most tokens that are told apart, the most frequent ones of the training texts;
             or a file that `Vocabulary.save` wrote, for a model of one's own.
-        root: see `sources.places`.
 
     Raises:
         FileNotFoundError: there is no such file.
         KeyError, ValueError: pandas cannot read it, or it has no such column, empty texts, or rows
             without a label.
     """
-    frame = read_frame(sources.located(root, path), read)
+    frame = read_frame(sources.located(path), read)
     texts = frame[str(column)].fillna("").astype(str).tolist()
     tokens = [tokens_of(each) for each in texts]
     if empty := [row for row, own in enumerate(tokens) if not own]:
@@ -61,7 +59,7 @@ def text(
         if cut := sum(len(own) > most for own in tokens):
             warn(f"{cut} of {len(texts)} texts are cut off after {most} tokens.")
         if isinstance(vocabulary, str):
-            known = Vocabulary.load(sources.located(root, vocabulary))
+            known = Vocabulary.load(sources.located(vocabulary))
         else:
             # Of what the training rows have: then every number occurs in one of them.
             known = Vocabulary.fit([" ".join(tokens[k][:most]) for k in train], vocabulary)

@@ -17,9 +17,8 @@ from manifold_shap import _random
 from manifold_shap._checks import check_whole
 from manifold_shap.coalitions import Listed
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
-from manifold_shap.estimators.moments import Moments
 from manifold_shap.estimators.runner import Asking, Result, explain
-from manifold_shap.estimators.sampling import Sampler, check_one_budget
+from manifold_shap.estimators.sampling import Moments, Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering
 from manifold_shap.values.selected import Outputs

@@ -127,7 +127,7 @@ def choose(
     order, players = game.order, len(game.players)
     budget = evaluations or _usual_budget(game)
     if _suits_enumeration(game, budget, target_error):
-        return exact(game, budget, seed), f"all {order.coalitions_count} coalitions"
+        return exact(game, budget, seed), f"all {order.allowed.coalitions} coalitions"
     linear = game.linearized is not None and not (game.sampled or order.restricts)
     if not order.restricts and target_error is None:
         pairs = f"a regression of {players} players on pairs of coalitions"
@@ -174,13 +174,13 @@ def _usual_budget(game: Evaluator) -> int:
     usual = max(each * (len(game.players) + 1), 0 if dear else free)
     if game.value.spec.work.cost == "closed form":
         free = _FREE_VALUES
-    everything = game.order.coalitions_count - 2
+    everything = game.order.allowed.coalitions - 2
     return int(everything) if usual < everything <= free // game.draws else usual
 
 
 def _suits_enumeration(game: Evaluator, budget: int, target_error: float | None) -> bool:
     """Whether all coalitions can be paid for and, where they are drawn for, tell their errors."""
-    needed = game.order.coalitions_count - 2
+    needed = game.order.allowed.coalitions - 2
     if not game.sampled or len(game.players) == 1:
         return needed <= min(budget, 2**MAX_PLAYERS)
     return target_error is None and 2 * needed <= budget and needed <= 2**_MOST_DRAWN

@@ -14,9 +14,8 @@ few values instead of n. Three things reduce the variance:
   error most for their cost (Giles 2015, Section 1.3). The only bias is that of the control variate.
 """
 
-import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -26,10 +25,9 @@ from torch import Tensor
 from manifold_shap import _random
 from manifold_shap._checks import check_whole
 from manifold_shap.coalitions import Approximated, Toggled, sample_stratified_pairs, stratum_weights
-from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.moments import StratifiedMoments, with_sum
+from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.estimators.runner import Asking, Result, explain
-from manifold_shap.estimators.sampling import Sampler, check_one_budget
+from manifold_shap.estimators.sampling import Sampler, check_one_budget, extended
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.base import Linearized
 from manifold_shap.values.selected import Outputs
@@ -42,6 +40,10 @@ LEAST_COALITIONS = 4 * _STRATA
 _PAIRS_PER_ROUND = 64
 # Pairs per round that may be evaluated exactly as well, in fewer strata.
 _EXACT_PAIRS, _EXACT_STRATA = 8, 4
+
+_SMALLEST = torch.finfo(torch.float64).tiny
+# A sum that varies by less than this share of its parts' variances varies by rounding alone.
+_ROUNDING = 1e-10
 
 
 def coalition_shapley(
@@ -100,8 +102,8 @@ def coalition_shapley(
     Raises:
         TypeError: `coalitions` that are no whole number.
         ValueError: a value function that cannot be linearized at less than a third of the cost of
-            exact contributions; `coalitions` that are no multiple of 32, or `evaluations` beside
-            them or too few for 32; a `target_error` that is not positive.
+            exact contributions; fewer than 32 `coalitions`, or `evaluations` beside them or too few
+            for 32; a `target_error` that is not positive.
     """
     return explain(estimator=coalition, **locals())
 
@@ -124,17 +126,10 @@ def coalition(
     if evaluations is not None:
         check_one_budget("coalitions", coalitions, evaluations)
         coalitions = affordable(game, evaluations)
-        if coalitions == 0:
-            least = math.ceil(_cost(game, near, LEAST_COALITIONS))
-            raise ValueError(
-                f"Expected `evaluations` of at least {least}, for {LEAST_COALITIONS} coalitions, "
-                f"but got {evaluations}; `permutation_shapley` takes fewer."
-            )
-    if coalitions is not None and check_whole("coalitions", coalitions) % LEAST_COALITIONS:
-        raise ValueError(
-            f"Expected `coalitions` to be a multiple of {LEAST_COALITIONS} ({_STRATA} strata, two "
-            f"of each, with their complements) but got {coalitions}."
-        )
+    if coalitions is not None:
+        fix = "give more `evaluations`, or call `permutation_shapley`"
+        coalitions = check_whole("coalitions", coalitions, LEAST_COALITIONS, fix=fix)
+        coalitions -= coalitions % LEAST_COALITIONS
     sampler = _Coalitions(game, near, target_error, seed)
     pairs = (coalitions or (DEFAULT_COALITIONS if target_error is None else MAX_COALITIONS)) // 2
     starts = range(0, pairs, _PAIRS_PER_ROUND)
@@ -241,3 +236,134 @@ def _of_players(
     """v(T ∪ i) - v(T \\ i), from the values of T and of T with each player toggled."""
     change = values[:, :, 1:] - values[:, :, :1]
     return torch.where(mask[..., None], -change, change)
+
+
+class StratifiedMoments:
+    """Mean of stratified samples of all players' contributions, and its variance, in float64.
+
+    Two samples per stratum, a replicate, give an unbiased variance estimate. Covariances with the
+    sum over players are accumulated, too: see `with_sum`.
+
+    Args:
+        shape: numbers of rows, players and outputs.
+        weights: of the strata; they sum to one.
+        device: where.
+        full_covariance: also accumulate covariances between outputs.
+
+    Attributes:
+        mean: `[rows, players, outputs]`.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        weights: Float[Tensor, " strata"],
+        device: torch.device,
+        full_covariance: bool = False,
+    ) -> None:
+        self.weights = weights.to(device, torch.float64)
+        self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
+        self._replicates = torch.zeros(shape[0], dtype=torch.int64, device=device)
+        self._own = self.mean.new_zeros(*shape, *(shape[2:] if full_covariance else ()))
+        self._summed = torch.zeros_like(self._own)
+        self._fourth = torch.zeros_like(self.mean)
+        self._pattern = "btsio,btsiq->bioq" if full_covariance else "btsio,btsio->bio"
+
+    def add(
+        self, rows: Tensor, samples: Float[Tensor, "rows replicates 2 strata players outputs"]
+    ) -> None:
+        """Add new samples."""
+        rows, new = rows.to(self.mean.device), samples.shape[1]
+        weighted = samples.double() * self.weights[:, None, None]
+        mean = weighted.sum(3).mean((1, 2))
+        before = self._replicates[rows]
+        self.mean[rows] += (mean - self.mean[rows]) * extended(new / (before + new), mean)
+        self._replicates[rows] += new
+        apart = weighted[:, :, 0] - weighted[:, :, 1]
+        summed = apart.sum(3, keepdim=True).expand_as(apart)
+        self._own[rows] += torch.einsum(self._pattern, apart, apart)
+        self._summed[rows] += torch.einsum(self._pattern, apart, summed)
+        self._fourth[rows] += apart.square().square().sum((1, 2))
+
+    def own(self) -> Float[Tensor, "rows players *errors"]:
+        """Covariance of the means of each player's outputs, or its diagonal."""
+        return self._of_mean(self._own)
+
+    def summed(self) -> Float[Tensor, "rows players *errors"]:
+        """The same of the outputs of a player's mean (first) and of the sum of all (second)."""
+        return self._of_mean(self._summed)
+
+    def _of_mean(self, products: Tensor) -> Tensor:
+        # A mean of m replicates has the variance of a difference, over 4m.
+        replicates = extended(self._replicates, products)
+        return torch.where(replicates > 0, products / (4 * replicates.square()), torch.nan)
+
+    def gain(self) -> Float[Tensor, " rows"]:
+        """Reduction of the variance of all means by one more sample.
+
+        It is that of the reported variance: without the part that the control variate explains, and
+        widened. NaN with fewer than two replicates, from which it may by chance seem small and
+        intervals be too short.
+        """
+        common = diagonal(self.summed())
+        explained = common.square() / common.sum(1, keepdim=True).clamp(min=_SMALLEST)
+        left = (diagonal(self.own()) - explained).clamp(min=0) * self.widening()
+        gain = left.sum((1, 2)) / (self._replicates * len(self.weights))
+        return torch.where(self._replicates > 1, gain, torch.nan)
+
+    def widening(self) -> Float[Tensor, "rows players outputs"]:
+        """Factor of the variance for few samples, unequal strata and an estimated coefficient.
+
+        The squares of f normal differences have f degrees of freedom, effectively fewer where some
+        are far larger than others (Satterthwaite 1946, by fourth moments). Estimating the
+        coefficient of the control variate costs a factor of f/(f-2) (Lavenberg & Welch 1981).
+        """
+        squares = diagonal(self._own)
+        count = extended(self._replicates * len(self.weights), squares)
+        freedom = 3 * squares.square() / self._fourth.clamp(min=_SMALLEST)
+        freedom = torch.where(self._fourth > 0, freedom.minimum(count), count).clamp(min=4)
+        return freedom / (freedom - 2)
+
+
+def with_sum(
+    parts: Sequence[StratifiedMoments], total: Float[Tensor, "rows outputs"]
+) -> tuple[Float[Tensor, "rows players outputs"], Float[Tensor, "rows players *errors"]]:
+    """Sum of independent parts of an estimate, with its sum over players as control variate.
+
+    The mean of that sum is known: the regression of each player's estimate on it removes their
+    common error. The coefficients sum to one, so that the result has exactly the known sum.
+
+    Args:
+        parts: of the estimate.
+        total: the known sum over players.
+
+    Returns:
+        The estimate, and the covariance of each player's outputs, or its diagonal.
+    """
+    mean: Any = sum(part.mean for part in parts)
+    own: Any = sum(part.own() for part in parts)
+    summed: Any = sum(part.summed() for part in parts)
+    common = diagonal(summed)
+    variance = common.sum(1, keepdim=True)
+    # Where the sum does not vary, as with two players, shares are by size: zeros stay zero.
+    size = mean.abs()
+    whole = size.sum(1, keepdim=True)
+    by_size = torch.where(whole > 0, size / whole, 1 / mean.shape[1])
+    varies = variance > _ROUNDING * diagonal(own).sum(1, keepdim=True)
+    share = torch.where(varies, common / variance, by_size)
+    mean = mean - share * (mean.sum(1) - total)[:, None]
+    widening = _widening(parts)
+    if own.ndim == 3:
+        return mean, (own - share * common).clamp(min=0) * widening
+    taken = summed * share[:, :, None]
+    both = share[..., :, None] * share[..., None, :] * summed.sum(1, keepdim=True)
+    root = widening.sqrt()
+    return mean, (own - taken - taken.mT + both) * root[..., :, None] * root[..., None, :]
+
+
+def _widening(parts: Sequence[StratifiedMoments]) -> Float[Tensor, "rows players outputs"]:
+    """Mean of the parts' factors, weighted by their variances."""
+    variances = [diagonal(part.own()) for part in parts]
+    total: Any = sum(variances)
+    weighted: Any = sum(each * part.widening() for each, part in zip(variances, parts, strict=True))
+    return torch.where(total > 0, weighted / total, 1.0)

@@ -76,7 +76,7 @@ def exact_shapley(
 def exact(game: Evaluator, evaluations: int | None = None, seed: int = 0) -> Asking[Result]:
     """The estimator of `exact_shapley`."""
     order = game.order
-    needed = order.coalitions_count - 2
+    needed = order.allowed.coalitions - 2
     if evaluations is not None and needed > evaluations:
         raise ValueError(
             f"Expected `evaluations` of at least {needed}, which all coalitions take, but got "
@@ -88,7 +88,7 @@ def exact(game: Evaluator, evaluations: int | None = None, seed: int = 0) -> Ask
             f"exact enumeration but got {needed + 2}, of {len(game.players)} players; use "
             "`auto_shapley` or `permutation_shapley`, or group features into fewer players."
         )
-    return (yield from enumerated(game, *order.coalitions(), evaluations, seed))
+    return (yield from enumerated(game, *order.allowed.weighted_coalitions(), evaluations, seed))
 
 
 def enumerated(

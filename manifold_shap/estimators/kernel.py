@@ -32,8 +32,7 @@ from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice
 from manifold_shap.coalitions import Renamed
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.pairs import LAWS, Pairs, choose_pairs
-from manifold_shap.estimators.regression import Regression
+from manifold_shap.estimators.regression import LAWS, Pairs, Regression, choose_pairs
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs
@@ -69,14 +68,14 @@ def kernel_shapley(
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
-        evaluations: coalitions per row, an even number, at least two for each player; by default
-            64 for each player but one. Those that do not determine all values are drawn again.
-            With 2^n - 2 or more, all are taken and the result is exact; where values are drawn,
-            coalitions are, too, and come again with other draws.
+        evaluations: coalitions per row, two for each pair, at least two for each player; by
+            default 64 for each player but one. Those that do not determine all values are drawn
+            again. With 2^n - 2 or more, all are taken and the result is exact; where values are
+            drawn, coalitions are, too, and come again with other draws.
         law: of the sizes of coalitions: `leverage`, uniform (Musco & Witter 2025), or `kernel`,
             small and large ones more often (Lundberg & Lee 2017).
         start: approximate Shapley values, such as an amortised explainer gives, `[rows, players,
-            outputs]`. They take the place of the regression: any even number of `evaluations` is
+            outputs]`. They take the place of the regression: two `evaluations` or more are
             enough to make them unbiased, and to estimate their errors.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
@@ -89,8 +88,8 @@ def kernel_shapley(
         where a single pair is drawn or the fit depends on one alone.
 
     Raises:
-        ValueError: an odd `evaluations`, too few of them, or another `law`; a `start` of another
-            shape, or not finite.
+        ValueError: too few `evaluations`, or another `law`; a `start` of another shape, or not
+            finite.
     """
     return explain(estimator=kernel, **locals())
 

@@ -48,8 +48,7 @@ from torch import Tensor
 
 from manifold_shap.estimators.evaluator import MOST_NUMBERS, Evaluator
 from manifold_shap.estimators.kernel import Estimate, fitted
-from manifold_shap.estimators.pairs import Pairs
-from manifold_shap.estimators.regression import Regression
+from manifold_shap.estimators.regression import Pairs, Regression
 from manifold_shap.estimators.runner import Asking, Result, explain
 from manifold_shap.explanation import Explanation
 from manifold_shap.values.selected import Outputs
@@ -100,7 +99,7 @@ def odd_shapley(
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`. Each has coalitions of its own.
-        evaluations: coalitions per row, an even number, at least two for each player; by default
+        evaluations: coalitions per row, two for each pair, at least two for each player; by default
             64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact;
             where values are drawn, coalitions are, too, and come again with other draws.
         outputs: those to explain: names or positions, or how many of those with the largest mean
@@ -119,7 +118,7 @@ def odd_shapley(
         with more evaluations.
 
     Raises:
-        ValueError: an odd `evaluations`, or too few of them.
+        ValueError: too few `evaluations`.
     """
     return explain(estimator=odd, **locals())
 
@@ -197,12 +196,8 @@ class OddGames:
         of_others = (of_even - square * odd) / (1 - square.square()) - alone
         return (square * of_others).clamp(min=0)
 
-    @cached_property
-    def _angle(self) -> Float[Tensor, "games 1 players"]:
-        return self.relevance.atanh()[:, None]
-
     def _odd(self, z: Tensor, other: Tensor) -> Float[Tensor, "games m k"]:
-        return ((z * self._angle) @ other.mT).sinh() * _scale(self.relevance)
+        return ((z * self.relevance.atanh()[:, None]) @ other.mT).sinh() * _scale(self.relevance)
 
     def _share(self, z: Tensor) -> Float[Tensor, "games m 1"]:
         """Covariance with the grand coalition, over its variance."""
@@ -321,7 +316,9 @@ class _Fit:
         errors *= (pairs.missing[:, None] * (1 + ridge.freedom / len(pairs.mask))).sqrt()
         # A pair's part in every value, times its error.
         to_values = shapley - self.regression.fit(sections)
-        change = _to_beta(self.regression).repeat(len(y), 1, 1)
+        u = pairs.mask.double()
+        u = pairs.weight[:, None] * (u - u.mean(1, keepdim=True))
+        change = (self.regression.inverse @ u.T).repeat(len(y), 1, 1)
         change[..., some] += ridge.coefficients(to_values.mT).mT
         return additive + shapley @ coefficients, change * errors.mT
 
@@ -437,11 +434,6 @@ class _Ridge:
 
 def _signs(pairs: Pairs) -> Float[Tensor, "pairs players"]:
     return 2 * pairs.mask.double() - 1
-
-
-def _to_beta(regression: Regression) -> Float[Tensor, "players pairs"]:
-    u = regression.pairs.mask.double()
-    return regression.inverse @ (regression.pairs.weight[:, None] * (u - u.mean(1, keepdim=True))).T
 
 
 def _shares(sizes: Float[Tensor, "games players"]) -> Float[Tensor, "games players"]:

@@ -23,9 +23,8 @@ from manifold_shap._checks import check_whole
 from manifold_shap._messages import shown
 from manifold_shap.coalitions import Nested
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.moments import Moments
 from manifold_shap.estimators.runner import Asking, Result, explain
-from manifold_shap.estimators.sampling import Sampler, check_one_budget
+from manifold_shap.estimators.sampling import Moments, Sampler, check_one_budget
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Relations
 from manifold_shap.tables.rows import constant_players
@@ -64,9 +63,9 @@ def permutation_shapley(
         value: a `ValueFunction`, or a callable; see `as_value_function`.
         x: rows to explain, `[instances, *event]`.
         evaluations: values of v per row, about; the budget in place of `permutations`.
-        permutations: orders per row, an even number (an order and its reverse are a pair); 64 by
-            default. With n! (or as many as `ordering` allows) or more and no `target_error`, every
-            order is taken once and the result is exact, for the draws of a sampled value function.
+        permutations: orders per row, an order and its reverse together; 64 by default. With n! (or
+            as many as `ordering` allows) or more and no `target_error`, every order is taken once
+            and the result is exact, for the draws of a sampled value function.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `permutations` is then the most that a row may take (by
             default 65,536). Where orders are few all of them are taken instead, unless the value
@@ -79,8 +78,7 @@ def permutation_shapley(
             `[(["a", "b"], 0.7), (["b", "a"], 0.3)]`, all taken for an exact weighted mean; or a
             function `orders(count, generator)` that draws so many independent orders from a
             `torch.Generator`, int64 `[count, players]`, entry k the number of the player that comes
-            k-th. Errors are then over single orders, which have no reverse, and `permutations` may
-            be odd.
+            k-th. Errors are then over single orders, which have no reverse.
         outputs: those to explain: names or positions, or how many of those with the largest mean
             predictions; by default all. See `ValueFunction.select`.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
@@ -96,7 +94,7 @@ def permutation_shapley(
         of the values from two pairs on, and without it 71 to 92 % with two.
 
     Raises:
-        ValueError: an odd or non-positive `permutations`, or `evaluations` beside it; a
+        ValueError: `permutations` below 1, or `evaluations` beside it; a
             `target_error` that is not positive; an `ordering` that `Ordering` refuses; `orders`
             beside it, or that do not have every player once, or whose weights are negative, not
             finite or all zero.
@@ -127,28 +125,23 @@ def permutation(
     order, each = game.order, 2 if orders is None else 1
     if evaluations is not None:
         check_one_budget("permutations", permutations, evaluations)
-        permutations = max(each, evaluations // max(1, len(game.players) - 1) // each * each)
+        permutations = max(1, evaluations // max(1, len(game.players) - 1))
     if permutations is None:
         permutations = DEFAULT_PERMUTATIONS if target_error is None else MAX_PERMUTATIONS
-    elif check_whole("permutations", permutations) % each:
-        raise ValueError(
-            "Expected `permutations` to be a positive even number (orders come with their "
-            f"reverses) but got {permutations}."
-        )
-    most = int(permutations)
+    most = max(each, check_whole("permutations", permutations) // each * each)
     # A target error usually takes far fewer orders than there are.
     worthwhile = most if target_error is None else min(most, DEFAULT_PERMUTATIONS)
-    every = order.orders if order.orders <= _MOST_ORDERS else math.inf
+    every = order.allowed.count if order.allowed.count <= _MOST_ORDERS else math.inf
     if orders is not None or (game.sampled and target_error is not None):
         every = math.inf  # Only fresh draws estimate and reduce their own error.
     if every <= worthwhile:
-        return (yield from _enumerated(game, order.all_orders(), seed))
+        return (yield from _enumerated(game, order.allowed.all(), seed))
     sampler = _Orders(game, target_error, seed, orders)
     limit = int(min(most, every)) // each
     yield from sampler.run(_rounds(limit, target_error), limit, warns=every > most)
     if len(sampler.above) and every <= most:
         # At the cost of this sample, all orders give exact values.
-        return (yield from _enumerated(game, order.all_orders(), seed))
+        return (yield from _enumerated(game, order.allowed.all(), seed))
     made_by: dict[str, Any] = {"estimator": "permutation", "seed": seed}
     if orders is not None:
         made_by["orders"] = getattr(orders, "__name__", type(orders).__name__)
@@ -192,7 +185,8 @@ class _Orders(Sampler):
 
     def _drawn(self, rows: int, count: int) -> Int64[Tensor, "rows count halves players"]:
         if self.draw is None:
-            return self.game.order.sample_pairs((rows, count), self.generator)
+            pairs = self.game.order.allowed.draw(rows * count, self.generator)
+            return pairs.unflatten(0, (rows, count))
         # Row by row, or the batch size would decide which numbers a row gets.
         drawn = [torch.as_tensor(self.draw(count, self.generator)) for _ in range(rows)]
         every = torch.arange(len(self.game.players))

@@ -11,23 +11,81 @@ v(N) - v(∅), the fit is equal shares plus the β of
 Over all coalitions Σ w u uᵀ is the identity among vectors that sum to zero, and β is Σ w u y. For a
 sample of coalitions, w is divided by the expected number of each. The left side depends on the
 coalitions alone, which all rows and outputs share: it is factorised once.
+
+Coalitions are drawn in pairs with their complements. The weight of a pair is w for either of the
+two, over the expected number of it in the sample.
 """
 
 import itertools
+import math
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import pad
 
+from manifold_shap.coalitions import all_coalitions, distinct_coalitions, sample_subsets
 from manifold_shap.estimators.evaluator import Evaluator
-from manifold_shap.estimators.pairs import PAIRS_PER_PART, Pairs, choose_pairs
+from manifold_shap.laws import LeverageScores, ShapleyKernel
 
+EVALUATIONS_PER_PLAYER = 64
+LAWS: dict[str, type[LeverageScores | ShapleyKernel]] = {
+    "leverage": LeverageScores,
+    "kernel": ShapleyKernel,
+}
+# Pairs that are made, or in memory as float64, at a time.
+PAIRS_PER_PART = 4096
 # Pairs that do not determine all values are drawn again, at most so often.
 _MOST_DRAWS = 10_000
 # What is smaller, relative to one, counts as rounding error of float64.
 _ROUNDING = 1e-10
+
+
+class Pairs(NamedTuple):
+    """Coalitions, each paired with its complement.
+
+    Attributes:
+        mask: one of the two, neither empty nor full, `[pairs, players]`.
+        weight: w in the sum over pairs, `[pairs]`.
+        sampled: how many were drawn: the last ones. The others are all pairs of their sizes.
+        missing: share of the pairs of a pair's size that were not drawn, where each is drawn once
+            at most; one where draws are independent.
+    """
+
+    mask: Bool[Tensor, "pairs players"]
+    weight: Float[Tensor, " pairs"]
+    sampled: int
+    missing: Float[Tensor, " pairs"]
+
+    @classmethod
+    def all_of(cls, mask: Bool[Tensor, "pairs players"]) -> "Pairs":
+        """Pairs of sizes of which none is missing."""
+        weight = 2 * kernel_weight(mask)
+        return cls(mask, weight, 0, torch.zeros_like(weight))
+
+    def after(self, mask: Bool[Tensor, "some players"]) -> "Pairs":
+        """With all pairs of other sizes before them."""
+        first = Pairs.all_of(mask)
+        return Pairs(
+            torch.cat((first.mask, self.mask)),
+            torch.cat((first.weight, self.weight)),
+            self.sampled,
+            torch.cat((first.missing, self.missing)),
+        )
+
+    @property
+    def drawn(self) -> Bool[Tensor, "pairs 1"]:
+        """Which pairs were drawn."""
+        number = torch.arange(len(self.mask), device=self.mask.device)
+        return (number >= len(number) - self.sampled)[:, None]
+
+    def to(self, device: torch.device) -> "Pairs":
+        """The same on a device."""
+        mask, weight, sampled, missing = self
+        return Pairs(mask.to(device), weight.to(device), sampled, missing.to(device))
 
 
 class Regression:
@@ -59,7 +117,7 @@ class Regression:
             without_replacement: see `choose_pairs`.
 
         Raises:
-            ValueError: an odd number of coalitions per row, or fewer than two for each player.
+            ValueError: fewer than two coalitions per row for each player.
         """
         draws = choose_pairs(
             game, evaluations, law, seed, 2 * len(game.players), without_replacement
@@ -181,3 +239,170 @@ class Regression:
             part = slice(start, start + PAIRS_PER_PART)
             u = mask[part].double()
             yield part, u - u.mean(1, keepdim=True), weight[part]
+
+
+def choose_pairs(
+    game: Evaluator,
+    evaluations: int | None,
+    law: str,
+    seed: int,
+    least: int = 2,
+    without_replacement: bool = False,
+) -> Iterator[Pairs]:
+    """All pairs where the budget covers them and values are not drawn, else samples of the law.
+
+    Args:
+        game: the evaluator.
+        evaluations: coalitions per row; of an odd number one less.
+        law: one of `LAWS`.
+        seed: of the draws.
+        least: coalitions per row that determine the values.
+        without_replacement: whether to draw no pair twice, sizes by leverage, where the draws of a
+            value function are not what varies.
+
+    Yields:
+        All pairs each time, or an independent sample each time.
+
+    Raises:
+        ValueError: fewer coalitions per row than `least`.
+    """
+    players = len(game.players)
+    if evaluations is None:
+        evaluations = max(2, EVALUATIONS_PER_PLAYER * (players - 1))
+    least, count = min(least, 2**players - 2), evaluations // 2
+    if evaluations < least:
+        raise ValueError(
+            f"Expected `evaluations` of at least {least} for {players} players but got "
+            f"{evaluations}; fewer coalitions do not determine so many values."
+        )
+    every = 2 ** (players - 1) - 1
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        # Errors over drawn pairs are those of the draws of a value function, too.
+        if count >= every and not (game.sampled and every):
+            # Every coalition without the last player; the complements are those with that player.
+            pairs = Pairs.all_of(pad(all_coalitions(players - 1)[1:], (0, 1)))
+        elif without_replacement and not game.sampled:
+            pairs = draw_once(players, count, generator)
+        else:
+            # Errors over drawn pairs miss the noise of values at sizes that are enumerated.
+            whole = range(1, 1 if game.sampled else (players + 1) // 2)
+            probability = LAWS[law](players).size_probability[1:-1]
+            pairs = draw_pairs(probability, count, generator, whole)
+        yield pairs.to(game.device)
+
+
+def draw_pairs(
+    probability: Float[Tensor, " sizes"], count: int, generator: torch.Generator, whole: range
+) -> Pairs:
+    """Pairs, drawn by the size of a coalition.
+
+    Args:
+        probability: of the sizes 1, 2, ..., n-1, up to a factor.
+        count: of pairs.
+        generator: of the draws.
+        whole: sizes below half of the players at which all pairs are taken, each once, as long as
+            as many are expected. Complements have the others, with the same probability. There are
+            more pairs than are drawn, so that some sizes are always left.
+    """
+    players, probability = len(probability) + 1, probability.clone()
+    taken, left = [torch.zeros(0, players, dtype=torch.bool)], count
+    for size in whole:
+        expected = 2 * left * float(probability[size - 1] / probability.sum())
+        if expected < math.comb(players, size):
+            break
+        taken.append(_all_of_size(players, size))
+        probability[[size - 1, players - size - 1]] = 0
+        left -= len(taken[-1])
+    enumerated = torch.cat(taken)
+    probability /= probability.sum()
+    sizes = 1 + torch.multinomial(probability, left, replacement=True, generator=generator)
+    drawn = [sample_subsets(some, players, generator) for some in sizes.split(PAIRS_PER_PART)]
+    weight = players / (sizes * (players - sizes) * probability[sizes - 1]) / left
+    mask = torch.cat((enumerated[:0], *drawn))
+    return Pairs(mask, weight, left, torch.ones_like(weight)).after(enumerated)
+
+
+def draw_once(players: int, count: int, generator: torch.Generator) -> Pairs:
+    """Distinct pairs: as many of each size, or all that there are (Musco & Witter 2025, Section 4).
+
+        >>> pairs = draw_once(6, 20, torch.Generator().manual_seed(0))
+        >>> pairs.mask.sum(1).unique(return_counts=True)  # Of 6, 15 and 10 pairs.
+        (tensor([1, 2, 3]), tensor([6, 9, 5]))
+
+    Args:
+        players: how many, three at least.
+        count: of pairs, fewer than there are and no fewer than players.
+        generator: the only source of random numbers.
+    """
+    # A pair is known by its smaller coalition or, of equal sizes, by that without the first player.
+    sizes = range(1, players // 2 + 1)
+    share = torch.tensor([1.0 if 2 * size < players else 0.5 for size in sizes])
+    there = [
+        math.comb(players, size) * int(2 * part) // 2
+        for size, part in zip(sizes, share.tolist(), strict=True)
+    ]
+    numbers = _allocated(share, there, count)
+    parts = []
+    for size, number, most in zip(sizes, numbers, there, strict=True):
+        mask = _distinct(players, size, number, most, generator)
+        weight = 2 * kernel_weight(mask) * (most / number)
+        missing = torch.full((number,), 1 - number / most, dtype=torch.float64)
+        parts.append((mask, weight, missing))
+    # All pairs of a size first.
+    parts.sort(key=lambda part: bool(part[2][0] > 0))
+    mask, weight, missing = (torch.cat(some) for some in zip(*parts, strict=True))
+    return Pairs(mask, weight, int((missing > 0).sum()), missing)
+
+
+def _allocated(share: Tensor, there: list[int], count: int) -> list[int]:
+    """Whole numbers in proportion to the shares, none above what is there, that sum to a count."""
+    numbers, open_ = [0] * len(there), list(range(len(there)))
+    while open_:
+        whole, left = sum(float(share[i]) for i in open_), count - sum(numbers)
+        full = [i for i in open_ if left * float(share[i]) / whole >= there[i]]
+        for i in full:
+            numbers[i] = there[i]
+        open_ = [i for i in open_ if i not in full]
+        if not full:
+            break
+    # Largest remainders.
+    wanted = {i: left * float(share[i]) / whole for i in open_}
+    numbers = [int(wanted.get(i, numbers[i])) for i in range(len(numbers))]
+    for i in sorted(open_, key=lambda i: int(wanted[i]) - wanted[i])[: count - sum(numbers)]:
+        numbers[i] += 1
+    return numbers
+
+
+def _distinct(
+    players: int, size: int, number: int, there: int, generator: torch.Generator
+) -> Bool[Tensor, "number players"]:
+    """So many of the pairs with a coalition of this size, each with the same probability."""
+    half = 2 * size == players
+    if there < 4 * number:
+        mask = _all_of_size(players - half, size)
+        mask = torch.cat((mask.new_zeros(len(mask), int(half)), mask), 1)
+        return mask[torch.randperm(there, generator=generator)[:number]]
+    mask = torch.zeros(0, players, dtype=torch.bool)
+    while len(mask) < number:
+        new = sample_subsets(torch.full((number,), size), players, generator)
+        mask = torch.cat((mask, new ^ (new[:, :1] & half)))
+        distinct, position = distinct_coalitions(mask)
+        first = torch.full((len(distinct),), len(mask)).scatter_reduce(
+            0, position, torch.arange(len(mask)), "amin"
+        )
+        mask = mask[first.sort().values]
+    return mask[:number]
+
+
+def _all_of_size(players: int, size: int) -> Bool[Tensor, "coalitions players"]:
+    members = torch.tensor(list(itertools.combinations(range(players), size)))
+    mask = torch.zeros(len(members), players, dtype=torch.bool)
+    return mask.scatter_(1, members, True)
+
+
+def kernel_weight(mask: Bool[Tensor, "coalitions players"]) -> Float[Tensor, " coalitions"]:
+    """w in the sum over all coalitions."""
+    n = mask.shape[1]
+    by_size = [0.0, *(n / (size * (n - size) * math.comb(n, size)) for size in range(1, n))]
+    return torch.tensor(by_size, dtype=torch.float64, device=mask.device)[mask.sum(1)]

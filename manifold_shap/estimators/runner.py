@@ -5,7 +5,7 @@ from math import inf, nan
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -16,7 +16,7 @@ from manifold_shap.coalitions import Coalitions
 from manifold_shap.estimators.evaluator import Evaluator, diagonal
 from manifold_shap.explanation import Explanation
 from manifold_shap.ordering import Ordering, Relations
-from manifold_shap.tables.rows import constant_players, encoded, in_frame
+from manifold_shap.tables.rows import constant_players, encoded
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.selected import Outputs
 from manifold_shap.values.wrapped import as_value_function
@@ -92,7 +92,9 @@ def explain(
     order = Ordering.of(ordering, value.players, constant_players(value.players, value.spec.table))
     rows, parts = value.rows(x), []
     values: Any
-    for group in _by_player_count(value, rows):
+    counts = value.counts(rows.to(value.device)).cpu()
+    groups = [(counts == count).nonzero()[:, 0] for count in counts.unique()]
+    for group in groups if value.players.by_row else [torch.arange(len(rows))]:
         game = Evaluator(value, rows[group], order, batch_size, progress, group)
         asking, values = estimator(game, **settings), None
         with game.batches.bar:
@@ -104,14 +106,6 @@ def explain(
                     break
                 values = game.evaluate(*asked)
     return _explanation(value, rows, parts, order, row_labels(x) or ())
-
-
-def _by_player_count(value: ValueFunction, rows: Tensor) -> list[Int64[Tensor, " some"]]:
-    """Numbers of the rows that have equally many players, from the fewest to the most."""
-    if not value.players.by_row:
-        return [torch.arange(len(rows))]
-    counts = value.counts(rows.to(value.device)).cpu()
-    return [(counts == count).nonzero()[:, 0] for count in counts.unique()]
 
 
 def _explanation(
@@ -134,7 +128,7 @@ def _explanation(
     back, players, x = torch.cat(groups).argsort(), value.players, rows.to("cpu", copy=True)
     owners = value.owners(rows.to(value.device)).cpu() if players.by_row else None
     if value.spec.table is not None:
-        x, players, owners = in_frame(x, players, owners, value.spec.table)
+        x, players, owners = value.spec.table.explained(x, players, owners)
     fill = 0.0 if len(players) > len(value.players) else nan
     dtype = torch.promote_types(games[0].prediction.dtype, torch.float32)
     made = [_by_row(*part[1:], len(players), fill) for part in parts]

@@ -1,11 +1,14 @@
-"""Samples rows in rounds, until each meets a target error or its budget is spent."""
+"""Samples rows in rounds, until each meets a target error or its budget is spent.
+
+Means and covariances of the samples are accumulated row by row.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._messages import warn
@@ -111,3 +114,96 @@ def check_one_budget(unit: str, given: int | None, evaluations: int) -> None:
             f"Expected one budget but got evaluations={evaluations} and {unit}={given}; leave one "
             "of them out."
         )
+
+
+class Moments:
+    """Mean of each player's contributions so far, and its variance, in float64.
+
+    Args:
+        shape: numbers of rows, players and outputs.
+        device: where.
+        full_covariance: also accumulate covariances between outputs.
+
+    Attributes:
+        mean: `[rows, players, outputs]`.
+        counts: contributions so far, `[rows, players]`.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int, int], device: torch.device, full_covariance: bool = False
+    ) -> None:
+        rows, players, outputs = shape
+        self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.counts = torch.zeros(rows, players, dtype=torch.int64, device=device)
+        self._full_covariance = full_covariance
+        self._squares = self.mean.new_zeros(*shape, *((outputs,) if full_covariance else ()))
+
+    def add(
+        self,
+        rows: Tensor,
+        contributions: Float[Tensor, "rows samples players outputs"],
+    ) -> None:
+        """Add equally many contributions of all players."""
+        mean = contributions.mean(1, dtype=torch.float64)
+        apart = contributions - mean[:, None]
+        if self._full_covariance:
+            within = torch.einsum("bpio,bpiq->bioq", apart, apart)
+        else:
+            within = apart.square().sum(1)
+        new = torch.full_like(self.counts[:1], contributions.shape[1])
+        self._merge(rows, new, mean, within)
+
+    def add_single(
+        self,
+        rows: Tensor,
+        owner: Int64[Tensor, "rows samples"],
+        contributions: Float[Tensor, "rows samples outputs"],
+    ) -> None:
+        """Add contributions of one player each, the owner."""
+        new = self._sum(torch.ones_like(owner), owner)
+        mean = self._sum(contributions.double(), owner) / new.clamp(min=1)[..., None]
+        apart = contributions - mean.gather(1, owner[..., None].expand_as(contributions))
+        self._merge(
+            rows, new, mean, self._sum(_products(apart, apart, self._full_covariance), owner)
+        )
+
+    def variance(self, rows: Tensor) -> Float[Tensor, "rows players *errors"]:
+        """Covariances of the means, or their diagonal where no more is kept.
+
+        NaN where there are fewer than two contributions.
+        """
+        where = rows.to(self.mean.device)
+        counts, squares = extended(self.counts[where], self._squares), self._squares[where]
+        return torch.where(counts > 1, squares / (counts - 1) / counts, torch.nan)
+
+    def _merge(
+        self,
+        rows: Tensor,
+        new: Int64[Tensor, "#rows players"],
+        mean: Float[Tensor, "rows players outputs"],
+        within: Float[Tensor, "rows players *errors"],
+    ) -> None:
+        """Add new contributions by their number, mean and squares about it (Chan et al. 1983)."""
+        where = rows.to(self.mean.device)
+        before = self.counts[where]
+        share = new.double() / (before + new).clamp(min=1)
+        shift = mean - self.mean[where]
+        between = _products(shift, shift, self._full_covariance)
+        self._squares[where] += within + between * extended(before * share, within)
+        self.mean[where] += shift * share[..., None]
+        self.counts[where] += new
+
+    def _sum(self, numbers: Tensor, owner: Int64[Tensor, "rows samples"]) -> Tensor:
+        """Of each player's own numbers `[rows, samples, ...]`."""
+        sums = numbers.new_zeros(len(owner), self.counts.shape[1], *numbers.shape[2:])
+        return sums.scatter_add_(1, extended(owner, numbers).expand_as(numbers), numbers)
+
+
+def extended(numbers: Tensor, like: Tensor) -> Tensor:
+    """Numbers of the first axes, to broadcast over the others."""
+    return numbers.reshape(*numbers.shape, *[1] * (like.ndim - numbers.ndim))
+
+
+def _products(one: Tensor, other: Tensor, full_covariance: bool) -> Tensor:
+    """Of each output with itself, or of all outputs with all."""
+    return one[..., :, None] * other[..., None, :] if full_covariance else one * other

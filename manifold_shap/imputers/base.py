@@ -17,7 +17,7 @@ from manifold_shap.coalitions import Coalitions
 from manifold_shap.players import Players, check_fixed, check_same_players
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # The stream of random numbers that resamples weighted draws.
 _RESAMPLING = -2
@@ -64,7 +64,7 @@ class Imputer(nn.Module, ABC):
     changes the time that completions take, never their law.
 
     Attributes:
-        name: as in the configuration.
+        name: as in the configuration; by default that of the class.
         players: see `Players`; by default every element of a row is a player.
         reference: a copy of the background data, `[rows, *event]`; v(∅) is the mean over it.
         proposals: number of weighted draws among which `sample` chooses each equally weighted one;
@@ -83,7 +83,7 @@ class Imputer(nn.Module, ABC):
             `players` own, or these differ from row to row.
 
     >>> class MeanImputer(Imputer):
-    ...     name, distinct_draws = "mean", 1
+    ...     distinct_draws = 1
     ...     def impute(self, x, coalitions, draws):
     ...         mean = self.reference.mean(0).expand(1, 1, len(draws), *self.players.event)
     ...         return Completions(self.splice(x, coalitions.masks(), mean))
@@ -98,13 +98,15 @@ class Imputer(nn.Module, ABC):
     proposals: int = 1
     distinct_draws: int | None = None
     copies: bool = False
-    table: "Table | None" = None
+    table: "RowAdapter | None" = None
     dtype: torch.dtype | None = None
     takes_padding: bool = False
     kind: str
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
         if "kind" not in vars(cls):
             cls.kind = cls.__name__
             KINDS[cls.kind] = cls

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from manifold_shap._checks import check_number
 from manifold_shap.coalitions import Coalitions
@@ -46,7 +46,6 @@ class BlurImputer(Imputer):
     """
 
     name, distinct_draws, base_by_row = "blur", 1, True
-    window: Tensor
 
     def __init__(self, reference: Any, players: Players | None = None, sigma: float = 5.0) -> None:
         super().__init__(reference, players)
@@ -55,7 +54,7 @@ class BlurImputer(Imputer):
         reach = math.ceil(_REACH * self.sigma)
         distance = torch.arange(-reach, reach + 1, device=self.device) / self.sigma
         window = (-distance.square() / 2).softmax(0).to(self.reference)
-        self.register_buffer("window", window, persistent=False)
+        self.window = nn.Buffer(window, persistent=False)
 
     @property
     def provenance(self) -> dict[str, Any]:

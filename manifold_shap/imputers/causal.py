@@ -66,10 +66,6 @@ class CausalImputer(Imputer):
     [['a'], ['b', 'c']]
     """
 
-    own: Tensor  # Whom each component draws,
-    before: Tensor  # given whom,
-    above: Tensor  # and who comes before these in turn.
-
     def __init__(self, imputer: Imputer, ordering: Any, confounding: Any = None) -> None:
         # Not Imputer's: the reference rows are those of the inner imputer, and are not copied.
         nn.Module.__init__(self)
@@ -78,18 +74,16 @@ class CausalImputer(Imputer):
         self.dtype, self.copies = imputer.dtype, imputer.copies
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
-        steps = self.ordering.steps
+        own, before = self.ordering.steps
         self.confounding = _checked_confounding(confounding, self.ordering)
         # Draws of several random components never repeat.
-        fresh = len(steps) > 1 and imputer.unsampled_fraction(1) > 0
+        fresh = len(own) > 1 and imputer.unsampled_fraction(1) > 0
         self.distinct_draws = None if fresh else imputer.distinct_draws
-        masks = {
-            "own": [step.own for step in steps],
-            "before": [step.given for step in steps],
-            "above": [self.ordering.before[:, step.own].any(1) for step in steps],
-        }
-        for name, each in masks.items():
-            self.register_buffer(name, torch.stack(each).to(imputer.device), persistent=False)
+        above = (own.float() @ self.ordering.before.T.float()) > 0
+        # Whom each component draws, given whom, and who comes before these in turn.
+        self.own, self.before, self.above = (
+            nn.Buffer(each.to(imputer.device), persistent=False) for each in (own, before, above)
+        )
 
     @property
     def reference(self) -> Tensor:  # type: ignore[override]
@@ -192,7 +186,7 @@ def _distinct(
 
 
 def _checked_confounding(confounding: Any, ordering: Ordering) -> tuple[bool, ...]:
-    components = len(ordering.steps)
+    components = len(ordering.steps[0])
     if confounding is None:
         return (False,) * components
     given = [*confounding] if isinstance(confounding, Sequence) else [confounding]

@@ -19,7 +19,7 @@ from manifold_shap.imputers.base import (
     Mask,
     Rows,
 )
-from manifold_shap.imputers.normal import (
+from manifold_shap.imputers.gaussian import (
     REGULARISATION,
     Moments,
     factorised,
@@ -68,10 +68,6 @@ class DonorImputer(Imputer):
     """
 
     numbers: Tensor
-
-    def _set_donors(self, numbers: Int64[Tensor, " donors"]) -> None:
-        self.distinct_draws = len(numbers)
-        self.register_buffer("numbers", numbers, persistent=False)
 
     @property
     def donors(self) -> Float[Tensor, "donors *event"]:
@@ -164,7 +160,6 @@ class EmpiricalImputer(DonorImputer):
     """
 
     name = "empirical"
-    bandwidth: Tensor
 
     def __init__(
         self,
@@ -176,21 +171,18 @@ class EmpiricalImputer(DonorImputer):
         regularisation: float = REGULARISATION,
     ) -> None:
         super().__init__(reference, players)
-        if bandwidth != "aicc":
-            check_number("bandwidth", bandwidth, above=0, fix="'aicc' chooses one")
-            if targets is not None:
-                raise ValueError("Expected bandwidth='aicc' beside `targets`, which choose one.")
         self.share = check_number("share", share, above=0, high=1)
-        self._set_donors(torch.arange(len(self.reference), device=self.device))
+        self.distinct_draws = len(self.reference)
+        every = torch.arange(len(self.reference), device=self.device)
+        self.numbers = nn.Buffer(every, persistent=False)
         rows = self.reference.flatten(1)
         moments = regularised_moments(rows, regularisation)
         self.ridge = moments.ridge
         self.distance = Mahalanobis(rows, moments)
         self._rule = bandwidth
-        if isinstance(bandwidth, str):
+        if bandwidth == "aicc":
             if targets is not None:
-                fix = "drop the rows where the model is not finite"
-                targets = check_finite(to_tensor(targets, "targets"), "targets", fix)
+                targets = check_finite(to_tensor(targets, "targets"), "targets")
                 if targets.ndim != 2 or len(targets) != len(rows):
                     raise ValueError(
                         f"Expected `targets` of shape ({len(rows)}, outputs), one row for each "
@@ -198,8 +190,9 @@ class EmpiricalImputer(DonorImputer):
                     )
             chosen = choose_bandwidths(rows, moments, self.players, targets)
         else:
-            chosen = torch.full((len(self.players) + 1,), bandwidth)
-        self.register_buffer("bandwidth", chosen.to(self.device), persistent=False)
+            sigma = check_number("bandwidth", bandwidth, above=0, fix="'aicc' chooses one")
+            chosen = torch.full((len(self.players) + 1,), sigma)
+        self.bandwidth = nn.Buffer(chosen.to(self.device), persistent=False)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -259,9 +252,6 @@ class ExactMatchImputer(DonorImputer):
     """
 
     name, copies = "exact_match", True
-    distinct: Tensor
-    log_count: Tensor
-    owners: Tensor
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__(reference, players)
@@ -270,13 +260,22 @@ class ExactMatchImputer(DonorImputer):
         )
         every = torch.arange(len(self.reference), device=self.device)
         first = torch.full_like(counts, len(every)).scatter_reduce(0, position, every, "amin")
-        self._set_donors(first)
-        self.register_buffer("distinct", distinct, persistent=False)
-        self.register_buffer("log_count", counts.float().log(), persistent=False)
+        self.distinct_draws = len(first)
+        self.numbers = nn.Buffer(first, persistent=False)
+        self.distinct = nn.Buffer(distinct, persistent=False)
+        self.log_count = nn.Buffer(counts.float().log(), persistent=False)
         index = self.players.index.flatten().to(self.device)
-        owners = torch.nn.functional.one_hot(index, len(self.players)).float()
-        self.register_buffer("owners", owners, persistent=False)
-        self._check_discrete()
+        owners = nn.functional.one_hot(index, len(self.players)).float()
+        self.owners = nn.Buffer(owners, persistent=False)
+        columns = [distinct[:, index == k] for k in range(len(self.players))]
+        rows = len(self.reference)
+        continuous = sum(len(column.unique(dim=0)) == rows for column in columns)
+        if rows > 1 and continuous > len(columns) / 2:
+            raise ValueError(
+                f"Expected a discrete table but in {continuous} of {len(columns)} players no value "
+                f"occurs twice among the {rows} reference rows, so that none would match; bin "
+                "these columns, or use `EmpiricalImputer`, which weights by distance."
+            )
 
     def weigh(self, x: Rows, mask: Mask) -> _Weights:
         """See `DonorImputer.weigh`: the shares of the distinct rows that agree with x."""
@@ -296,17 +295,6 @@ class ExactMatchImputer(DonorImputer):
                 weights = self.log_count.masked_fill(worse, -torch.inf).log_softmax(-1)
                 yield which.flatten(), weights.flatten(0, 1)
 
-    def _check_discrete(self) -> None:
-        rows, table = len(self.reference), self.reference.flatten(1)
-        columns = [table[:, self.owners[:, k] > 0] for k in range(len(self.players))]
-        continuous = sum(len(column.unique(dim=0)) == rows for column in columns)
-        if rows > 1 and continuous > len(self.players) / 2:
-            raise ValueError(
-                f"Expected a discrete table but in {continuous} of {len(self.players)} players no "
-                f"value occurs twice among the {rows} reference rows, so that none would match; "
-                "bin these columns, or use `EmpiricalImputer`, which weights by distance."
-            )
-
 
 class Mahalanobis(nn.Module):
     """ρ_S(x, z)² = (z - x)_S' Σ_S⁻¹ (z - x)_S / |S| to every reference row z (Aas et al. 2021).
@@ -318,23 +306,13 @@ class Mahalanobis(nn.Module):
         moments: of the distribution; the mean is near the rows, so that few digits cancel.
     """
 
-    centre: Tensor
-    inverse_scale: Tensor
-    correlation: Tensor
-    standard: Tensor
-
     def __init__(self, rows: Float[Tensor, "rows elements"], moments: Moments) -> None:
         super().__init__()
-        scale = moments.scale
-        inverse = torch.where(scale > 0, 1 / scale, 0)
-        buffers = {
-            "centre": moments.mean,
-            "inverse_scale": inverse,
-            "correlation": moments.correlation,
-            "standard": (rows - moments.mean) * inverse,
-        }
-        for name, tensor in buffers.items():
-            self.register_buffer(name, tensor, persistent=False)
+        inverse = torch.where(moments.scale > 0, 1 / moments.scale, 0)
+        self.centre = nn.Buffer(moments.mean, persistent=False)
+        self.inverse_scale = nn.Buffer(inverse, persistent=False)
+        self.correlation = nn.Buffer(moments.correlation, persistent=False)
+        self.standard = nn.Buffer((rows - moments.mean) * inverse, persistent=False)
 
     def parts(
         self,
@@ -360,7 +338,7 @@ class Mahalanobis(nn.Module):
         for block, own, first in zip(
             subsets.split(most), by_block, range(0, len(subsets), most), strict=True
         ):
-            precision = self._precision(block)
+            precision = self.precision(block)
             of_rows = self._of_rows(precision)
             size = block.sum(-1).clamp(min=1)
             # A single matrix is not copied for each pair.
@@ -407,7 +385,7 @@ class Mahalanobis(nn.Module):
         parts = precision.split(max(1, self._at_a_time // z.numel()))
         return torch.cat([(some @ z).mul_(z).sum(1) for some in parts])
 
-    def _precision(
+    def precision(
         self, subsets: Bool[Tensor, "subsets elements"]
     ) -> Float[Tensor, "subsets elements elements"]:
         """Σ_S⁻¹ with zeros for absent elements, of all subsets by one factorisation."""
@@ -443,26 +421,17 @@ def choose_bandwidths(
         arrival = torch.rand(_COALITIONS, count, generator=generator).argsort(-1)
         mask = distinct_coalitions(arrival < size)[0].to(rows.device)
         present = players.expand(mask).flatten(1)
-        squared = _pairwise(distance, rows[some], present)
+        z = distance.standard
+        towards = z @ distance.precision(present)
+        of_z = (towards * z).sum(-1)
+        squared = of_z[:, :, None] + of_z[:, None] - 2 * towards @ z.mT
+        squared = (squared.clamp(min=0) / present.sum(-1).clamp(min=1)[:, None, None]).float()
         # By default only absent elements have to be predicted.
         absent = wanted * ~present[:, None] if targets is None else wanted.expand(len(mask), -1, -1)
         score = torch.stack([corrected_akaike(squared, absent, float(s)).mean() for s in _GRID])
         chosen.append(float(_GRID[int(score.argmin())]))
     between = np.interp(np.arange(count + 1), sizes.numpy(), np.log(chosen))
     return torch.from_numpy(np.exp(between)).float()
-
-
-def _pairwise(
-    distance: Mahalanobis,
-    rows: Float[Tensor, "rows elements"],
-    present: Bool[Tensor, "coalitions elements"],
-) -> Float[Tensor, "coalitions rows rows"]:
-    """Squared distances between the rows, for each coalition."""
-    which = torch.arange(len(present), device=rows.device).repeat_interleave(len(rows))
-    parts = distance.parts(rows.repeat(len(present), 1), present, which)
-    order, squared = zip(*parts, strict=True)
-    back = torch.cat(order).argsort()
-    return torch.cat(squared).float()[back].unflatten(0, (len(present), len(rows)))
 
 
 def corrected_akaike(

@@ -9,24 +9,22 @@ elements in the order in which they join, z = L⁻¹ (x - μ) and z⁰ = L⁻¹ 
 each element given those before it. Then x' = μ + L (z_S, z⁰_{S̄}) for every coalition of the run.
 """
 
-from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from manifold_shap import _random
+from manifold_shap._checks import check_number
+from manifold_shap._messages import UnfitError, warn
 from manifold_shap.coalitions import Coalitions, Nested, distinct_coalitions
 from manifold_shap.imputers.base import Completions, Imputer, Mask, Rows
 from manifold_shap.imputers.levels import Numbers
-from manifold_shap.imputers.normal import (
-    REGULARISATION,
-    factorised,
-    factorised_by_arrival,
-    regularised_moments,
-)
 from manifold_shap.players import Players
+
+# Where the smallest eigenvalue of correlations is below it, it is added as a ridge.
+REGULARISATION = 1e-6
 
 # With fewer players most nested runs of a call have their coalitions in common, and one
 # factorisation of each distinct coalition is faster than one of each run.
@@ -38,41 +36,154 @@ _MOST_ELEMENTS = 2**23
 Elements = Float[Tensor, "*shape elements"]
 
 
-class _NormalImputer(Imputer):
-    """Imputes scores of the rows that follow a multivariate normal distribution.
+class Moments(NamedTuple):
+    """First and second moments of rows, in float64.
 
     Attributes:
-        mean: of the scores of each element.
-        scale: their standard deviations; an element of scale 0 is always drawn at its mean.
-        correlation: of the scores, positive definite with a unit diagonal.
-        root: Cholesky factor of the correlation.
-        ridge: λ if the correlation was regularised, otherwise 0.
+        mean: `[elements]`.
+        scale: standard deviations `[elements]`; exactly 0 for a constant column.
+        correlation: `[elements, elements]`, positive definite with a unit diagonal; a constant
+            column correlates with nothing.
+        ridge: λ if the correlations were regularised, otherwise 0.
     """
 
     mean: Tensor
     scale: Tensor
     correlation: Tensor
-    root: Tensor
+    ridge: float
 
-    def _set_distribution(self, mean: Tensor, scale: Tensor, correlation: Tensor) -> None:
-        root = torch.linalg.cholesky(correlation)
-        buffers = {"mean": mean, "scale": scale, "correlation": correlation, "root": root}
-        for name, tensor in buffers.items():
-            self.register_buffer(name, tensor, persistent=False)
 
-    @abstractmethod
-    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
-        """Normal scores of rows."""
+def regularised_moments(
+    rows: Float[Tensor, "rows elements"], regularisation: float = REGULARISATION
+) -> Moments:
+    """Moments of rows; a singular covariance gets a ridge, and one warning.
 
-    @abstractmethod
-    def _completions(
-        self, x: Rows, mask: Mask, scores: Float[Tensor, "batch m draws elements"]
-    ) -> Completions:
-        """Completed rows with these scores."""
+    The ridge is relative: it is added to the correlations, so that neither the result nor the
+    warning depends on units. Variances stay as they are and correlations shrink by 1 + λ. Constant
+    columns alone need none.
+
+    Args:
+        rows: at least two.
+        regularisation: λ, added where the smallest eigenvalue of the correlations is below it: with
+            collinear columns (one-hot columns sum to 1), or no more rows than columns.
+
+    Raises:
+        TypeError, ValueError: fewer than two rows, or λ is negative.
+    """
+    if len(rows) < 2:
+        raise UnfitError(
+            "Expected at least two rows in `reference`, to estimate their covariance, but got "
+            f"{len(rows)}; pass more of the training data."
+        )
+    check_number("regularisation", regularisation, low=0)
+    rows = rows.double()
+    constant = rows.amax(0) == rows.amin(0)
+    # The mean of equal numbers may differ from them by rounding.
+    mean = torch.where(constant, rows[0], rows.mean(0))
+    centred = rows - mean
+    scale = (centred.square().sum(0) / (len(rows) - 1)).sqrt()
+    standardised = centred / torch.where(constant, 1, scale)
+    correlation = (standardised.mT @ standardised / (len(rows) - 1)).fill_diagonal_(1)
+    smallest = torch.linalg.eigvalsh(correlation)[0].item()
+    ridge = regularisation if smallest < regularisation else 0.0
+    if ridge > 0:
+        warn(
+            "The covariance of `reference` is singular or nearly so (the smallest eigenvalue of "
+            f"its correlations is {smallest:.1e}: collinear columns, or too few rows): a ridge of "
+            f"{ridge:.1e} of every column's variance is added; `regularisation` sets it.",
+        )
+        identity = torch.eye(len(correlation), dtype=torch.float64, device=rows.device)
+        correlation = (correlation + ridge * identity) / (1 + ridge)
+    return Moments(mean, scale, correlation, ridge)
+
+
+def factorised(
+    correlation: Float64[Tensor, "*laws elements elements"],
+    present: Bool[Tensor, "coalitions elements"],
+) -> Float64[Tensor, "*batch elements elements"]:
+    """Cholesky factors of the correlations of present elements; absent ones are independent.
+
+    Several correlations, or covariances, are broadcast with the coalitions.
+    """
+    inside = present[:, None] & present[:, :, None]
+    padded = torch.where(inside, correlation, 0) + torch.diag_embed((~present).double())
+    return torch.linalg.cholesky(padded)
+
+
+class GaussianImputer(Imputer):
+    """x'_{S̄} ~ N(μ_{S̄|S}, Σ_{S̄|S}), with the mean and covariance of the reference rows.
+
+    Aas, Jullum & Løland (2021), Section 3.1; Carballo (2022), Eqs. 3.4.1-3.4.2. Elements are taken
+    as continuous: draws of a binary or one-hot column are real numbers outside its support, which
+    the model has to accept. A constant column is drawn at its constant.
+
+    Of a table (`table_imputer`) it draws the elements that the table encodes, and each cell
+    becomes the nearest observed value: a category the one with the largest element, a date the
+    nearest date. A missing cell is the column's mean together with an indicator of 1, drawn as one
+    more continuous element, and a cell is missing where that is 0.5 or more; so the shares of
+    missing cells and of categories are only roughly those of the data.
+
+    Args:
+        reference: at least two rows of background data, `[rows, *event]`.
+        players: see `Players`; by default every element of a row is a player.
+        regularisation: λ, a ridge of λ times the variance of every column, added if the smallest
+            eigenvalue of the correlations is below λ: collinear columns (one-hot columns sum to 1),
+            or no more rows than columns. A warning says so, once. With few rows a larger λ (0.01,
+            0.1) also reduces the variance of the regressions.
+
+    Attributes:
+        mean: of the scores of each element: of a `CopulaImputer` normal scores, else numbers.
+        scale: their standard deviations; an element of scale 0 is always drawn at its mean.
+        correlation: of the scores, positive definite with a unit diagonal.
+        root: Cholesky factor of the correlation.
+        ridge: λ if the correlation was regularised, otherwise 0.
+
+    Raises:
+        TypeError, ValueError: `reference` is no tensor or array of at least two finite rows of the
+            shape that `players` own, or λ is negative.
+        torch.linalg.LinAlgError: λ is too small to make the covariance positive definite.
+
+    >>> imputer = GaussianImputer(torch.randn(100, 3))
+    >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
+    >>> from manifold_shap.coalitions import Listed
+    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).rows.shape
+    torch.Size([1, 1, 5, 3])
+    """
+
+    name = "gaussian"
+
+    def __init__(
+        self,
+        reference: Any,
+        players: Players | None = None,
+        regularisation: float = REGULARISATION,
+    ) -> None:
+        super().__init__(reference, players)
+        mean, scale, correlation, self.ridge = self._moments(
+            self.reference.flatten(1), regularisation
+        )
+        self.mean = nn.Buffer(mean, persistent=False)
+        self.scale = nn.Buffer(scale, persistent=False)
+        self.correlation = nn.Buffer(correlation, persistent=False)
+        self.root = nn.Buffer(torch.linalg.cholesky(correlation), persistent=False)
 
     @property
     def provenance(self) -> dict[str, Any]:
         return {"ridge": self.ridge}
+
+    def _moments(self, rows: Float[Tensor, "rows elements"], regularisation: float) -> Moments:
+        """Those of the scores of rows."""
+        return regularised_moments(rows, regularisation)
+
+    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
+        """Scores of rows, which follow a multivariate normal distribution."""
+        return x
+
+    def _completions(
+        self, x: Rows, mask: Mask, scores: Float[Tensor, "batch m draws elements"]
+    ) -> Completions:
+        """Completed rows with these scores."""
+        return Completions(scores.unflatten(-1, self.players.event))
 
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition from one joint draw per key and number, conditioned on x_S."""
@@ -90,12 +201,9 @@ class _NormalImputer(Imputer):
             return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))
         rows = given.new_empty(len(given), len(draws), elements)
         # Sorted, equal coalitions stand side by side and are factorised together.
-        parts = which.argsort().split(most)
-        ends = [which[some[at]] for some in parts for at in (0, -1)]
-        # All at once, so that the host waits for a device once.
-        for some, (first, last) in zip(parts, torch.stack(ends).view(-1, 2).tolist(), strict=True):
-            own = present[first : last + 1], which[some] - first
-            rows[some] = self._complete(given[some], *own, numbers, position[some])
+        for some in which.argsort().split(most):
+            own, place = which[some].unique(return_inverse=True)
+            rows[some] = self._complete(given[some], present[own], place, numbers, position[some])
         return self._completions(x, mask, rows.unflatten(0, mask.shape[:2]))
 
     def _impute_nested(self, x: Rows, coalitions: Nested, draws: range) -> Completions:
@@ -146,8 +254,10 @@ class _NormalImputer(Imputer):
         numbers: Float[Tensor, "runs elements draws"],
         rows: Float[Tensor, "runs run draws elements"],
     ) -> None:
-        """Complete nested coalitions into `rows`."""
-        factor, order, arrival = factorised_by_arrival(self.correlation, present)
+        """Complete nested coalitions into `rows`, by one factor of elements as they join."""
+        # When each joins: 0 if it is present from the start, the length of the run if it never is.
+        arrival, order = (~present).sum(1).sort(dim=-1, stable=True)
+        factor = torch.linalg.cholesky(self.correlation[order[:, :, None], order[:, None]])
         own = self._standardised(x).gather(1, order)[..., None]
         innovations = torch.linalg.solve_triangular(
             factor, torch.cat((self.root[order], own), dim=-1), upper=False
@@ -188,61 +298,7 @@ class _NormalImputer(Imputer):
         return regression, torch.where(rows, 0, residual)
 
 
-class GaussianImputer(_NormalImputer):
-    """x'_{S̄} ~ N(μ_{S̄|S}, Σ_{S̄|S}), with the mean and covariance of the reference rows.
-
-    Aas, Jullum & Løland (2021), Section 3.1; Carballo (2022), Eqs. 3.4.1-3.4.2. Elements are taken
-    as continuous: draws of a binary or one-hot column are real numbers outside its support, which
-    the model has to accept. A constant column is drawn at its constant.
-
-    Of a table (`table_imputer`) it draws the elements that the table encodes, and each cell
-    becomes the nearest observed value: a category the one with the largest element, a date the
-    nearest date. A missing cell is the column's mean together with an indicator of 1, drawn as one
-    more continuous element, and a cell is missing where that is 0.5 or more; so the shares of
-    missing cells and of categories are only roughly those of the data.
-
-    Args:
-        reference: at least two rows of background data, `[rows, *event]`.
-        players: see `Players`; by default every element of a row is a player.
-        regularisation: λ, a ridge of λ times the variance of every column, added if the smallest
-            eigenvalue of the correlations is below λ: collinear columns (one-hot columns sum to 1),
-            or no more rows than columns. A warning says so, once. With few rows a larger λ (0.01,
-            0.1) also reduces the variance of the regressions.
-
-    Raises:
-        TypeError, ValueError: `reference` is no tensor or array of at least two finite rows of the
-            shape that `players` own; λ is negative, or too small to make the covariance positive
-            definite.
-
-    >>> imputer = GaussianImputer(torch.randn(100, 3))
-    >>> x, mask = torch.zeros(1, 3), torch.tensor([[[True, False, True]]])
-    >>> from manifold_shap.coalitions import Listed
-    >>> imputer.impute(x, Listed(mask, torch.tensor([[0]])), range(5)).rows.shape
-    torch.Size([1, 1, 5, 3])
-    """
-
-    name = "gaussian"
-
-    def __init__(
-        self,
-        reference: Any,
-        players: Players | None = None,
-        regularisation: float = REGULARISATION,
-    ) -> None:
-        super().__init__(reference, players)
-        mean, scale, correlation, self.ridge = regularised_moments(
-            self.reference.flatten(1), regularisation
-        )
-        self._set_distribution(mean, scale, correlation)
-
-    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
-        return x
-
-    def _completions(self, x: Tensor, mask: Tensor, scores: Tensor) -> Completions:
-        return Completions(scores.unflatten(-1, self.players.event))
-
-
-class CopulaImputer(_NormalImputer):
+class CopulaImputer(GaussianImputer):
     """Normal conditionals of V_j = Φ⁻¹(F_j(X_j)), mapped back by F_j⁻¹: a Gaussian copula.
 
     Aas, Jullum & Løland (2021), Section 3.2; Carballo (2022), Section 3.4.2. F_j is the empirical
@@ -279,20 +335,13 @@ class CopulaImputer(_NormalImputer):
 
     name = "copula"
 
-    def __init__(
-        self,
-        reference: Any,
-        players: Players | None = None,
-        regularisation: float = REGULARISATION,
-    ) -> None:
-        super().__init__(reference, players)
-        rows, owners = self.reference.flatten(1), self.players.index.flatten().tolist()
+    def _moments(self, rows: Tensor, regularisation: float) -> Moments:
+        owners = self.players.index.flatten().tolist()
         self.numbers = Numbers(range(rows.shape[1]), owners, rows.unbind(1)).to(rows.device)
-        scores = self.numbers.scores(rows)
-        mean, _, correlation, self.ridge = regularised_moments(scores, regularisation)
-        self._set_distribution(torch.zeros_like(mean), torch.ones_like(mean), correlation)
+        found = regularised_moments(self.numbers.scores(rows), regularisation)
+        return found._replace(mean=torch.zeros_like(found.mean), scale=torch.ones_like(found.scale))
 
-    def _scores(self, x: Float[Tensor, "batch elements"]) -> Float[Tensor, "batch elements"]:
+    def _scores(self, x: Tensor) -> Tensor:
         return self.numbers.scores(x).to(x.dtype)
 
     def _completions(self, x: Tensor, mask: Tensor, scores: Tensor) -> Completions:

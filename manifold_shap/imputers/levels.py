@@ -36,38 +36,27 @@ class Category(nn.Module):
         has_numbers: whether one level is that of numbers.
     """
 
-    owners: Tensor
-    labels: Tensor
-
     def __init__(
         self,
         elements: Sequence[Sequence[int]],
         owners: Sequence[int],
-        values: Sequence[Tensor],
-        labels: Int64[Tensor, "levels members"],
+        values: Sequence[Any],
+        labels: Any,
     ) -> None:
         super().__init__()
         self.elements = [list(own) for own in elements]
-        self.has_numbers = bool((labels < 0).any())
-        own = torch.tensor(owners, device=labels.device)
-        self.register_buffer("owners", own, persistent=False)
-        self.register_buffer("labels", labels, persistent=False)
+        self.labels = nn.Buffer(torch.as_tensor(labels), persistent=False)
+        self.owners = nn.Buffer(torch.tensor(owners, device=self.labels.device), persistent=False)
+        self.has_numbers = bool((self.labels < 0).any())
         for number, own in enumerate(values):
-            self.register_buffer(f"values_{number}", own, persistent=False)
+            self.register_buffer(f"values_{number}", torch.as_tensor(own), persistent=False)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Plain data from which `Category.of` makes the same one."""
+        """Arguments of the same one, as plain data."""
         values = [own.tolist() for own in self.values]
         owners, labels = self.owners.tolist(), self.labels.tolist()
         return {"elements": self.elements, "owners": owners, "values": values, "labels": labels}
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> "Category":
-        """One of these settings."""
-        values = [torch.tensor(own) for own in settings["values"]]
-        labels = torch.tensor(settings["labels"])
-        return cls(settings["elements"], settings["owners"], values, labels)
 
     @property
     def values(self) -> list[Tensor]:
@@ -122,11 +111,6 @@ class Numbers(nn.Module):
         owners: the player of each.
     """
 
-    owners: Tensor
-    order: Tensor
-    counts: Tensor
-    smooth: Tensor
-
     def __init__(
         self, elements: Sequence[int], owners: Sequence[int], columns: Sequence[Tensor]
     ) -> None:
@@ -140,14 +124,10 @@ class Numbers(nn.Module):
             row[: len(own)] = own.sort().values
         # Columns whose numbers repeat, twice on average or more, are drawn as observed.
         smooth = [len(own.unique()) * 2 > len(own) for own in columns]
-        buffers = {
-            "owners": torch.tensor(owners, dtype=torch.int64),
-            "order": order,
-            "counts": torch.tensor([len(own) for own in columns], dtype=torch.int64),
-            "smooth": torch.tensor(smooth, dtype=torch.bool),
-        }
-        for name, tensor in buffers.items():
-            self.register_buffer(name, tensor)
+        self.owners = nn.Buffer(torch.tensor(owners, dtype=torch.int64))
+        self.order = nn.Buffer(order)
+        self.counts = nn.Buffer(torch.tensor([len(own) for own in columns], dtype=torch.int64))
+        self.smooth = nn.Buffer(torch.tensor(smooth, dtype=torch.bool))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Of texts tokens are removed: by a mask token, by padding, or by deletion.
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from manifold_shap import _random
 from manifold_shap._checks import check_whole, to_tensor
@@ -39,8 +39,6 @@ class MarginalImputer(Imputer):
     """
 
     name, copies, takes_padding = "marginal", True, True
-    order: Tensor
-    shortage: Tensor
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__(reference, players)
@@ -49,8 +47,8 @@ class MarginalImputer(Imputer):
         # Lengths below zero, in increasing order: the longest rows come first.
         shortage, place = (-self.players.lengths(self.reference[shuffled])).sort(stable=True)
         self.distinct_draws = None if self.players.by_row else len(self.reference)
-        self.register_buffer("order", shuffled[place], persistent=False)
-        self.register_buffer("shortage", shortage, persistent=False)
+        self.order = nn.Buffer(shuffled[place], persistent=False)
+        self.shortage = nn.Buffer(shortage, persistent=False)
 
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition from distinct background rows until every row has been used.

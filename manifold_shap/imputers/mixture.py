@@ -291,6 +291,7 @@ class MixtureImputer(Imputer):
         components: their number; by default 1, 2, 4, ... or 64, whichever makes held-out rows most
             likely, with at least ten rows each.
         seed: of what the components start from, and of the rows that are held out.
+        mixture: one that was fitted before; by default it is fitted.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of at least two finite rows of the
@@ -316,6 +317,7 @@ class MixtureImputer(Imputer):
         players: Players | None = None,
         components: int | None = None,
         seed: int = 0,
+        mixture: "Mixture | None" = None,
     ) -> None:
         super().__init__(reference, players)
         rows = self.reference.flatten(1)
@@ -327,7 +329,7 @@ class MixtureImputer(Imputer):
         if components is not None:
             check_whole("components", components, most=len(rows))
         check_seed(seed)
-        self.mixture = Mixture.fit(rows, self.players, components, seed)
+        self.mixture = mixture or Mixture.fit(rows, self.players, components, seed)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         plain, tensors = super().state()
@@ -335,17 +337,13 @@ class MixtureImputer(Imputer):
         return {**plain, "mixture": self.mixture.settings}, {**tensors, **law}
 
     @classmethod
-    def restored(
-        cls, settings: dict[str, Any], tensors: dict[str, Tensor], _: Any
-    ) -> "MixtureImputer":
-        made = cls.__new__(cls, **{name: settings.get(name) for name in ("components", "seed")})
-        Imputer.__init__(made, tensors["reference"], settings["players"])
-        made.__dict__["_made_of"]["reference"] = None
-        made.mixture = Mixture.of(settings["mixture"])
-        law = {name.removeprefix("mixture."): own for name, own in tensors.items()}
-        law.pop("reference")
-        made.mixture.load_state_dict(law)
-        return made
+    def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor], passed: Any) -> Imputer:
+        law = {name: tensors.pop(name) for name in [*tensors] if name.startswith("mixture.")}
+        settings["mixture"] = Mixture.of(settings["mixture"])
+        settings["mixture"].load_state_dict(
+            {name.removeprefix("mixture."): own for name, own in law.items()}
+        )
+        return super().restored(settings, tensors, passed)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -448,7 +446,7 @@ class Mixture(nn.Module):
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Mixture":
         """One of these settings, whose tensors are to be loaded."""
-        categories = [Category.of(each) for each in settings["categories"]]
+        categories = [Category(**each) for each in settings["categories"]]
         numbers = Numbers.of(settings["numbers"])
         return cls(categories, numbers, settings["components"], settings["joint"])
 

@@ -1,7 +1,7 @@
 """Imputes cells of a table: an imputer of floats draws them, and they become observed values."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -17,10 +17,8 @@ from manifold_shap.imputers.base import (
     Keys,
     Rows,
 )
+from manifold_shap.tables.base import RowAdapter
 from manifold_shap.tables.rows import rows_of
-
-if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
 
 # The stream of random numbers that choose among rare categories; streams of imputers are from 1.
 _CELLS = 100
@@ -54,9 +52,9 @@ class TableImputer(Imputer):
         TypeError, ValueError: `reference` is no frame like that of the table.
     """
 
-    table: "Table"
+    table: RowAdapter
 
-    def __init__(self, table: "Table", inner: Imputer, reference: Any) -> None:
+    def __init__(self, table: RowAdapter, inner: Imputer, reference: Any) -> None:
         super().__init__(rows_of(reference, table), table.players)
         self.table, self.inner, self.name = table, inner, inner.name
         self.distinct_draws = inner.distinct_draws
@@ -112,8 +110,10 @@ class TableImputer(Imputer):
         return self.table.nearest(elements, u)
 
 
-def table_imputer(kind: type[Imputer], table: "Table", reference: Any, **settings: Any) -> Imputer:
-    """An imputer of the cells of a table.
+def table_imputer(
+    kind: type[Imputer], table: RowAdapter, reference: Any, **settings: Any
+) -> Imputer:
+    """An imputer of the cells of a table, of texts or of several tensors.
 
     The marginal, contrastive and exact-match imputers take cells of the reference rows as they are.
     Others compute with the encoded rows, and what they draw becomes observed values; see

@@ -7,7 +7,7 @@ from manifold_shap.models.boosting import BoosterPredictor, TreesPredictor
 from manifold_shap.models.estimators import EstimatorPredictor
 from manifold_shap.models.network import NetworkPredictor
 from manifold_shap.models.onnx import OnnxPredictor
-from manifold_shap.models.predictor import Predictor
+from manifold_shap.models.predictor import Predictor, called
 
 
 class FunctionPredictor(Predictor):
@@ -30,7 +30,7 @@ class FunctionPredictor(Predictor):
         return callable(model)
 
     def ask(self, rows: Any) -> Any:
-        return self.model(rows)
+        return called(self.model, rows)
 
 
 # The first that takes a model is its adapter: the particular ones come before the general.

@@ -1,5 +1,6 @@
 """Asks torch modules."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from manifold_shap._arrays import is_frame
-from manifold_shap.models.predictor import Predictor
+from manifold_shap.models.predictor import Predictor, called
 from manifold_shap.models.rows import as_array
 from manifold_shap.nn import evaluated, first_number
 
@@ -40,7 +41,11 @@ class NetworkPredictor(Predictor):
     def takes(cls, model: Any) -> bool:
         return isinstance(model, nn.Module)
 
-    def prepared(self, rows: Any) -> Tensor:
+    def prepared(self, rows: Any) -> Any:
+        if isinstance(rows, Mapping):
+            return {name: self.prepared(each) for name, each in rows.items()}
+        if isinstance(rows, tuple):
+            return tuple(map(self.prepared, rows))
         whole, otherwise = True, rows.dtype if isinstance(rows, Tensor) else None
         if not isinstance(rows, Tensor):
             array = as_array(rows)
@@ -53,9 +58,9 @@ class NetworkPredictor(Predictor):
         whole = whole and not rows.is_floating_point()
         return rows.to(number.device, rows.dtype if whole else number.dtype)
 
-    def ask(self, rows: Tensor) -> Any:
+    def ask(self, rows: Any) -> Any:
         with evaluated(self.module):
-            return self.model(rows)
+            return called(self.model, rows)
 
     def device(self, rows: Any) -> torch.device:
         """Where the module computes; without parameters, where the rows are."""

@@ -1,7 +1,7 @@
 """Defines the contract of adapters: how one kind of model is asked for its outputs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -82,7 +82,9 @@ class Predictor(ABC):
             TypeError, ValueError: rows that the model cannot take, or outputs that are no numbers,
                 or not as many as rows.
         """
-        count, prepared = len(rows), self.prepared(rows)
+        several = [*rows.values()] if isinstance(rows, Mapping) else rows
+        count = len(several[0] if isinstance(rows, Mapping | tuple) else rows)
+        prepared = self.prepared(rows)
         try:
             answer = self.ask(prepared)
         except Exception as error:  # A model may fail in any way.
@@ -109,6 +111,17 @@ class Predictor(ABC):
         if not self.in_small_calls or self.device(rows).type != "cpu":
             return max(1, len(rows))
         return max(1, min(CPU_ROWS, CPU_ELEMENTS // max(1, rows[:1].numel())))
+
+
+def called(model: Callable[..., Any], rows: Any) -> Any:
+    """A model's answer for rows; of several tensors, these are its arguments.
+
+    >>> called(lambda ids, mask: ids + mask, {"mask": torch.ones(1), "ids": torch.ones(1)})
+    tensor([2.])
+    """
+    if isinstance(rows, Mapping):
+        return model(**rows)
+    return model(*rows) if isinstance(rows, tuple) else model(rows)
 
 
 def is_of(model: Any, package: str, names: Sequence[str]) -> bool:

@@ -70,12 +70,11 @@ class ConditionalLaw(nn.Module, ABC):
     name: str
     classes: tuple[str, ...]
     sizes: tuple[int, ...] | None = None
-    _here: Tensor
 
     def __init__(self, players: Players) -> None:
         super().__init__()
         self.players = players
-        self.register_buffer("_here", torch.empty(0), persistent=False)
+        self._here = nn.Buffer(torch.empty(0), persistent=False)
 
     # -- must be defined --------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float64, Int64
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributions import Categorical, MixtureSameFamily, MultivariateNormal
 
 from manifold_shap import _random
 from manifold_shap.coalitions import distinct_coalitions
-from manifold_shap.imputers.normal import factorised
+from manifold_shap.imputers.gaussian import factorised
 from manifold_shap.oracles.base import ConditionalLaw, Drawn, Keys, Mask, Posterior, Rows
 from manifold_shap.players import Players
 
@@ -46,10 +46,6 @@ class GaussianMixture(ConditionalLaw):
     """
 
     name = "gaussian_mixture"
-    weights: Tensor
-    means: Tensor
-    covariances: Tensor
-    _roots: Tensor
 
     def __init__(
         self,
@@ -65,10 +61,9 @@ class GaussianMixture(ConditionalLaw):
         count, elements = means.shape
         super().__init__(Players.of_elements((elements,), names))
         self.classes = tuple(classes or map(str, range(count)))
-        self.register_buffer("weights", weights / weights.sum())
-        self.register_buffer("means", means)
-        self.register_buffer("covariances", covariances)
-        self.register_buffer("_roots", normal.scale_tril)
+        self.weights = nn.Buffer(weights / weights.sum())
+        self.means, self.covariances = nn.Buffer(means), nn.Buffer(covariances)
+        self._roots = nn.Buffer(normal.scale_tril)
 
     @classmethod
     def random(

@@ -85,42 +85,40 @@ class Plots:
     """
 
     def __init__(self, explanation: Explanation) -> None:
-        balances, event = len(explanation.outputs), len(explanation.players.event)
-        composed = explanation.partition is not None
+        self._explanation = explanation
+        axes, table = len(explanation.players.event), not isinstance(explanation.x, Tensor)
+        composed, words = explanation.partition is not None, explanation.players.by_row
+        balances = len(explanation.outputs) if composed else 0
         log_ratios = "log-ratios, as of space='ilr'"
-        table = not isinstance(explanation.x, Tensor)
-        of_rows = dict.fromkeys((waterfall, bar, beeswarm, scatter, heatmap), "")
-        needs: dict[Any, str] = of_rows | {
-            text: "rows of tokens" if event > 1 or table else "",
-            series: "rows of shape (time,) or (channels, time)" if event > 2 or table else "",
-            pixel_maps: "rows of shape (channels, height, width)" if event < 2 else "",
-            compositions: "" if composed else log_ratios,
-            cumulative: "" if composed else log_ratios,
-            parallel_coordinates: "" if composed else log_ratios,
-            ilr_plane: "" if composed and balances > 1 else f"{log_ratios}, of three classes",
-            ilr_space: "" if composed and balances > 2 else f"{log_ratios}, of four classes",
-            interaction_map: "`ms.plots.interaction_map(ms.shapley_interactions(value, x))`",
-            mse_curve: "scores, `ms.plots.mse_curve({name: score})`",
-            bifurcation_tree: "" if composed else log_ratios,
+        fits = {
+            "text": (axes < 2 and (words or not table), "rows of tokens"),
+            "series": (axes < 3 and not table, "rows of shape (time,) or (channels, time)"),
+            "pixel_maps": (axes > 1, "rows of shape (channels, height, width)"),
+            "compositions": (composed, log_ratios),
+            "cumulative": (composed, log_ratios),
+            "parallel_coordinates": (composed, log_ratios),
+            "bifurcation_tree": (composed, log_ratios),
+            "ilr_plane": (balances > 1, f"{log_ratios}, of three classes"),
+            "ilr_space": (balances > 2, f"{log_ratios}, of four classes"),
+            "interaction_map": (
+                False,
+                "`ms.plots.interaction_map(ms.shapley_interactions(value, x))`",
+            ),
+            "mse_curve": (False, "scores, `ms.plots.mse_curve({name: score})`"),
         }
-        first = {bifurcation_tree: explanation.partition}
-        self._needs = {each.__name__: need for each, need in needs.items() if need}
-        self._drawn = {
-            each.__name__: MethodType(each, first.get(each, explanation))
-            for each, need in needs.items()
-            if not need
-        }
+        self._needs = {name: need for name, (suits, need) in fits.items() if not suits}
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._drawn:
-            return self._drawn[name]
         if name in self._needs:
             raise AttributeError(f"`{name}` does not apply: it needs {self._needs[name]}.")
-        raise AttributeError(f"There is no plot {name!r}, but {', '.join(self._drawn)}.")
+        if name not in dir(self):
+            raise AttributeError(f"There is no plot {name!r}, but {', '.join(dir(self))}.")
+        drawn = self._explanation
+        return MethodType(globals()[name], drawn.partition if name == "bifurcation_tree" else drawn)
 
     def __dir__(self) -> list[str]:
-        return list(self._drawn)
+        return [name for name in __all__ if name.islower() and name not in self._needs]
 
     def __repr__(self) -> str:
         needs = "".join(f"\n  {name}: needs {need}" for name, need in self._needs.items())
-        return f"Plots: {', '.join(self._drawn)}; such as explanation.plot.waterfall(0){needs}"
+        return f"Plots: {', '.join(dir(self))}; such as explanation.plot.waterfall(0){needs}"

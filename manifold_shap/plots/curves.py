@@ -146,7 +146,7 @@ def _draw_curve(
     limits = axes.get_ylim()
     look: dict[str, Any] = {"cmap": canvas.DIVERGING.with_extremes(bad="none"), "norm": scale}
     look |= {"zorder": 0, "shading": "nearest", "transform": axes.get_xaxis_transform()}
-    axes.pcolormesh(at, [0, 1], np.stack((values, values)), edgecolors="face", **look)
+    axes.pcolormesh(at, [0, 1], np.stack((values, values)), rasterized=True, **look)
     axes.set_ylim(limits)
     axes.margins(x=0)
     axes.locator_params(axis="y", nbins=3)

@@ -149,9 +149,8 @@ def interaction_map(
         _, _, why = selection.title_of_row(shapley, row, k, output)
         cells, errors = values[row, ..., k], interactions.standard_error[row, ..., k].double()
         whose = selection.row_name(shapley, row)
-    chosen, others = Lines.of(
-        cells.abs().nansum(1).where(cells.diagonal().isfinite(), torch.nan), max_display
-    )
+    size = cells.abs().nansum(1).where(cells.diagonal().isfinite(), torch.nan)
+    chosen, others = Lines.of(size, max_display)
     names = Lines(chosen).names(shapley.players.names, 20)
     lower = torch.ones(len(chosen), len(chosen), dtype=torch.bool).tril()
     drawn = cells[chosen][:, chosen].where(lower, torch.nan)
@@ -161,22 +160,21 @@ def interaction_map(
     # Where all pairs are rounding errors, the scale is that of all terms.
     small = pairs.abs().nan_to_num(0.0).max() <= _ROUNDING * drawn.abs().nan_to_num(0.0).max()
     scale = canvas.ColourScale((drawn if small else pairs).numpy())
-    beyond = bool((drawn.abs() > scale.limit).any())
-    scale.extend = "both" if beyond else "neither"
+    scale.extend = "both" if bool((drawn.abs() > scale.limit).any()) else "neither"
     axes.imshow(drawn.numpy(), canvas.DIVERGING.with_extremes(bad="none"), scale, aspect="auto")
     scale.bar(axes, f"Interaction\n({shown.quantity(shapley, k)})")
-    places = lower.nonzero().tolist() if len(names) <= _NUMBERED else unsure.nonzero().tolist()
-    numbers = (
-        shown.signed(drawn[lower].tolist()) if len(names) <= _NUMBERED else ["×"] * len(places)
-    )
-    for (line, column), number in zip(places, numbers, strict=True):
-        said = f"({number})" if unsure[line, column] and number != "×" else number
+    numbered = len(names) <= _NUMBERED
+    numbers = shown.signed(drawn[lower].tolist())
+    for (line, column), number in zip(lower.nonzero().tolist(), numbers, strict=True):
+        said = number if numbered else ""
+        if unsure[line, column]:
+            said = f"({number})" if numbered else "×"
         ink = "white" if abs(drawn[line, column]) > _STRONG * scale.limit else "black"
         axes.text(column, line, said, color=ink, ha="center", va="center", fontsize="small")
     canvas.name_lines(axes, names)
     canvas.name_columns(axes, names)
     axes.spines[:].set_visible(False)
-    mark = "( )" if len(names) <= _NUMBERED else "×"
+    mark = "( )" if numbered else "×"
     what = selection.capital(shown.quantity(shapley, k))
     title = [
         f"Interactions ({interactions.index}): {what}, {whose}",

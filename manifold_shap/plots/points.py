@@ -85,20 +85,17 @@ def beeswarm(
             if len(column.names) == 2:
                 names[line] += f": {shown.shorten(' … '.join(column.names), 15)}"
     across = min(len(by_name), 4)
-    high = 1.5 + 1.3 * max(len(names), 5) + 3 * (len(by_name) > 1)
-    if len(by_name) == 1:
-        drawn: Any = canvas.panel(ax, high)
-        panels = [drawn]
-    else:
-        high *= -(-len(by_name) // across)
-        shape: dict[str, Any] = {"width": 0.3 + 0.35 * across, "sharex": True, "sharey": True}
-        drawn = panels = canvas.panels(ax, high, len(by_name), across, "y", **shape)
-        for axes, name in zip(panels, by_name, strict=True):
-            axes.set_title(shown.shorten(name), loc="left", fontsize="medium")
+    several = len(by_name) > 1
+    high = (1.5 + 1.3 * max(len(names), 5) + 3 * several) * -(-len(by_name) // across)
+    shape: dict[str, Any] = {"sharex": True, "sharey": True}
+    shape["width"] = 0.3 + 0.35 * across if several else 1.0
+    panels = Panels([ax]) if ax is not None and not several else None
+    panels = panels or canvas.panels(ax, high, len(by_name), across, "y", **shape)
     for axes in panels[-across:]:
         axes.tick_params(labelbottom=True)
-        axes.set_xlabel(selection.axis(first, k, "", "\n" if len(by_name) > 1 else " "))
-    for axes, explanation in zip(panels, by_name.values(), strict=True):
+        axes.set_xlabel(selection.axis(first, k, "", "\n" if several else " "))
+    for axes, (name, explanation) in zip(panels, by_name.items(), strict=True):
+        axes.set_title(shown.shorten(name) * several, loc="left", fontsize="medium")
         _draw_swarms(axes, lines.sums(explanation.phi[..., k]).double().numpy(), colours)
     canvas.name_lines(panels[0], names)
     hints = [why, "too few rows for a summary" if len(phi) < 20 else ""]
@@ -107,7 +104,8 @@ def beeswarm(
         bar.set_ticks([0, 1], labels=["low", "high"])
         hints.append("" if ordered.all() else "grey: missing, or without order")
     title = [selection.title(first, k), "; ".join(filter(None, hints))]
-    return canvas.finish(drawn, by_name, title, show)
+    canvas.finish(panels, by_name, title, show)
+    return panels if several else panels[0]
 
 
 def _draw_swarms(

@@ -35,10 +35,9 @@ _PAGE = """<!doctype html>
 
 def text(
     explanations: Explanation | Mapping[str, Explanation],
-    tokens: Sequence[Sequence[str]],
+    tokens: Sequence[Sequence[str]] | None = None,
     rows: Sequence[int] | None = None,
     output: str | int | None = None,
-    separator: str | None = None,
     *,
     labels: Sequence[Any] | None = None,
 ) -> "ColouredText":
@@ -63,22 +62,21 @@ def text(
             side.
         tokens: for every row of the explanations a list of its tokens or words: one for each
             position of the row, where padding at its end may be left out, or one for each player.
+            Spaces stand as tokenizers mark them: "▁" or "Ġ" is one and "##" at the start of a token
+            is none; where no token has a space or the mark of one, there is one between any two.
         rows: positions of the rows to show; by default all, up to the first 8.
         output: name or position of the output to explain; by default as of `waterfall`.
-        separator: what stands between tokens, "" for nothing. By default as tokenizers mark it: "▁"
-            or "Ġ" is a space and "##" at the start of a token is none; where no token has a space
-            or the mark of one, there is a space between them.
         labels: of rows, instead of their positions.
 
     Raises:
-        TypeError: `explanations` are something else, or tokens no text.
+        TypeError: `explanations` are something else.
         ValueError: not as many tokens as positions or players; nothing to plot; the explanations
             differ in rows, players or outputs, or there are no such rows or outputs.
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
     chosen = selection.rows_of(first, rows, labels, _ROWS)
-    words = words_of_rows(first, tokens, chosen, separator)
+    words = words_of_rows(first, _words(first) if tokens is None else tokens, chosen)
     outputs = shown.outputs_of_rows(first, output).tolist()
     values = [e.phi[row, :, outputs[row]].numpy() for row in chosen for e in by_name.values()]
     limit = canvas.ColourScale(*values).limit
@@ -105,6 +103,13 @@ def text(
     parts += [_line(each, _SMALL) for each in selection.notes(by_name)]
     look = "font-family:system-ui,sans-serif;line-height:1.7;overflow-wrap:anywhere"
     return ColouredText("\n".join([f'<div style="{look}">', *parts, "</div>"]), len(chosen))
+
+
+def _words(explanation: Explanation) -> list[list[str]]:
+    """The words of texts that an `Explainer` has explained."""
+    if isinstance(explanation.x, Tensor):
+        raise TypeError("Expected `tokens`, a list of the words of each row, but got none.")
+    return [[word for word in row if word is not None] for row in explanation.x.to_numpy()]
 
 
 class ColouredText:
@@ -163,7 +168,6 @@ def words_of_rows(
     explanation: Explanation,
     tokens: Sequence[Sequence[str]],
     rows: Sequence[int],
-    separator: str | None = None,
 ) -> list[list[Word]]:
     """The words of some rows; see `text`."""
     if isinstance(tokens, str) or len(tokens) != len(explanation):
@@ -175,7 +179,7 @@ def words_of_rows(
     owners, found = explanation.owner, []
     for row in rows:
         players = _players_of_tokens(tokens[row], owners[row], row)
-        read = _read(tokens[row], separator)
+        read = _read(tokens[row])
         found.append([Word(*word, k) for word, k in zip(read, players, strict=True)])
     return found
 
@@ -184,39 +188,29 @@ def _players_of_tokens(
     tokens: Sequence[str], owners: Int64[Tensor, " *event"], row: int
 ) -> list[int]:
     """The player of each token of a row: one token for each position, or one for each player."""
-    if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
-        raise TypeError(
-            f"Expected row {row} of `tokens` to be a list of text but got {tokens!r:.100}; for a "
-            "single row give `[tokens]`."
-        )
-    players = int(owners.max()) + 1 if owners.numel() else 0
-    counts = {"player": players}
-    if owners.ndim == 1:
-        owned = (owners >= 0).nonzero().flatten()
-        counts = {"position": int(owned[-1]) + 1 if len(owned) else 0, **counts}
-        if len(tokens) in (len(owners), counts["position"]):
+    players, positions = int(owners.max()) + 1, int((owners >= 0).flatten().nonzero().max()) + 1
+    if not isinstance(tokens, str):
+        if owners.ndim == 1 and len(tokens) in (len(owners), positions):
             return owners[: len(tokens)].tolist()
-    if len(tokens) == players:
-        return list(range(players))
-    expected = " or ".join(f"{count} (one for each {what})" for what, count in counts.items())
+        if len(tokens) == players:
+            return list(range(players))
     raise ValueError(
-        f"Expected row {row} of `tokens` to hold {expected} but got {len(tokens)}; give the tokens "
-        "as the model reads them, special ones included."
+        f"Expected row {row} of `tokens` to hold {positions} of positions or {players} of players "
+        f"but got {tokens!r:.100}; give the tokens as the model reads them, special ones included."
     )
 
 
-def _read(tokens: Sequence[str], separator: str | None) -> Iterator[tuple[str, str]]:
+def _read(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What stands before each token, and the token without the marks of its tokenizer."""
     marked = any(token[:1] in _MARKS or token != token.strip() for token in tokens)
     for place, token in enumerate(tokens):
-        before = ("" if marked else " ") if separator is None else separator
-        if separator is None and len(token) > 2 and token.startswith("##"):
+        before = "" if marked or place == 0 else " "
+        if len(token) > 2 and token.startswith("##"):
             before, token = "", token[2:]
-        elif separator is None:
-            rest = token.lstrip("".join(_MARKS))
-            token = "".join(_MARKS[mark] for mark in token[: len(token) - len(rest)]) + rest
+        rest = token.lstrip("".join(_MARKS))
+        token = "".join(_MARKS[mark] for mark in token[: len(token) - len(rest)]) + rest
         said = token.lstrip()
-        space = (before if place else "") + token[: len(token) - len(said)]
+        space = before + token[: len(token) - len(said)]
         # A space or a line break that is a token has a value, too.
         yield (space, said) if said else ("", "⏎\n" if "\n" in space else "\N{NO-BREAK SPACE}")
 

@@ -26,6 +26,7 @@ _ROWS, _POINTS, _OUTPUTS = 400, 300, 5
 # Letters of an entry of how values were made, which has no entries that are told in other words.
 _LONGEST = 400
 _TOLD = ("quality", "audit", "model")
+_AT_THE_TOP = ("quality", "half_trained")
 # A sum that is further off than this, relative to the largest change, is worth a warning.
 _GAP = 0.01
 
@@ -53,11 +54,16 @@ def write(
         )
     place = location("path", path)
     order = torch.randperm(len(explanation), generator=torch.Generator().manual_seed(0))
-    rows = Rows(explanation, order[:_ROWS].tolist(), interactions=interactions, **looks)
-    write_bytes(place, page(rows, title, global_values).encode("utf-8", "replace"))
+    # What the page says once, at its top, figures need not repeat.
+    made_by = {k: each for k, each in explanation.made_by.items() if k not in _AT_THE_TOP}
+    known = explanation.phi.where(explanation.phi.isfinite(), torch.nan)
+    drawn = replace(explanation, phi=known, made_by=made_by)
+    rows = Rows(drawn, order[:_ROWS].tolist(), interactions=interactions, **looks)
+    text = page(explanation, rows, title, global_values)
+    write_bytes(place, text.encode("utf-8", "replace"))
 
 
-def page(rows: Rows, title: str | None, global_values: Any) -> str:
+def page(explanation: Explanation, rows: Rows, title: str | None, global_values: Any) -> str:
     """The text of a page, which has as many rows as it has room for."""
     import jinja2
 
@@ -70,11 +76,6 @@ def page(rows: Rows, title: str | None, global_values: Any) -> str:
     )
     # What rounds to zero has no sign.
     environment.filters["side"] = lambda said: {"+": "raise", "−": "lower"}.get(said[:1], "")
-    # Nothing where it is unknown.
-    environment.filters["error"] = lambda error: (
-        f"± {shown.number(float(f'{error:.2g}'))}" if error > 0 else "exact" if error == 0 else ""
-    )
-    explanation = rows.explanation
     outputs = _of_outputs(rows)
     what = explanation.space.named(explanation.outputs)
     if explanation.partition is not None or explanation.space.on_simplex:
@@ -101,7 +102,6 @@ def page(rows: Rows, title: str | None, global_values: Any) -> str:
         "kinds": shown.kinds(explanation),
         "outputs": outputs,
         "global_values": "",
-        "limit": rows.limit,
         "scale": scale(rows.limit, f"Shapley value ({explanation.unit})"),
     }
     if global_values is not None:
@@ -126,15 +126,13 @@ def _of_outputs(rows: Rows) -> list[dict[str, Any]]:
         weight = explanation.prediction.double().mean(0)
     weight[main] = torch.inf
     many = 1 if shown.has_two_classes(explanation) else _OUTPUTS
-    known = explanation.phi.isfinite()
-    clean = replace(explanation, phi=explanation.phi.where(known, torch.nan))
-    some = clean[sorted(rows.chosen[:_POINTS])]
+    some = explanation[sorted(rows.chosen[:_POINTS])]
     found = []
     for k in weight.argsort(descending=True, stable=True)[:many].tolist():
         draw: list[Any] = []
-        if not explanation.players.by_row and bool(known[..., k].any()):
+        if not explanation.players.by_row and bool(explanation.phi[..., k].isfinite().any()):
             if rows.kind in ("table", "series"):
-                draw.append(partial(plots.bar, clean, output=k))
+                draw.append(partial(plots.bar, explanation, output=k))
                 if len(some.phi) > 1 and bool(some.phi[..., k].isfinite().any()):
                     draw.append(partial(plots.beeswarm, some, output=k))
             if rows.interactions is not None:

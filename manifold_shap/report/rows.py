@@ -83,53 +83,35 @@ class Rows:
 
     @cached_property
     def limit(self) -> float:
-        """The end of the scale of bars and colours, which all rows share."""
-        if self.explanation.partition is not None:
-            return float(self.explanation.norms()[self.chosen].nan_to_num(0).max()) or 1.0
+        """The end of the scale of colours, which all rows share."""
         if self.kind == "pictures":
             return canvas.ColourScale(self._maps).limit
-        phi = self.explanation.phi[self.chosen].mT
-        outputs = self.outputs[self.chosen][..., None].expand(-1, -1, phi.shape[2])
-        return canvas.ColourScale(phi.gather(1, outputs).numpy()).limit
+        outputs = self.outputs[self.chosen, 0]
+        return canvas.ColourScale(self.explanation.phi[self.chosen, :, outputs].numpy()).limit
 
     def row(self, place: int) -> dict[str, Any]:
         """All that a page says of a row, by its place among those chosen."""
         row = self.chosen[place]
-        explanation, (k, *others) = self.explanation, self.outputs[row].tolist()
-        predicted = explanation.prediction[row].tolist()
-        said = [
-            f"{explanation.outputs[j]}: {shown.amount(explanation, predicted[j])}" for j in others
-        ]
-        compositions = explanation.partition is not None
-        return {
-            "label": shown.shorten(as_text(explanation.instances[row]), 80),
-            "position": row,
-            **self._predicted(row, k),
-            "lines": self._norms(row) if compositions else self._values(row, k, others),
-            "others": [] if compositions else said,
-            "pairs": self._pairs(row, k),
-            **self._look(place),
-        }
-
-    def _predicted(self, row: int, k: int) -> dict[str, str]:
-        """What is predicted, its amount and that of the base."""
-        explanation = self.explanation
+        explanation, k = self.explanation, int(self.outputs[row, 0])
         states = torch.stack((explanation.prediction[row], explanation.base[row]))
         if explanation.partition is None:
             output = shown.quantity(explanation, k)
             said = [shown.amount(explanation, each) for each in states[:, k].tolist()]
         else:
             p = simplex.ilr_inv(states.double(), explanation.basis).exp()
-            k = int(p[0].argmax())
-            output = f"probability of {explanation.classes[k]}"
-            said = [Probability().amount(each) for each in p[:, k].tolist()]
-        return {"output": output, "prediction": said[0], "base": said[1]}
-
-    def _names(self, row: int, lines: Lines) -> list[str]:
-        if self.kind != "texts":
-            return lines.names_with_values(self.explanation, row, 60)
-        words = self._said(row)
-        return lines.names([words.get(k, "") for k in range(len(self.explanation.players))], 60)
+            top = int(p[0].argmax())
+            output = f"probability of {explanation.classes[top]}"
+            said = [Probability().amount(each) for each in p[:, top].tolist()]
+        return {
+            "label": shown.shorten(as_text(explanation.instances[row]), 80),
+            "position": row,
+            "output": output,
+            "prediction": said[0],
+            "base": said[1],
+            "lines": self._lines(row, k),
+            "pairs": self._pairs(row, k),
+            **self._look(place),
+        }
 
     def _said(self, row: int) -> dict[int, str]:
         """The words of each player of a text."""
@@ -138,35 +120,30 @@ class Rows:
             found[word.player] += word.before + word.text
         return {player: words.strip() for player, words in found.items()}
 
-    def _values(self, row: int, k: int, others: list[int]) -> list[dict[str, Any]]:
-        """Features with their Shapley values, the largest first, as of `plots.waterfall`."""
-        phi = self.explanation.phi[row].double().T
-        phi = phi.where(phi.isfinite(), torch.nan)
-        lines = Lines.of(phi[k].abs(), _FEATURES)
-        values = lines.sums(phi[[k, *others]])
-        errors = lines.errors(total_error(self.explanation[[row]])[0, :, k][None])[0].tolist()
-        said = zip(*(shown.signed(each.nan_to_num(0.0).tolist()) for each in values), strict=True)
-        of_lines = zip(self._names(row, lines), values[0].tolist(), errors, said, strict=True)
-        return [
-            {"name": name, "value": value, "said": first, "others": more, "error": error}
-            for name, value, error, (first, *more) in of_lines
-        ]
-
-    def _norms(self, row: int) -> list[dict[str, Any]]:
-        """Features with the norms of their compositions, the largest first."""
+    def _lines(self, row: int, k: int) -> list[dict[str, Any]]:
+        """Features with their Shapley values, or the norms of their compositions."""
         one = self.explanation[[row]]
-        norms, errors = one.norms()[0], one.norm_errors()[0]
-        towards = one.projections()[0].argmax(-1)
-        chosen = Lines.of(norms, _FEATURES).players
-        return [
-            {
-                "name": name,
-                "value": float(norms[k]),
-                "said": shown.with_error(float(norms[k]), float(errors[k])),
-                "note": shown.shorten(one.classes[int(towards[k])]),
-            }
-            for name, k in zip(self._names(row, Lines(chosen)), chosen.tolist(), strict=True)
-        ]
+        if one.partition is None:
+            phi = one.phi[..., k].double()
+            lines = Lines.of(phi[0].abs(), _FEATURES)
+            values = lines.sums(phi)[0].tolist()
+            errors = lines.errors(total_error(one)[..., k])[0].tolist()
+            said = shown.signed(values)
+            notes = [f"± {shown.number(float(f'{e:.2g}'))}" if e > 0 else "" for e in errors]
+        else:
+            lines = Lines(Lines.of(one.norms()[0], _FEATURES).players)
+            values = lines.sums(one.norms())[0].tolist()
+            errors = lines.errors(one.norm_errors())[0].tolist()
+            said = [shown.with_error(*pair) for pair in zip(values, errors, strict=True)]
+            towards = one.projections()[0, lines.players].argmax(-1)
+            notes = [shown.shorten(one.classes[k]) for k in towards.tolist()]
+        names = lines.names_with_values(one, 0, 60)
+        if self.kind == "texts":
+            words = self._said(row)
+            names = lines.names([words.get(k, "") for k in range(len(one.players))], 60)
+        keys = ("name", "value", "said", "error", "note")
+        columns = (names, values, said, errors, notes)
+        return [dict(zip(keys, line, strict=True)) for line in zip(*columns, strict=True)]
 
     def _look(self, place: int) -> dict[str, Any]:
         """What a row looks like: a figure, words, or pictures."""
@@ -176,9 +153,15 @@ class Rows:
             return {"words": coloured_words(self._words[row], phi, self.limit)}
         if self.kind == "pictures":
             (picture,) = maps.images_of(explanation.x, self.images, [row])
-            names = [shown.quantity(explanation, j) for j in self.outputs[row].tolist()]
-            urls = [figures.picture(each, self.limit) for each in self._maps[place]]
-            return {"picture": figures.picture(picture), "maps": zip(names, urls, strict=True)}
+            of_outputs = zip(self.outputs[row].tolist(), self._maps[place], strict=True)
+            predicted = explanation.prediction[row].tolist()
+            drawn = {
+                f"{shown.quantity(explanation, k)}: {shown.amount(explanation, predicted[k])}": (
+                    figures.picture(each, self.limit)
+                )
+                for k, each in of_outputs
+            }
+            return {"picture": figures.picture(picture), "maps": drawn.items()}
         if place < _DRAWN and self.kind == "series":
             return {"figure": figures.svg(lambda: self._curves(row))}
         if place < _DRAWN and explanation.partition is not None:

@@ -58,10 +58,10 @@ from manifold_shap.values import (
     reference_space,
     table_behind,
 )
-from manifold_shap.values.training_range import TrainingRange
+from manifold_shap.values.spec import TrainingRange
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
@@ -183,7 +183,7 @@ class SurrogateTask(Task):
     def made_of(cls, settings: Mapping[str, Any], passed: Passed) -> tuple[Any, ...]:
         return (KINDS[settings["network"]["kind"]].module_behind(passed.network, passed.model),)
 
-    def value(self, model: Model, table: "Table | None") -> SurrogateValue:
+    def value(self, model: Model, table: "RowAdapter | None") -> SurrogateValue:
         """The value function that was trained for this model."""
         kind: Any = SurrogateValue if self.guide is None else partial(GuidedValue, guide=self.guide)
         value: SurrogateValue = kind(
@@ -238,7 +238,7 @@ def fit_surrogate(
     space: str | OutputSpace = "probability",
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     network: Network = "mlp",
     hidden: Sequence[int] | None = None,
     activation: str | None = None,
@@ -465,7 +465,7 @@ def _pairs(
     model: Model,
     teacher: Any,
     x: Tensor,
-    table: "Table | None",
+    table: "RowAdapter | None",
     count: int,
     progress: bool | None,
 ) -> tuple[Parts, Parts]:

@@ -28,7 +28,7 @@ def as_text(value: Any) -> str:
         return moment.date().isoformat() if moment == moment.normalize() else str(moment)
     if isinstance(value, np.timedelta64 | datetime.timedelta):
         return str(pd.Timedelta(value)).removesuffix(" 00:00:00")
-    return str(value)
+    return str(value).strip()
 
 
 def _number(value: float) -> str:

@@ -4,35 +4,53 @@ Rows of a `Table` are codes, one for each column, which networks and distances s
 of no table are what they are.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
+from manifold_shap.tables.base import RowAdapter
 
 if TYPE_CHECKING:
     from manifold_shap.tables.table import Table
 
 
-def rows_of(x: Any, table: "Table | None") -> Any:
-    """A frame as rows of its table; rows as they are."""
-    return x if table is None or not is_frame(x) else table.rows(x)
+def is_for_table(x: Any) -> bool:
+    """Whether rows are a frame, texts, or several tensors, of which a table makes a tensor."""
+    several = isinstance(x, tuple) and all(isinstance(each, Tensor) for each in x)
+    return several or isinstance(x, Mapping) or is_texts(x) or is_frame(x)
+
+
+def is_texts(x: Any) -> bool:
+    """Whether this is a list, an array or a column of texts.
+
+    >>> is_texts(["a good film"]), is_texts([["a", "b"]]), is_texts("text")
+    (True, False, False)
+    """
+    if isinstance(x, str | Tensor | Mapping) or getattr(x, "ndim", 1) != 1:
+        return False
+    places = getattr(x, "iloc", x)
+    return hasattr(places, "__getitem__") and len(x) > 0 and isinstance(places[0], str)
+
+
+def rows_of(x: Any, table: RowAdapter | None) -> Any:
+    """Rows of the user's kind as those of their table; rows as they are."""
+    return x if table is None or not is_for_table(x) else table.rows(x)
 
 
 def encoded(
-    x: Float[Tensor, "*batch event"], table: "Table | None"
+    x: Float[Tensor, "*batch event"], table: RowAdapter | None
 ) -> Float[Tensor, "*batch elements"]:
     """Rows as networks see them: codes as floats, rows of floats as they are."""
     return x if table is None else table.encode(x)
 
 
-def elements_of(players: Players, table: "Table | None") -> Players:
+def elements_of(players: Players, table: RowAdapter | None) -> Players:
     """The players as owners of the elements that networks see."""
     return players if table is None else table.owners(players)
 
@@ -71,7 +89,7 @@ class EncodedRows:
         return cls(settings["table"])
 
 
-def constant_players(players: Players, table: "Table | None") -> tuple[str, ...]:
+def constant_players(players: Players, table: RowAdapter | None) -> tuple[str, ...]:
     """Names of the players that explanations add, for the constant columns of the table.
 
     >>> import pandas as pd
@@ -95,47 +113,3 @@ def constant_players(players: Players, table: "Table | None") -> tuple[str, ...]
             "explanations have these columns as players of exactly 0, so choose another name."
         )
     return names
-
-
-def in_frame(
-    x: Float[Tensor, "rows columns"],
-    players: Players,
-    owners: Int64[Tensor, "rows columns"] | None,
-    table: "Table",
-) -> tuple[Any, Players, Tensor | None]:
-    """Rows of a table as the model sees them, and who owns the columns of this frame.
-
-    Constant columns are players of their own, behind the others, or belong to their group's player;
-    columns that are left out belong to nobody. An array of numbers comes as a tensor.
-
-    >>> import pandas as pd
-    >>> from manifold_shap import Table
-    >>> table = Table.fit(pd.DataFrame({"year": 2024, "size": [1, 2, 3]}))
-    >>> frame, players, _ = in_frame(torch.tensor([[2.0]]), table.players, None, table)
-    >>> frame.to_numpy().tolist(), players.names, players.index.tolist()
-    ([[2024, 3]], ('size', 'year'), [1, 0])
-    """
-    frame, columns = table.frame(x), list(map(str, table.header))
-    of_column = torch.full((len(columns),), -1)
-    own = torch.tensor([columns.index(name) for name in table.names])
-    if owners is not None:
-        owners = of_column.expand(len(x), -1).index_copy(1, own, owners)
-    of_column[own] = players.index
-    if not players.by_row:
-        names = [*players.names, *constant_players(players, table)]
-        for name in table.constants:
-            owner = table.player_of(name)
-            # A constant in a group with columns that vary belongs to their player.
-            of_column[columns.index(name)] = (
-                players.index[table.players.index == table.players.names.index(owner)][0]
-                if owner in table.players.names
-                else names.index(owner)
-            )
-        players = Players.of_elements((len(names),), names)
-    if isinstance(frame, np.ndarray) and frame.dtype.kind in "biuf":
-        frame = torch.from_numpy(frame)
-    elif isinstance(frame, np.ndarray):
-        import pandas as pd
-
-        frame = pd.DataFrame(frame, columns=columns)
-    return frame, players.owning(of_column), owners

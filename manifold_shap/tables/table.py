@@ -8,19 +8,21 @@ categories valid, and a missing cell is a value like any other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known
 from manifold_shap._messages import shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
+from manifold_shap.tables.base import RowAdapter
 from manifold_shap.tables.cells import from_plain, to_plain
 from manifold_shap.tables.column import Column
 from manifold_shap.tables.distinct import Codes, label_of, numbered, to_pandas
@@ -28,15 +30,17 @@ from manifold_shap.tables.encoding import MISSING, Encoding
 from manifold_shap.tables.frames import FrameAdapter, joined
 from manifold_shap.tables.groups import named_groups, players_of
 from manifold_shap.tables.nearest import largest
+from manifold_shap.tables.rows import constant_players
 
 # Rows that are needed to tell that a column identifies them.
 _LEAST_IDENTIFIED = 20
 
 
 @saved
-class Table:
+class Table(RowAdapter):
     """The distinct cells of each column of a frame, numbered.
 
+        >>> import pandas as pd
         >>> frame = pd.DataFrame({"age": [30, 20, 40], "town": ["Oslo", None, "Rome"]})
         >>> table = Table.fit(frame)
         >>> x = table.rows(frame)
@@ -83,7 +87,7 @@ class Table:
         self.names = tuple(encoding.name for encoding in self.encodings)
         check_distinct(self.names, "column names", "rename or drop the copies")
         self.players = players_of(self.names, groups)
-        self.elements, self.one_hot = self.owners(self.players), one_hot
+        self.one_hot = one_hot
 
     @classmethod
     def fit(
@@ -136,6 +140,10 @@ class Table:
     def constants(self) -> dict[str, Any]:
         return {str(c.name): to_pandas(c.cells).iloc[0] for c in self._constant_columns}
 
+    @cached_property
+    def elements(self) -> Players:
+        return self.owners(self.players)
+
     @property
     def width(self) -> int:
         """Elements of an encoded row."""
@@ -156,6 +164,7 @@ class Table:
         Raises:
             ValueError: an unknown column, one that is in two groups, or a group without columns.
 
+        >>> import pandas as pd
         >>> table = Table.fit(pd.DataFrame({"kind": ["a", "b"], "size": [1, 2]}))
         >>> table.grouped({"all": ["kind", "size"]}).index.tolist()
         [0, 0]
@@ -211,6 +220,48 @@ class Table:
         return torch.cat(
             [F.embedding(own.long(), column.elements.to(x.device)) for own, column in pairs], -1
         )
+
+    def explained(
+        self,
+        x: Float[Tensor, "rows columns"],
+        players: Players,
+        owners: Int64[Tensor, "rows columns"] | None,
+    ) -> tuple[Any, Players, Tensor | None]:
+        """The frame that the model sees, and who owns its columns.
+
+        Constant columns are players of their own, behind the others, or belong to their group's
+        player; columns that are left out belong to nobody. An array of numbers comes as a tensor.
+
+        >>> import pandas as pd
+        >>> table = Table.fit(pd.DataFrame({"year": 2024, "size": [1, 2, 3]}))
+        >>> frame, players, _ = table.explained(torch.tensor([[2.0]]), table.players, None)
+        >>> frame.to_numpy().tolist(), players.names, players.index.tolist()
+        ([[2024, 3]], ('size', 'year'), [1, 0])
+        """
+        frame, columns = self.frame(x), list(map(str, self.header))
+        of_column = torch.full((len(columns),), -1)
+        own = torch.tensor([columns.index(name) for name in self.names])
+        if owners is not None:
+            owners = of_column.expand(len(x), -1).index_copy(1, own, owners)
+        of_column[own] = players.index
+        if not players.by_row:
+            names = [*players.names, *constant_players(players, self)]
+            for name in self.constants:
+                owner = self.player_of(name)
+                # A constant in a group with columns that vary belongs to their player.
+                of_column[columns.index(name)] = (
+                    players.index[self.players.index == self.players.names.index(owner)][0]
+                    if owner in self.players.names
+                    else names.index(owner)
+                )
+            players = Players.of_elements((len(names),), names)
+        if isinstance(frame, np.ndarray) and frame.dtype.kind in "biuf":
+            frame = torch.from_numpy(frame)
+        elif isinstance(frame, np.ndarray):
+            import pandas as pd
+
+            frame = pd.DataFrame(frame, columns=columns)
+        return frame, players.owning(of_column), owners
 
     def nearest(
         self, elements: Float[Tensor, "*batch width"], u: Float[Tensor, "*batch columns"]
@@ -297,6 +348,7 @@ class Table:
         """The table whose `state` these are.
 
         >>> import json
+        >>> import pandas as pd
         >>> frame = pd.DataFrame({"age": [30, 20, 40]})
         >>> written = json.dumps(Table.fit(frame).state())
         >>> Table.restored(*json.loads(written), None).rows(frame).flatten()

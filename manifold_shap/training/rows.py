@@ -7,14 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._stored import MappedRows, PartRows, StoredRows, stored
 from manifold_shap.players import Players, check_fixed
-from manifold_shap.tables.rows import elements_of, encoded, rows_of
+from manifold_shap.tables.rows import elements_of, encoded, is_for_table, rows_of
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 
 class TrainingRows(NamedTuple):
@@ -30,7 +29,7 @@ class TrainingRows(NamedTuple):
     players: Players
     train: Any
     validation: Any
-    table: "Table | None"
+    table: "RowAdapter | None"
 
     @property
     def encoded(self) -> tuple[Any, Any]:
@@ -55,7 +54,7 @@ def training_rows(
     x_validation: Any,
     seed: int,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
 ) -> TrainingRows:
     """The players, and the rows to train and to validate on, checked.
 
@@ -72,10 +71,10 @@ def training_rows(
             by more than padding.
     """
     x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
-    if table is None and is_frame(x_train):
-        from manifold_shap.tables.table import Table
+    if table is None and is_for_table(x_train):
+        from manifold_shap.tables.fitted import fit_table
 
-        table = Table.fit(x_train, players if isinstance(players, Mapping) else None)
+        table = fit_table(x_train, players if isinstance(players, Mapping) else None)
         players = None if isinstance(players, Mapping) else players
     if table is not None and isinstance(players, Mapping):
         players = table.grouped(players)
@@ -99,7 +98,7 @@ def training_rows(
     return TrainingRows(players, train, validation, table)
 
 
-def seen_rows(rows: Any, table: "Table | None") -> Any:
+def seen_rows(rows: Any, table: "RowAdapter | None") -> Any:
     """Rows, in memory or elsewhere, as networks see them."""
     if isinstance(rows, StoredRows):
         return rows if table is None else MappedRows(rows, table.encode)
@@ -135,7 +134,7 @@ def checked_rows(x: Any, players: Players, name: str) -> "Tensor | StoredRows":
     return check_rows(x, players, name).cpu()
 
 
-def _players(players: Any, shape: torch.Size, table: "Table | None") -> Players:
+def _players(players: Any, shape: torch.Size, table: "RowAdapter | None") -> Players:
     """The players, or those of the table, or the elements of a row."""
     if not isinstance(players, Players | None):
         raise TypeError(

@@ -38,7 +38,7 @@ from manifold_shap.values import imputed_value, model_for, table_behind
 from manifold_shap.values.batches import Batches
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Powers of the weights to choose from, and pairs of a row and a coalition to choose by; draws for
 # each of them where a model's outputs decide.
@@ -90,7 +90,9 @@ class VAETask(Task):
     def made_of(cls, settings: Mapping[str, Any], passed: Passed) -> tuple[Any, ...]:
         return (passed_again(settings["network"], passed.network),)
 
-    def imputer(self, rows: Any, table: "Table | None", **drawn: Any) -> VAEImputer | TableImputer:
+    def imputer(
+        self, rows: Any, table: "RowAdapter | None", **drawn: Any
+    ) -> VAEImputer | TableImputer:
         """The imputer that draws codes of these rows.
 
         Args:
@@ -139,7 +141,7 @@ def fit_imputer(
     *,
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
     posterior: str = "bank",
     temper: float | None = None,
     importance: bool = False,

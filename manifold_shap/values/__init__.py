@@ -16,9 +16,8 @@ from manifold_shap.values.retrained import RetrainedValue as RetrainedValue
 from manifold_shap.values.retrained import retrained_value as retrained_value
 from manifold_shap.values.selected import Outputs as Outputs
 from manifold_shap.values.selected import SelectedValue as SelectedValue
-from manifold_shap.values.spec import GameSpec, Work
+from manifold_shap.values.spec import GameSpec, TrainingRange, Work
 from manifold_shap.values.stacked import StackedValue
-from manifold_shap.values.training_range import TrainingRange
 from manifold_shap.values.wrapped import CallableValue as CallableValue
 from manifold_shap.values.wrapped import as_value_function as as_value_function
 

@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_coalitions, check_finite, check_rows
 from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
+from manifold_shap.tables.rows import rows_of
 from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.spec import GameSpec
 
@@ -319,9 +319,7 @@ class ValueFunction(Exportable, ABC):
             TypeError, ValueError: rows of another type or shape, or not finite.
         """
         table = self.spec.table
-        if table is not None and is_frame(x):
-            x = table.rows(x)
-        rows = check_rows(x, self.players, name)
+        rows = check_rows(rows_of(x, table), self.players, name)
         if table is not None:
             table.check(rows, name)
         return rows

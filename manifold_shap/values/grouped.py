@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known, check_whole
-from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.players import Players, check_fixed
 from manifold_shap.segmentation import check_labels
@@ -67,7 +66,10 @@ class GroupedValue(MappedValue):
             names, member = members_by_name(groups, value.players, constants)
         elif callable(groups) and not isinstance(groups, Tensor):
             self._labels = groups
-            names, member = _of_rows(value.players, count), torch.zeros(0, dtype=torch.int64)
+            check_fixed(value.players, "groups that differ from row to row")
+            most = "a callable that labels each row needs it: the most groups that a row can have"
+            names = [f"group {k}" for k in range(check_whole("count", count, fix=most))]
+            member = torch.zeros(0, dtype=torch.int64)
         elif isinstance(groups, Players):
             names, member = list(groups.names), _by_label(groups.index, value.players)[1]
         else:
@@ -100,14 +102,12 @@ class GroupedValue(MappedValue):
                 f"Expected label maps of whole numbers of shape {tuple(x.shape)}, one for each "
                 f"row, but got {labels.dtype} of shape {tuple(labels.shape)}."
             )
-        labels = labels.long()
-        if int(labels.max()) >= len(self.players):
+        if int(check_labels(labels.long()).max()) > len(self.players):
             raise ValueError(
-                f"Expected labels below `count`, {len(self.players)}, but got {int(labels.max())}; "
-                f"give count={int(labels.max()) + 1} or more."
+                f"Expected labels below `count`, {len(self.players)}, but got "
+                f"{int(labels.max())}; give count={int(labels.max()) + 1} or more."
             )
-        check_labels(labels)
-        return labels
+        return labels.long()
 
     def base(self, x: Tensor) -> Float[Tensor, "batch outputs"]:
         """v(∅), with what belongs to nobody: it is in every coalition."""
@@ -144,24 +144,11 @@ def members_by_name(
     Groups may hold `constants` besides players: they are dropped.
 
     Raises:
-        TypeError: players of a group that are no list.
-        ValueError: an unknown player, one that is in two groups, or a group without players.
+        ValueError: an unknown player, or one that is in two groups.
     """
-    for group, members in groups.items():
-        if isinstance(members, str) or not isinstance(members, Collection):
-            raise TypeError(
-                f"Expected the names of the players in group {group!r} as a list but got "
-                f"{members!r:.100}; a single player is [{members!r:.100}]."
-            )
     named = [name for members in groups.values() for name in members]
     check_known(named, [*players.names, *constants], "players in `groups`")
     check_distinct(named, "players in `groups`", "put each of them into one group")
-    empty = [name for name, members in groups.items() if set(members) <= set(constants)]
-    if empty:
-        raise ValueError(
-            f"Expected players in every group of `groups` but {shown(empty)} are empty, or hold "
-            "constant columns alone."
-        )
     number = {name: k for k, members in enumerate(groups.values()) for name in members}
     alone = [name for name in players.names if name not in number]
     number |= {name: k for k, name in enumerate(alone, len(groups))}
@@ -174,16 +161,14 @@ def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
         elements = labels.expand(event).flatten()[None]
         labels = _of_players(elements, players.index.flatten()[None], len(players))
     labels = labels.flatten()
-    if labels.is_floating_point() or len(labels) != len(players):
-        raise ValueError(
-            f"Expected a label map of whole numbers, one for each of {len(players)} players or of "
-            f"shape {event}, but got {labels.dtype} for {len(labels)}; maps that differ from row "
-            "to row are `label_maps(x, labels)`, with a `count`."
-        )
     count = int(labels.max()) + 1
-    if not torch.equal(labels.unique().cpu().long(), torch.arange(count)):
+    every = torch.equal(labels.unique().cpu(), torch.arange(count))
+    if len(labels) != len(players) or not every:
         raise ValueError(
-            f"Expected labels 0, 1, ... without a gap but got {labels.unique().tolist()[:20]}."
+            f"Expected a label map of whole numbers 0, 1, ... without a gap, one for each of "
+            f"{len(players)} players or of shape {event}, but got {len(labels)} of "
+            f"{labels.unique().tolist()[:20]}; maps that differ from row to row are "
+            "`label_maps(x, labels)`, with a `count`."
         )
     return [f"group {k}" for k in range(count)], labels.long()
 
@@ -205,10 +190,3 @@ def _of_players(
             "not split the players that it groups."
         )
     return own[:, :-1]
-
-
-def _of_rows(players: Players, count: int | None) -> list[str]:
-    most = "a callable that labels each row needs it: the most groups that a row can have"
-    count = check_whole("count", count, fix=most)
-    check_fixed(players, "groups that differ from row to row")
-    return [f"group {k}" for k in range(count)]

@@ -23,8 +23,7 @@ from manifold_shap.values.model import (
     reference_space,
     table_behind,
 )
-from manifold_shap.values.spec import Work
-from manifold_shap.values.training_range import TrainingRange
+from manifold_shap.values.spec import TrainingRange, Work
 
 # Elements of completed rows that are held at a time: 64 MiB.
 _MOST_ELEMENTS = 2**24
@@ -170,7 +169,13 @@ class ImputedValue(ModelValue):
         """The weighted mean over draws, which are completed in parts."""
         parts, log_weights = [], []
         for some in draws:
-            completed = self._completed(x, coalitions, some)
+            completed = self.imputer.impute(x, coalitions, some)
+            expected = (*coalitions.shape, len(some), *x.shape[1:])
+            if tuple(completed.rows.shape) != expected:
+                raise ValueError(
+                    f"Expected {type(self.imputer).__name__} to complete rows of shape {expected}, "
+                    f"rows by coalitions by draws, but got {tuple(completed.rows.shape)}."
+                )
             parts.append(self._outputs(completed.rows))
             if completed.log_weights is not None:
                 log_weights.append(completed.log_weights)
@@ -220,16 +225,6 @@ class ImputedValue(ModelValue):
         numbers = range(0, count, _ROWS_DRAWN)
         draws = [range(first, min(first + _ROWS_DRAWN, count)) for first in numbers]
         return torch.cat([self.imputer.sample(x, some, numbers)[0, 0] for numbers in draws])
-
-    def _completed(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
-        completed = self.imputer.impute(x, coalitions, draws)
-        expected = (*coalitions.shape, len(draws), *x.shape[1:])
-        if tuple(completed.rows.shape) != expected:
-            raise ValueError(
-                f"Expected {type(self.imputer).__name__} to complete rows of shape {expected}, "
-                f"rows by coalitions by draws, but got {tuple(completed.rows.shape)}."
-            )
-        return completed
 
     def _outputs(
         self, rows: Float[Tensor, "batch m draws *event"]

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._messages import warn
+from manifold_shap._messages import shown, warn
 from manifold_shap._stored import StoredRows, sample_of
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players
@@ -16,7 +16,7 @@ from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 # Reference rows that tell whether a model gives exact zeros.
 _ASKED = 1024
@@ -159,7 +159,9 @@ def reference_space(model: Model, space: OutputSpace, x: Tensor | StoredRows) ->
     return space.fitted(model(some, scale=space.takes), model.returns == "probabilities")
 
 
-def model_for(model: Any, x: Tensor, space: OutputSpace, table: "Table | None" = None) -> Model:
+def model_for(
+    model: Any, x: Tensor, space: OutputSpace, table: "RowAdapter | None" = None
+) -> Model:
     """`as_model` for an output space: where T takes plain values, a model of these.
 
     Args:
@@ -185,25 +187,18 @@ def model_for(model: Any, x: Tensor, space: OutputSpace, table: "Table | None" =
     return found
 
 
-def table_behind(model: Any) -> "Table | None":
+def table_behind(model: Any) -> "RowAdapter | None":
     """The table whose codes a `Model` takes; None where it takes rows, or is no `Model`."""
     own = model.table if isinstance(model, Model) else None
-    return own.table if isinstance(own, EncodedRows) else cast("Table | None", own)
+    return own.table if isinstance(own, EncodedRows) else cast("RowAdapter | None", own)
 
 
 def _check_task(model: Model, space: OutputSpace) -> None:
     if (model.returns == "values") == space.regression:
         return
-    if space.regression:
-        raise ValueError(
-            f"Expected a regression model for space={space.name!r} but this one returns "
-            f"{model.returns.replace('_', '-')} of {len(model.classes)} classes; use "
-            "space='probability', or wrap the function whose plain values are to be shared out: "
-            "`ms.as_model(function, x, returns='values')`."
-        )
     raise ValueError(
-        f"Expected a model of class probabilities for space={space.name!r} but this one gives "
-        "plain values (returns='values'), as a regression and a classifier of several labels do; "
-        "use space='identity' or, if they are logits or probabilities, say so: "
-        "`ms.as_model(model, x, returns='probabilities')`."
+        f"Expected a {'regression model' if space.regression else 'classifier'} for "
+        f"space={space.name!r} but this one returns {model.returns} of {shown(model.classes)}; "
+        "space='identity' is for plain values, others are for classifiers, and "
+        "`ms.as_model(model, x, returns='probabilities')`, or 'values', says what a model returns."
     )

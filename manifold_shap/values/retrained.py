@@ -11,7 +11,6 @@ from torch import Tensor
 
 from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_rows, to_tensor
-from manifold_shap._progress import progress_bar
 from manifold_shap.coalitions import Coalitions, distinct_coalitions
 from manifold_shap.models import Model, as_model, check_numbers
 from manifold_shap.players import Players, check_same_players
@@ -22,7 +21,7 @@ from manifold_shap.values.model import ModelValue, model_for, reference_outputs,
 from manifold_shap.values.spec import Work
 
 if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
+    from manifold_shap.tables.base import RowAdapter
 
 MAX_MODELS = 2**12
 # A call runs one model per coalition: the more rows each gets, the better.
@@ -54,8 +53,6 @@ class RetrainedValue(ModelValue):
         x: training rows.
         y: their targets.
         model, players, space, expectation: see `ModelValue`.
-        progress: show a progress bar once fits take more than two seconds; by default
-            where a person looks.
         table: the table whose codes the rows are; models then see these encoded.
     """
 
@@ -68,15 +65,13 @@ class RetrainedValue(ModelValue):
         players: Players,
         space: OutputSpace,
         expectation: Tensor,
-        progress: bool | None = None,
-        table: "Table | None" = None,
+        table: "RowAdapter | None" = None,
     ) -> None:
         named: Any = {"name": "retrained", "table": table, "work": Work(batch_size=_BATCH_SIZE)}
         super().__init__(model, players, space, expectation, **named)
         self.models: dict[tuple[int, ...], Model] = {tuple(range(len(players))): model}
         self._elements, self._fit = elements_of(players, table), fit
         self._x, self._y = self._encoded(x), y
-        self._progress = progress
 
     def to(self, device: torch.device | str) -> "RetrainedValue":
         """Move the value function; models fitted from now on follow."""
@@ -93,8 +88,7 @@ class RetrainedValue(ModelValue):
         distinct, which = distinct_coalitions(mask.flatten(0, 1))
         by_coalition = which.argsort(stable=True).split(which.bincount().tolist())
         values = self.expectation.repeat(len(which), 1)
-        bar = progress_bar(self._progress, name="models", unit="model", over=distinct)
-        for coalition, pairs in zip(bar, by_coalition, strict=True):
+        for coalition, pairs in zip(distinct, by_coalition, strict=True):
             present = rows[pairs // mask.shape[1]][:, self._columns(coalition)]
             found = self.space(self._model(coalition)(present, scale=self.space.takes))
             values[pairs] = found.to(values.dtype)
@@ -135,8 +129,7 @@ def retrained_value(
     players: Players | None = None,
     space: str | OutputSpace = "probability",
     max_models: int = MAX_MODELS,
-    progress: bool | None = None,
-    table: "Table | None" = None,
+    table: "RowAdapter | None" = None,
 ) -> RetrainedValue:
     """A value function that fits a model to the features of each coalition, when it is needed.
 
@@ -157,8 +150,6 @@ def retrained_value(
             `OutputSpace`.
         max_models: the largest number of coalitions, 2^players: a model of each is fitted and kept
             in memory if all of them are evaluated, as by `exact_shapley`.
-        progress: show a progress bar once fits take more than two seconds; by default
-            where a person looks.
         table: columns of the table that the rows come from; where it is the table whose codes
             the rows are, models see these encoded.
 
@@ -197,9 +188,9 @@ def retrained_value(
     space = reference_space(model, space, columns)
     # Checks the outputs, and warns of exact zeros.
     outputs = reference_outputs(model, space, columns)
-    prior = _mean_target(y_train, model) if space.regression else _prior(y_train, model)
+    prior = _without_features(y_train, model)
     base = space(prior.log() if space.takes_logarithms else prior).to(outputs.dtype)
-    return RetrainedValue(fit, x, y_train, model, players, space, base, progress, table)
+    return RetrainedValue(fit, x, y_train, model, players, space, base, table)
 
 
 def _fit_copy(estimator: Any, x: Tensor, y: Any) -> Any:
@@ -210,30 +201,20 @@ def _fit_copy(estimator: Any, x: Tensor, y: Any) -> Any:
     return clone(estimator).fit(x.cpu().numpy(), labels)
 
 
-def _prior(y: Any, model: Model) -> Float[Tensor, " classes"]:
-    """Frequencies of the classes: the prediction of a model without features."""
-    labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
-    names, counts = np.unique(labels, return_counts=True)
-    classes = len(model.classes)
-    if len(names) < classes and labels.dtype.kind in "iu" and 0 <= names[0] <= names[-1] < classes:
-        counts = np.bincount(labels, minlength=classes)
-    if labels.ndim != 1 or len(counts) != classes:
+def _without_features(y: Any, model: Model) -> Float[Tensor, " outputs"]:
+    """The frequencies of the classes, or the mean of the targets."""
+    labels, classes = np.asarray(y.cpu() if isinstance(y, Tensor) else y), len(model.classes)
+    if model.returns == "values":
+        found = torch.as_tensor(labels, dtype=torch.float64).reshape(len(labels), -1).mean(0)
+    else:
+        names, counts = np.unique(labels, return_counts=True)
+        numbers = labels.dtype.kind in "iu" and 0 <= names[0] <= names[-1] < classes
+        counts = np.bincount(labels, minlength=classes) if numbers else counts
+        found = torch.as_tensor(counts / len(labels), dtype=torch.float64)
+    if len(found) != classes or (model.returns != "values" and labels.ndim != 1):
         raise ValueError(
-            f"Expected `y_train` to hold the {classes} classes {model.classes} of the fitted "
-            f"model, one label per row, but got shape {labels.shape} with {len(names)} distinct "
-            "entries; use space='identity' for regression."
+            f"Expected `y_train` to hold the {classes} classes of the fitted model, or a number "
+            f"for each of its outputs, {model.classes}, but got shape {labels.shape}; "
+            "space='identity' is for regression, others for classifiers."
         )
-    return torch.as_tensor(counts / len(labels), dtype=torch.float64)
-
-
-def _mean_target(y: Any, model: Model) -> Float[Tensor, " outputs"]:
-    """The mean of the targets: the prediction of a regression without features."""
-    targets = torch.as_tensor(y, dtype=torch.float64)
-    mean = targets.reshape(len(targets), -1).mean(0).cpu()
-    if len(mean) != len(model.classes):
-        raise ValueError(
-            f"Expected `y_train` of {len(model.classes)} numbers per row, one per output of the "
-            f"fitted model, but got shape {tuple(targets.shape)}; use space='probability' to "
-            "explain a classifier."
-        )
-    return mean
+    return found

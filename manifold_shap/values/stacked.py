@@ -45,15 +45,14 @@ class StackedValue(ValueFunction):
     def __init__(self, values: Sequence[ValueFunction], weights: Sequence[float]) -> None:
         games = {(each.outputs, str(each.space.settings)) for each in values}
         alike = all(each.players.same_as(values[0].players) for each in values)
-        if not alike or len(games) != 1 or len(values) != len(weights):
+        if not alike or len(games) != 1:
             raise ValueError(
-                "Expected value functions of the same players, outputs and output space, with a "
-                f"weight for each, but got {shown(values, 3)} and the weights {list(weights)}."
+                "Expected value functions of the same players, outputs and output space but got "
+                f"{shown(values, 3)}."
             )
-        if not (min(weights) > 0 and abs(sum(weights) - 1) < 1e-6):
+        if len(weights) != len(values) or min(weights) <= 0 or abs(sum(weights) - 1) > 1e-6:
             raise ValueError(
-                f"Expected positive `weights` that sum to one but got {list(weights)}; divide them "
-                "by their sum, and leave out those of zero."
+                f"Expected {len(values)} positive `weights` that sum to one but got {[*weights]}."
             )
         super().__init__(replace(values[0].spec, name="stacked", training_law=None, quality=None))
         self.parts, self.weights = tuple(values), tuple(weights)

@@ -1,6 +1,7 @@
 """Wraps a bare callable as a value function, once."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -63,30 +64,24 @@ class CallableValue(ValueFunction):
     def _of(self, x: Tensor, mask: Tensor) -> Float[Tensor, "batch m outputs"]:
         of = self.function
         # Copies: a function that works in place must not change what the caller gave.
-        if isinstance(of, nn.Module):
-            with evaluated(of):
-                found = of(x.to(precision(of, x.dtype), copy=True), mask.clone())
-        else:
-            found = of(x.clone(), mask.clone())
+        rows = x.to(precision(of, x.dtype) if isinstance(of, nn.Module) else x.dtype, copy=True)
+        with evaluated(of) if isinstance(of, nn.Module) else nullcontext():
+            found = of(rows, mask.clone())
         values = check_returned("the value function", found)
         if values.ndim != 3 or values.shape[:2] != mask.shape[:2] or values.shape[2] == 0:
-            rows, m = mask.shape[:2]
+            count, m = mask.shape[:2]
             raise ValueError(
-                f"Expected the value function to return shape ({rows}, {m}, outputs) for {rows} "
+                f"Expected the value function to return shape ({count}, {m}, outputs) for {count} "
                 f"rows with {m} coalitions each but got {tuple(values.shape)}; a single output is "
                 "`values[..., None]`."
             )
         return values if values.is_floating_point() else values.float()
 
     def prediction(self, x: Tensor) -> Tensor:
-        return self._at(x, True)
+        return self._of(x, torch.ones_like(self.owned(x))[:, None])[:, 0]
 
     def base(self, x: Tensor) -> Tensor:
-        return self._at(x, False)
-
-    def _at(self, x: Tensor, everyone: bool) -> Tensor:
-        mask = ~self.owned(x)[:, None] | everyone
-        return self._of(x, mask)[:, 0]
+        return self._of(x, ~self.owned(x)[:, None])[:, 0]
 
 
 def as_value_function(
@@ -167,10 +162,9 @@ def as_value_function(
     count = found.shape[-1] + space.takes_logarithms
     classes = tuple(map(str, range(count))) if outputs is None else tuple(outputs)
     if len(classes) != count:
-        what = "outputs" if count == found.shape[-1] else "classes"
         raise ValueError(
-            f"Expected `outputs` to name the {count} {what} of the value function but got "
-            f"{classes}."
+            f"Expected `outputs` to name the {count} outputs, or classes, of the value function "
+            f"but got {classes}."
         )
     wrapped.update(
         outputs=space.outputs(classes),

@@ -3,32 +3,28 @@
 import copy
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-import manifold_shap as ms
-from benchmarks import report, reproduce
+from benchmarks import reproduce
 from benchmarks.papers import (
     one_against_rest,
     pixels,
+    several_models,
     splices,
+    table1,
     two_forests,
 )
-from benchmarks.support import patients, scores
-from benchmarks.support.trained import plain
 
 Change = Callable[[dict[str, Any]], object]
-VAE, MODELS = scores.VAE, f"{patients.LOGISTIC}, {patients.BOOSTED}"
+VAE, MODELS = table1.VAE, f"{several_models.LOGISTIC}, {several_models.BOOSTED}"
 TRACK, WOMAN = "correlation with retraining", ("forests", two_forests.CANCER)
 
 
 @cache
 def stored(name: str) -> dict[str, Any]:
-    folder = Path(__file__).parents[2] / reproduce.FOLDERS["papers"]
-    return report.load(folder, name)["found"]
+    return reproduce.stored(f"papers/{name}")["found"]
 
 
 def put(*path: Any, to: Any) -> Change:
@@ -96,9 +92,3 @@ def test_one_training_has_no_deviation_to_claim_anything_about() -> None:
     claims = reproduce.experiment("papers/table1").claims(found)
     assert not [claim for claim in claims if "differ less" in claim.text]
     assert len(claims) == 3
-
-
-def test_global_values_as_json_holds_them() -> None:
-    phi = torch.tensor([0.5, 0.25], dtype=torch.float64)
-    one = plain(ms.GlobalValues(phi, phi / 10, 0.75, 0.0, ("a", "b"), 9))
-    assert one == {"players": ["a", "b"], "phi": [0.5, 0.25], "standard_error": [0.05, 0.025]}

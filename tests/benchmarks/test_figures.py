@@ -1,35 +1,24 @@
 """What experiments compute of their measurements, against closed forms and other packages."""
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks import gpu, reproduce
-from benchmarks.papers import fewer_evaluations, one_outlier, splices
-from benchmarks.speed import leverage
-from benchmarks.support import associations, coalition_games, people_measures, tree_values
-from benchmarks.support.differences import jackknife
-from benchmarks.support.people import COLUMNS
-from benchmarks.support.products import of_all, of_few
-from benchmarks.support.repetitions import cell_means
-from manifold_shap.coalitions import all_coalitions
+from benchmarks import reproduce
+from benchmarks.papers import (
+    categories,
+    fewer_evaluations,
+    one_outlier,
+    several_models,
+    splices,
+)
+from benchmarks.speed.interactions import of_all, of_few
+from benchmarks.truth import value_functions
 from tests.test_metrics import Noisy
-
-
-def test_the_position_is_along_the_way_from_marginal_to_conditional() -> None:
-    marginal = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
-    law = marginal + torch.tensor([[0.0, 4.0], [0.0, 0.0]])
-    # A quarter of the way, and a step aside.
-    path = marginal + torch.tensor([[2.0, 1.0], [0.0, 3.0]])
-    phi = {tree_values.MARGINAL: marginal, tree_values.PATH: path, "law": law}
-    assert tree_values.position(phi, "law") == pytest.approx(0.25)
 
 
 def test_associations_are_those_of_the_thesis() -> None:
@@ -37,7 +26,7 @@ def test_associations_are_those_of_the_thesis() -> None:
     kinds, a = generator.integers(0, 3, 300), generator.normal(size=300)
     columns = {"a": a, "b": generator.normal(size=300) - a, "kinds": kinds, "copy": (kinds + 1) % 3}
     columns["shifted"] = kinds**2 + 0.1 * a
-    found = np.array(associations.associations(columns, ("kinds", "copy")))
+    found = np.array(several_models.associations(columns, ("kinds", "copy")))
     assert found[0, 1] == pytest.approx(stats.pearsonr(a, columns["b"]).statistic)
     assert found[2, 3] == pytest.approx(1)
     means = np.array([columns["shifted"][kinds == one].mean() for one in kinds])
@@ -49,17 +38,17 @@ def test_categories_are_apart_by_the_share_of_variance_between_them_without_nois
     sex = ["Female", "Male"] * 1000
     # Of variances 1 between and 0.25 within.
     own = np.where(np.array(sex) == "Male", 1.0, -1.0) + generator.normal(0, 0.5, 2000)
-    phi = np.zeros((2000, len(COLUMNS)))
-    phi[:, COLUMNS.index("sex")] = own + generator.normal(0, 1, 2000)
+    phi = np.zeros((2000, len(categories.COLUMNS)))
+    phi[:, categories.COLUMNS.index("sex")] = own + generator.normal(0, 1, 2000)
     found = {"phi": {"way": phi}, "standard_error": {"way": 0 * phi}, "people": {"sex": sex}}
-    assert people_measures.separation(found, "way", "sex") < 0.5
+    assert categories.separation(found, "way", "sex") < 0.5
     found["standard_error"]["way"] = np.ones_like(phi)
-    assert people_measures.separation(found, "way", "sex") == pytest.approx(0.8, abs=0.1)
+    assert categories.separation(found, "way", "sex") == pytest.approx(0.8, abs=0.1)
 
 
 def test_the_jackknife_of_a_mean_has_its_standard_error() -> None:
     figures = np.array([1.0, 2.0, 4.0, 9.0])
-    mean, error = jackknife(lambda k: float(figures[np.arange(4) != k].mean()), 4)
+    mean, error = categories.jackknife(lambda kept: float(figures[kept].mean()), 4)
     assert mean == 4
     assert error == pytest.approx(figures.std(ddof=1) / 2)
 
@@ -100,51 +89,23 @@ def test_interactions_in_closed_form_are_those_of_enumeration(make: Any) -> None
     found = ms.shapley_interactions(game, torch.zeros(1, 10)).values[0].double()
     found = found * (1 - torch.eye(10))[..., None]
     torch.testing.assert_close(found, game.interactions(), atol=1e-6, rtol=0)
+    exact = ms.exact_shapley(game, torch.zeros(1, 10)).phi[0].double()
+    torch.testing.assert_close(exact, game.shapley(), atol=1e-5, rtol=0)
 
 
-def test_cell_means_are_means_of_the_rows_that_agree() -> None:
-    """With one more row, the mean of all: also where no row agrees."""
-    generator = torch.Generator().manual_seed(0)
-    sizes = (2, 3, 4)
-    x = torch.stack([torch.randint(n, (30,), generator=generator) for n in sizes], 1).float()
-    targets = torch.rand(30, 2, generator=generator).double()
-    rows = torch.cartesian_prod(*(torch.arange(n) for n in sizes)).float()
-    mask = all_coalitions(3).expand(len(rows), -1, -1)
-    alike = ((rows[:, None, None] == x) | ~mask[:, :, None]).all(-1).double()
-    expected = (alike @ targets + targets.mean(0)) / (alike.sum(-1, keepdim=True) + 1)
-    assert (alike.sum(-1) == 0).any()
-    torch.testing.assert_close(cell_means(x, targets, sizes)(rows, mask), expected)
+def test_errors_of_ratios_are_paired() -> None:
+    row = torch.rand(1000, generator=torch.Generator().manual_seed(0))
+    found = value_functions.compared(
+        {"marginal": 3 * row, "vae": row, "copula": row + 0.1 * row.flip(0)}
+    )["over the best"]
+    assert found["vae"] == [1.0, 0.0]
+    assert found["marginal"] == [pytest.approx(3), pytest.approx(0, abs=1e-6)]
+    assert found["copula"] == [pytest.approx(1.1), pytest.approx(0.002, rel=1)]
 
 
-@pytest.mark.parametrize(("players", "budget"), [(4, 12), (7, 40), (60, 300)])
-def test_leverage_shap_draws_no_coalition_twice(players: int, budget: int) -> None:
-    mask, probability = coalition_games.drawn_once(players, budget, seed=0)
-    assert len(np.unique(mask, axis=0)) == len(mask) == budget - 2
-    assert (mask[::2] != mask[1::2]).all()
-    # As many of each size, or all.
-    size = mask.sum(1)
-    for one in np.unique(size):
-        of_size = probability[size == one]
-        assert len(of_size) == pytest.approx(of_size[0] * math.comb(players, one))
-
-
-# shap uses what matplotlib is about to remove.
-@pytest.mark.filterwarnings("ignore:The set_:PendingDeprecationWarning")
-@pytest.mark.parametrize("side", [leverage.LEVERAGE, "RegressionMSR"])
-def test_estimators_of_the_papers_are_exact_on_all_coalitions(side: str) -> None:
-    values = torch.randn(2**6, generator=torch.Generator().manual_seed(0)).double()
-    bits = 2 ** torch.arange(6)
-
-    def game(x: Tensor, mask: Tensor) -> Tensor:
-        return values[(mask * bits).sum(-1)][..., None]
-
-    asked: Callable[..., Any] = lambda mask: game(  # noqa: E731
-        values, torch.from_numpy(np.atleast_2d(mask) > 0.5)
-    )[:, 0].numpy()
-    exact = ms.exact_shapley(game, torch.zeros(1, 6).double()).phi[0, :, 0]
-    assert leverage.PEERS[side](asked, 6, 2**6, 0) == pytest.approx(exact.numpy(), abs=1e-4)
-
-
-def test_experiments_of_a_gpu_take_their_settings() -> None:
-    for name, words in gpu.EXPERIMENTS.items():
-        reproduce.experiment(name).chosen(False, dict(word.split("=") for word in words))
+def test_where_it_was_measured_the_choice_is_never_clearly_behind() -> None:
+    data = reproduce.stored("truth/value_functions")["found"]["data"]
+    assert set(data) == {*value_functions.PUBLIC, *value_functions.KNOWN}
+    for one in data.values():
+        ratio, error = one["error"]["over the best"][one["chosen"]]
+        assert ratio - 2 * error < 1.05

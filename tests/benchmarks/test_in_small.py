@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,38 +17,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "papers/naive_bayes_figures": {"sizes": [50, 100]},
     "papers/one_outlier": {"trees": 10, "outliers": 3, "orders": 8},
     "papers/several_models": {"splits": 2, "rows": 12, "draws": 2},
+    "papers/suppressed": {"samples": 100, "draws": 2, "rates": [1e-4], "tuning_epochs": 1},
     "papers/tree_shap": {"trees": 3, "draws": 4, "days": 3},
     "papers/two_forests": {"trees": 40, "permutations": 4},
-    "speed/accelerator": {"devices": ["cpu"], "networks": ["mlp"]},
+    "speed/gpu": {"devices": ["cpu"], "networks": ["mlp"]},
     "speed/interactions": {},
     "speed/leverage": {"budgets": [5, 20]},
-    "speed/growth": {},
-    "speed/pictures": {"data": "digits", "pairs": 400, "draws": 4},
+    "speed/streams": {"shared": 128},
     "speed/training": {"data": "iris", "goal": 1.0},
-}
-# Files without which an experiment cannot run, and packages.
-FILES = {
-    "papers/categories": "census/adult.data",
-    "papers/naive_bayes": "naive_bayes/tic_tac_toe",
-    "papers/naive_bayes_figures": "census/adult.data",
-    "papers/several_models": "bike/day.csv",
-    "papers/tree_shap": "bike/day.csv",
-    "papers/two_forests": "drug/drug_consumption.data",
-}
-PACKAGES = {
-    "papers/naive_bayes_figures": "shap",
-    "papers/tree_shap": "shap",
-    "speed/interactions": "shapiq",
-    "speed/leverage": "shap",
+    "truth/global_values": {"repetitions": 3, "truth_rows": 200, "laws": ["mixture"]},
 }
 
 
 def numbers(found: Any) -> Iterator[float]:
     """All numbers in what was found."""
-    if isinstance(found, dict):
-        found = list(found.values())
-    if isinstance(found, list):
-        for part in found:
+    if isinstance(found, (dict, list)):
+        for part in found.values() if isinstance(found, dict) else found:
             yield from numbers(part)
     elif isinstance(found, (int, float)):
         yield found
@@ -58,12 +41,10 @@ def numbers(found: Any) -> Iterator[float]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Other packages warn of their own dependencies.
 @pytest.mark.usefixtures("short_trainings")
+@pytest.mark.skipif("MANIFOLD_SHAP_DATA" not in os.environ, reason="no MANIFOLD_SHAP_DATA")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_an_experiment_in_small(name: str, run: Run) -> None:
-    if name in PACKAGES:
-        pytest.importorskip(PACKAGES[name])
-    if not Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), FILES.get(name, "")).exists():
-        pytest.skip(f"no {FILES[name]!r} in a folder named by MANIFOLD_SHAP_DATA")
+    pytest.importorskip("shap")
     found = list(numbers(run(name, **SETTINGS[name])))
     assert found
     assert sum(map(math.isfinite, found)) > 0.9 * len(found)

@@ -10,9 +10,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from benchmarks.laws.bif import Variable, read_bif
 from benchmarks.laws.latent import MISSING, NAMES, LatentClasses
-from benchmarks.laws.network import TARGETS, BayesianNetwork
+from benchmarks.laws.network import TARGETS, BayesianNetwork, Variable
 from manifold_shap.coalitions import all_coalitions
 from tests.laws import Enumerated
 
@@ -93,31 +92,6 @@ def test_public_networks_are_read(name: str) -> None:
     assert torch.equal(law.rows(law.frame(x)), x)
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
-    text = """
-    // A comment.
-    network weather { property author = "nobody"; }
-    variable season { type discrete [ 3 ] { <5, 5-12, Asy/Patch }; }
-    variable "the rain" { type discrete[2]{yes,no}; }
-    probability ( season ) { table 0.25, 0.5,
-                                   0.25; }
-    probability ( "the rain" | season ) {
-      (5-12) 1e-1, 0.9;
-      default 0.5, 0.5;
-    }
-    """
-    path = tmp_path / "network.bif"
-    path.write_text(text)
-    season, rain = read_bif(path)
-    assert (season.name, rain.name, rain.parents) == ("season", "the rain", ("season",))
-    assert season.states == ("<5", "5-12", "Asy/Patch")
-    assert season.table.tolist() == [0.25, 0.5, 0.25]
-    assert rain.table.tolist() == [[0.5, 0.5], [0.1, 0.9], [0.5, 0.5]]
-    path.write_text(text.replace("0.25; }", "0.75; }"))
-    with pytest.raises(ValueError, match="probabilities of 'season' that sum to one"):
-        read_bif(path)
-
-
 # -- latent classes --------------------------------------------------------------------------------
 
 
@@ -131,7 +105,7 @@ def latent() -> tuple[LatentClasses, Tensor, Tensor]:
 def features(x: Tensor) -> Any:
     """Numbers, whether they are missing, and every value of a category."""
     cells = torch.where(x == MISSING, torch.nan, x.double()).numpy()
-    numbers = np.concatenate((np.log(cells[:, :1]), cells[:, 1:5]), axis=1)
+    numbers = cells[:, :5]
     values = [cells[:, 5:] == value for value in range(6)]
     return np.concatenate((np.nan_to_num(numbers), np.isnan(cells), *values), axis=1)
 
@@ -139,6 +113,7 @@ def features(x: Tensor) -> Any:
 @pytest.mark.parametrize("names", [("region", "grade"), ("member", "region", "visits")])
 def test_draws_are_like_rows_that_match(latent: Any, names: tuple[str, ...]) -> None:
     law, x, y = latent
+    assert torch.equal(law.rows(law.frame(x[:500])), x[:500])
     mask = torch.tensor([[[name in names for name in NAMES]]])
     for row in range(3):
         alike = (x[:, mask[0, 0]] == x[row, mask[0, 0]]).all(1)

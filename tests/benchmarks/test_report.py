@@ -1,13 +1,15 @@
 """Results, their pages and plots, and the command that makes them."""
 
 import json
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import report, reproduce, style
+from benchmarks import draw, report, reproduce
 from benchmarks.report import Claim, Experiment, Found, Table
 
 
@@ -21,8 +23,8 @@ def made(title: str = "A title") -> Experiment:
 
     said = [Claim("it is", "Fig. 1", "0.1", True, "unseen"), Claim("it was", "2", "3", False, "so")]
     return Experiment(
-        title, run, tables, lambda found: {"": style.one_panel(1.0, grid="y").figure},
-        lambda found: said, {"samples": 1}, "Who (2021)",
+        title, run, tables, lambda found: {"": draw.grid(1, 1.0)[0]},
+        lambda found: said, quick={"samples": 1}, source="Who (2021)",
     )  # fmt: skip
 
 
@@ -44,13 +46,34 @@ def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
     assert r"| kind | \|phi\| |" in page
     assert "| c |  |" in page
     assert "![A title](one.png)" in page
-    assert "\n`python some.py`, " in page
-    # Remarks are by hand, and stay.
-    (tmp_path / "one.md").write_text(f"{page}{report.REMARKS}\nWhy.\n")
+    assert "\n`python some.py`: " in page
+    for key in ("processor", "cores", "memory", "system", "threads", "load"):
+        assert kept["machine"][key] is not None
+    assert kept["packages"]["torch"]
+    assert len(kept["commit"]) >= 40
+    # Another title takes the place of the page, and its plots.
     save(tmp_path, "one", made("Another title"))
-    again = (tmp_path / "one.md").read_text()
-    assert again.startswith("# Another title")
-    assert again.endswith(f"{report.REMARKS}\nWhy.\n")
+    assert (tmp_path / "one.md").read_text().startswith("# Another title")
+
+
+def part(key: str, factor: int) -> dict[str, Any]:
+    """What is measured of a part, which leaves a note that it was."""
+    with Path("measured").open("a") as notes:
+        notes.write(f"{key} {factor}\n")
+    return {"length": len(key) * factor}
+
+
+def test_finished_parts_are_read_unless_settings_or_code_are_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for keys, factor in ((["a"], 1), (["a", "bb"], 1), (["a"], 2)):
+        found = report.parts(keys, part, factor=factor)
+        assert found == {key: {"length": len(key) * factor} for key in keys}
+    assert Path("measured").read_text().splitlines() == ["a 1", "bb 1", "a 2"]
+    monkeypatch.setattr(report, "code_of", lambda module: "other")
+    report.parts(["a"], part, factor=1)
+    assert Path("measured").read_text().splitlines()[-1] == "a 1"
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
@@ -58,12 +81,21 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
     reproduce.main()
 
 
-def test_quick_settings_take_the_place_of_others_unless_these_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Another folder for all results, and one experiment in it."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    monkeypatch.setattr(reproduce, "NAMES", ("papers/negative",))
     monkeypatch.setattr(reproduce, "experiment", lambda _: made())
-    monkeypatch.setattr(reproduce, "PAPERS", {"Who (2021)": ("negative",)})
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks/README.md").write_text("By hand.\n")
+    return tmp_path
+
+
+def test_quick_settings_take_the_place_of_others_unless_these_are_named(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for words, folder, expected in (
         (["--quick"], "runs/papers", (1, 2)),
         ([], "docs/results", (9, 2)),
@@ -71,43 +103,62 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
         (["--quick", "draws=7", "--out", "here"], "here", (1, 7)),
     ):
         command(monkeypatch, "papers/negative", *words)
-        kept = report.load(Path(folder), "negative")
+        kept = report.load(elsewhere / folder, "negative")
         assert (kept["found"]["samples"], kept["found"]["draws"]) == expected
-        assert Path(folder, "index.md").exists()
     # Whoever repeats what the page says gets this result, wherever it is written.
     assert kept["command"] == "python benchmarks/reproduce.py papers/negative --quick draws=7"
+    assert (
+        "| [A title](negative.md) | 1 of 2 |" in (elsewhere / "docs/results/index.md").read_text()
+    )
+    assert (elsewhere / "benchmarks/README.md").read_text().startswith("By hand.\n")
+
+
+def test_all_are_what_is_not_there_or_older_than_the_code(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = elsewhere / "docs/results/negative.json"
+    for code, said in (("1", "no result"), ("1", "up to date"), ("2", "older than the code")):
+        monkeypatch.setattr(
+            reproduce, "experiment", lambda _, code=code: replace(made(), code=code)
+        )
+        before = result.read_text() if result.exists() else ""
+        command(monkeypatch, "all", "--plan")
+        assert said in capsys.readouterr().out
+        assert (result.read_text() if result.exists() else "") == before
+        command(monkeypatch, "all")
+        assert (result.read_text() == before) == (said == "up to date")
 
 
 # Experiments whose results are stored where there is a GPU.
-NOT_STORED = ("accelerator",)
+STORED = [name for name in reproduce.NAMES if name != "speed/gpu"]
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)
-def test_every_experiment_has_settings_and_a_stored_result(name: str, root: Path) -> None:
+def test_every_experiment_has_a_quick_form_and_a_page_of_its_result(name: str) -> None:
     experiment = reproduce.experiment(name)
     settings = experiment.chosen(True, {})
     assert settings == json.loads(json.dumps(settings)) | settings
     assert experiment.quick
     assert not experiment.quick.keys() - settings.keys()
-    kind, _, short = name.partition("/")
-    assert short in NOT_STORED or report.load(root / reproduce.FOLDERS[kind], short)["found"]
+    if name in STORED:
+        folder, result = reproduce.folder_of(name), reproduce.stored(name)
+        page = (folder / f"{name.partition('/')[2]}.md").read_text()
+        plots = re.findall(r"\]\((\w+)\.png\)", page)
+        assert report.page(experiment, result, plots) == page
+        assert all((folder / f"{plot}.png").exists() for plot in plots)
+        assert name.startswith("papers/") or experiment.summary(result["found"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name for name in reproduce.NAMES if name.partition("/")[2] not in NOT_STORED]
-)
-def test_the_page_of_an_experiment_is_that_of_its_stored_result(name: str, root: Path) -> None:
-    kind, _, short = name.partition("/")
-    folder = root / reproduce.FOLDERS[kind]
-    experiment, result = reproduce.experiment(name), report.load(folder, short)
-    page = (folder / f"{short}.md").read_text()
-    plots_of = [
-        f"{short}_{which}" if which else short for which in experiment.figures(result["found"])
-    ]
-    assert report.page(experiment, result, plots_of) == page.partition(report.REMARKS)[0]
-    assert all((folder / f"{plot}.png").exists() for plot in plots_of)
+@pytest.mark.parametrize("name", STORED)
+def test_plots_are_those_of_the_page(name: str) -> None:
+    short = name.partition("/")[2]
+    figures = reproduce.experiment(name).figures(reproduce.stored(name)["found"])
+    page = (reproduce.folder_of(name) / f"{short}.md").read_text()
+    plots = [f"{short}_{which}" if which else short for which in figures]
+    assert re.findall(r"\]\((\w+)\.png\)", page) == plots
 
 
-def test_the_index_in_docs_is_that_of_the_stored_results(root: Path) -> None:
-    assert (root / "docs/results/index.md").read_text() == reproduce.index(root / "docs/results")
+def test_lists_of_all_results_are_those_of_the_files(root: Path) -> None:
+    assert (root / "docs/results/index.md").read_text() == reproduce.index()
+    assert (root / "benchmarks/README.md").read_text().endswith(reproduce.overview())

@@ -45,30 +45,7 @@ def test_another_basis_is_a_rotation(runs: Path, capsys: pytest.CaptureFixture[s
     torch.testing.assert_close(turned.compositions(), usual.compositions())
     found, _ = compositions(runs, "instances=2", "basis=dendrogram")
     assert set(found.outputs[0].split(" : ")) == {"versicolor", "virginica"}
-    # The tree is said, and kept.
     assert str(found.partition) in capsys.readouterr().out
-    tree = read(runs, "iris", "marginal", "summary.json")["basis"]
-    assert ms.simplex.Partition.of_tree(tree, found.classes) == found.partition
-
-
-def test_the_log_ratio_of_a_mean_has_its_own_name(tmp_path: Path) -> None:
-    train(tmp_path, *MARGINAL, *BAYES)
-    explanation, _ = compositions(tmp_path, "instances=1", "log_ratio_of_mean=true")
-    assert explanation.space.name == "ilr"
-    assert explanation.made_by["value_function"] == "log-ratio of marginal"
-    with pytest.raises(ValueError, match="space='ilr' together with `basis`"):
-        compositions(tmp_path, "basis=dendrogram")
-
-
-@pytest.mark.parametrize(
-    ("balances", "message"), [("[1]", "two or three"), ("[1,1]", "different `balances`")]
-)
-def test_balances_are_checked_before_anything_is_computed(
-    runs: Path, balances: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ms.ImputedValue, "values", None)
-    with pytest.raises(ValueError, match=message):
-        compositions(runs, f"balances={balances}")
 
 
 @pytest.mark.parametrize(

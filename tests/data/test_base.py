@@ -49,14 +49,14 @@ def test_rows_and_labels_stay_together() -> None:
     ("x", "y", "message"),
     [
         ([0.0, float("nan")], [0, 1], "10 of 40 entries of `features` .* row 1, element 0"),
-        ([0.0, 1], [1, 1], r"of 1 of 2, none of \['no'\]"),
+        ([0.0, 1], [1, 1], r"of 2 classes, none of \['no'\]"),
         ([0.0, 1], [1], "20 labels in 'data' but got 10"),
     ],
 )
 def test_rows_that_cannot_be_served(x: list, y: list, message: str) -> None:
     found = DataSet(torch.tensor([[e, 3.0] for e in x] * 10), y * 10, ("no", "yes"))
     with pytest.raises(ValueError, match=message):
-        Data(found)
+        Data(found).check_labels()
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_both_formats_hold_the_same_series(tmp_path: Path) -> None:
     )
     for path in written:
         found = read_series(path)
-        assert (found.labels, found.classes) == (labels, ("down", "up"))
-        for own, expected in zip(found.series, series, strict=True):
+        assert found[1] == labels
+        for own, expected in zip(found[0], series, strict=True):
             np.testing.assert_allclose(own, expected, atol=1e-6)
 
 
@@ -71,14 +71,11 @@ def test_series_are_padded_by_a_number_that_occurs_nowhere(tmp_path: Path) -> No
     lengths = data.players.lengths(rows).sort().values
     assert lengths.tolist() == sorted(own.shape[1] for own in series)
     assert data.players.names[8] == "time 8"
-    segments = read(tmp_path / "waves.ts", segment=4, padding=-100.0)
-    assert (len(segments.players), segments.players.padding) == (3, -100)
+    assert len(read(tmp_path / "waves.ts", segment=4).players) == 3
     channels = read(tmp_path / "waves.ts", segment="channels")
     assert channels.players.names == ("channel 0", "channel 1")
     with pytest.warns(UserWarning, match="20 of 20 series are cut off after 3 time points"):
         assert read(tmp_path / "waves.ts", length=3).x_train.shape[1:] == (2, 3)
-    with pytest.raises(ValueError, match=r"`padding` that occurs in no series but .* is in series"):
-        read(tmp_path / "waves.ts", padding=round(float(series[3][0, 0]), 6))
 
 
 def test_test_series_may_have_a_file_of_their_own(tmp_path: Path) -> None:
@@ -94,8 +91,8 @@ def test_test_series_may_have_a_file_of_their_own(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"as many channels but got \[2, 3\]"):
         read(train, test_path=str(test))
     write_npz(tmp_path / "test.npz", [np.zeros((2, 5), np.float32)], ["sideways"])
-    with pytest.raises(ValueError, match=r"labels of .*test.npz among .* but got \['sideways'\]"):
-        read(train, test_path=str(tmp_path / "test.npz"))
+    with pytest.raises(ValueError, match=r"none of \['sideways'\]"):
+        read(train, test_path=str(tmp_path / "test.npz")).check_labels()
 
 
 def test_published_vowels(local: Any) -> None:
@@ -115,7 +112,6 @@ def test_published_vowels(local: Any) -> None:
     [
         ("1,2:3,4:up\n1,2:3:up", "line 7"),
         ("1,2:3,x:up", "line 6 .*could not convert"),
-        ("1,2:3,4:upp", "line 6 .*'upp'"),
     ],
 )
 def test_damaged_lines_are_named(line: str, error: str, tmp_path: Path) -> None:

@@ -5,14 +5,12 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
-from manifold_shap.estimators import pairwise
-from manifold_shap.estimators.pairs import Pairs
+from manifold_shap.estimators.interactions import PairwiseRegression, equal_shares
+from manifold_shap.estimators.regression import Pairs
 from tests.examples import Drawn, Game, Ragged, people, table, uniform
 
 
@@ -65,25 +63,6 @@ def test_first_order_terms() -> None:
     torch.testing.assert_close(total, shapley.prediction - shapley.base)
 
 
-@settings(max_examples=5, deadline=None)
-@given(players=st.integers(2, 6), seed=st.integers(0, 1000))
-def test_laws(players: int, seed: int) -> None:
-    x = uniform(1, players)
-    first, second = table(players, 2, seed), table(players, 2, seed + 1)
-    one, two, both = (
-        ms.shapley_interactions(game, x, index="k-SII").values
-        for game in (first, second, lambda x, mask: first(x, mask) - 2 * second(x, mask))
-    )
-    torch.testing.assert_close(both, one - 2 * two, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(one, one.transpose(1, 2))
-    # A player that adds the same to all has no interactions.
-    dummy = ms.shapley_interactions(
-        lambda x, mask: first(x, mask[..., :-1]) + 3 * mask[..., -1:], torch.cat((x, x[:, :1]), 1)
-    ).values
-    torch.testing.assert_close(dummy[:, -1, :-1], torch.zeros_like(dummy[:, -1, :-1]))
-    torch.testing.assert_close(dummy[:, -1, -1], torch.full_like(dummy[:, -1, -1], 3.0))
-
-
 def test_rows_with_players_of_their_own() -> None:
     x = Ragged.some_rows()
     found = ms.shapley_interactions(Ragged(), x)
@@ -121,16 +100,6 @@ def test_constant_columns_do_not_interact() -> None:
     assert found.players.names == (*frame.columns,)
     assert (found.values[:, -1] == 0).all()
     assert (found.values[:, 0, 3] != 0).any()
-
-
-def test_bad_input() -> None:
-    game, x = table(3), uniform(1, 3)
-    with pytest.raises(ValueError, match=r"`index` to be one of .*'SII', 'k-SII'.* 'STII'"):
-        ms.shapley_interactions(game, x, index="STII")
-    with pytest.raises(
-        ValueError, match=r"`evaluations` of at least 6 for the interactions of 3 players"
-    ):
-        ms.shapley_interactions(game, x, evaluations=5)
 
 
 # -- of sampled coalitions ----------------------------------------------------------------------
@@ -178,9 +147,9 @@ def test_the_fit_to_all_coalitions_is_the_index(players: int) -> None:
     alone = [(mask.sum(1) == 1) & mask[:, k] for k in range(players - 1)]
     alone_even = torch.cat((*(c[:, one] for one in alone), c[:, last]), dim=1)
     inner = (size >= 2) & (size <= players - 2)
-    fit = pairwise.PairwiseRegression(Pairs.all_of(mask[inner]))
+    fit = PairwiseRegression(Pairs.all_of(mask[inner]))
     fitted, _ = fit.fit(fit.targets(c[:, inner], alone_even))
-    found = (fitted + pairwise.equal_shares(alone_even)).permute(1, 2, 0)[None]
+    found = (fitted + equal_shares(alone_even)).permute(1, 2, 0)[None]
     expected = ms.shapley_interactions(game, x).values.double()
     torch.testing.assert_close(pairs_only(found), pairs_only(expected), atol=2e-6, rtol=0)
 

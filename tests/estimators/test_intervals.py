@@ -18,6 +18,7 @@ from tests.examples import Drawn, table
     [
         *((ms.permutation_shapley, 6, 5 * permutations) for permutations in (4, 8)),
         *((ms.kernel_shapley, 8, evaluations) for evaluations in (30, 100)),
+        (partial(ms.kernel_shapley, law="kernel"), 8, 64),
         (ms.odd_shapley, 8, 60),
         (ms.odd_shapley, 5, 24),
     ],
@@ -63,6 +64,24 @@ def test_errors_of_rows_are_errors_of_their_own(
     for values, true in pairs:
         error = (values - true).square().mean(0).sqrt()
         assert (values.std(0).mean() > 0.8 * error.mean()).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        partial(ms.permutation_shapley, permutations=22),
+        ms.adaptive_shapley,
+        partial(ms.kernel_shapley, evaluations=56),
+    ],
+)
+def test_errors_are_of_the_draws_too(estimator: Callable[..., ms.Explanation]) -> None:
+    """Rows and pairs have draws of their own."""
+    sampled = estimator(Drawn(6), torch.ones(1_000, 6))
+    deviation = sampled.phi - torch.arange(6)[:, None]
+    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 1_000**0.5).all()
+    actual, claimed = deviation.square().mean(0), sampled.standard_error.square().mean(0)
+    # With 28 pairs for 5 unknowns, the jackknife claims up to (28/23)² of what is.
+    assert ((claimed > 0.8 * actual) & (claimed < 1.6 * actual)).all()
 
 
 def test_an_interval_is_so_many_errors_wide() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.odd import OddGames
-from manifold_shap.estimators.pairs import draw_once
+from manifold_shap.estimators.regression import draw_once
 
 few = settings(max_examples=20, deadline=None)
 seeds = st.integers(0, 2**20)

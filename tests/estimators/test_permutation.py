@@ -16,33 +16,6 @@ Estimator = Callable[..., ms.Explanation]
 both = pytest.mark.parametrize("estimator", [EXACT, SAMPLED])
 
 
-@both
-def test_linear_model_has_a_closed_form(estimator: Estimator) -> None:
-    generator = torch.Generator().manual_seed(2)
-    reference, weight = (torch.randn(n, 4, generator=generator) for n in (30, 3))
-    imputer = ms.imputers.MarginalImputer(reference)
-    value = ms.imputed_value(lambda x: x @ weight.T + 1, imputer, "identity", draws=30)
-    x = torch.randn(5, 4, generator=generator)
-    expected = (x - reference.mean(0))[..., None] * weight.T
-    explanation = estimator(value, x)
-    torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-5)
-    assert explanation.standard_error.max() < 1e-5
-
-
-def test_sampling_is_unbiased_and_its_errors_are_honest() -> None:
-    # The same row 2,000 times has 2,000 independent sets of orders. Each of the 12 means fails a
-    # correct estimator with probability 6e-7; the shares have a standard error below 0.005.
-    players, count = 6, 2_000
-    game, x = table(players), uniform(1, players)
-    exact = EXACT(game, x).phi
-    sampled = SAMPLED(game, x.expand(count, -1), permutations=64)
-    deviation = sampled.phi - exact
-    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / count**0.5).all()
-    # 97.5 % point of Student's t with 31 degrees of freedom.
-    within = (deviation.abs() < 2.04 * sampled.standard_error).float().mean(0)
-    assert ((within > 0.925) & (within < 0.975)).all()
-
-
 def test_standard_errors_are_over_pairs() -> None:
     game, x = table(6), uniform(3, 6)
     sampled = SAMPLED(game, x, permutations=80)
@@ -63,7 +36,7 @@ def test_standard_errors_are_over_pairs() -> None:
     torch.testing.assert_close(sampled.standard_error, (pooled / 40).sqrt())
 
 
-@pytest.mark.parametrize(("classes", "kept"), [(3, True), (65, True), (66, False)])
+@pytest.mark.parametrize(("classes", "kept"), [(65, True), (66, False)])
 def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
     classes: int, kept: bool
 ) -> None:
@@ -81,22 +54,6 @@ def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
         torch.testing.assert_close(explanation.standard_error.square(), diagonal)
     # All orders leave no errors, together or alone.
     assert EXACT(value, uniform(3, 6)).covariance is None
-
-
-def test_every_row_and_pair_has_draws_of_its_own(
-    make_value: Callable[..., ms.ValueFunction],
-) -> None:
-    value, x = make_value("marginal", draws=3), uniform(1, 4).expand(400, -1)
-    enough = make_value("marginal", draws=20)
-    exact = EXACT(enough, x[:1]).phi
-    several = EXACT(value, x).phi
-    assert len(several.unique(dim=0)) > 10
-    # Draws that all pairs shared would leave the error of one set of draws, however many pairs.
-    sampled = SAMPLED(value, x, permutations=22)
-    deviation = sampled.phi - exact
-    assert (deviation.mean(0).abs() < 5 * deviation.std(0) / 20).all()
-    claimed = sampled.standard_error.square().mean(0)
-    torch.testing.assert_close(claimed, deviation.square().mean(0), rtol=0.4, atol=0)
 
 
 def test_target_error_stops_when_it_is_met() -> None:
@@ -157,11 +114,3 @@ def test_target_error_that_cannot_be_met_is_warned_of() -> None:
     with pytest.warns(UserWarning, match=r"3 of 3 rows are above target_error=1e-06 after 16"):
         explanation = SAMPLED(game, x, target_error=1e-6, permutations=16)
     assert explanation.made_by["permutations"] == 16
-
-
-def test_all_orders_of_draws_have_another_mean_by_another_seed() -> None:
-    imputer = ms.imputers.MarginalImputer(torch.randn(50, 3, generator=torch.Generator()))
-    value = ms.imputed_value(lambda x: x.prod(1, keepdim=True), imputer, "identity", draws=2)
-    found = [ms.permutation_shapley(value, torch.ones(1, 3), seed=seed).phi for seed in (0, 0, 1)]
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])

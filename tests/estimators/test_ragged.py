@@ -9,7 +9,7 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.values import Estimate
-from tests.examples import Padded, Ragged
+from tests.examples import Ragged
 
 ORDERING = [["player 3"], ["player 0", "player 1"], ["player 2"]]
 
@@ -37,27 +37,6 @@ def test_an_ordering_may_name_players_that_some_rows_lack(estimator) -> None:
     for row, count in enumerate(found.counts.tolist()):
         expected = by_hand(value, x[row : row + 1], count)
         torch.testing.assert_close(found.phi[row, :count], expected, atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "within"),
-    [
-        (ms.permutation_shapley, 0.3),
-        (ms.adaptive_shapley, 1.0),
-        (ms.kernel_shapley, 1e-3),
-        (ms.auto_shapley, 1e-3),
-    ],
-)
-def test_padded_rows_of_one_token_and_more_are_explained(estimator, within: float) -> None:
-    value, x = Padded(), Padded.some_rows()
-    found, exact = estimator(value, x), ms.exact_shapley(value, x)
-    assert found.counts.tolist() == [3, 1, 6, 3, 2]
-    assert torch.equal(found.phi.isnan(), exact.phi.isnan())
-    assert torch.equal(found.phi.isnan().any(2), ~found.present)
-    torch.testing.assert_close(found.phi[1, 0], (exact.prediction - exact.base)[1])
-    torch.testing.assert_close(found.phi, exact.phi, atol=within, rtol=0, equal_nan=True)
-    with pytest.raises(ValueError, match="row 2 of `x` is padding alone"):
-        estimator(value, x * torch.tensor([1, 1, 0, 1, 1])[:, None])
 
 
 def test_what_was_chosen_is_told_for_each_number_of_players() -> None:

@@ -136,12 +136,12 @@ def single_players_with_the_first_one(found: torch.Tensor, call: Call) -> torch.
     return found
 
 
-@fault("ordering", ":Ordering.sample_pairs")
+@fault("ordering", "posets:Components.draw")
 def one_order_too_frequent(orders: torch.Tensor, call: Call) -> torch.Tensor:
     """Pairs of orders, every eighth of which is the first one again."""
-    pairs = orders.flatten(0, -3).clone()
+    pairs = orders.clone()
     pairs[::8] = pairs[:1]
-    return pairs.reshape(orders.shape)
+    return pairs
 
 
 fault("laws", "laws:laws_for", "share-of-blocks-ignored")(always(blocks=0.5))
@@ -600,7 +600,7 @@ def nobody_is_absent_from_the_base(found: torch.Tensor, call: Call) -> torch.Ten
 
 @fault("values", "values:Work.__add__")
 def draws_of_the_second_value_function_forgotten(found: Any, call: Call) -> Any:
-    return replace(found, sampled=call["self"].spec.work.sampled)
+    return replace(found, sampled=call["self"].sampled)
 
 
 @fault("coalitions", "coalitions:Coalitions.split")

@@ -74,9 +74,9 @@ def results(what: str, place: Path) -> dict[str, Tensor]:
     runs = place / "runs" / "iris"
     if what == "train":
         found = {}
-        for path in runs.rglob("tensors.safetensors"):
-            found |= {f"{path.parent.name} {name}": of for name, of in load_file(path).items()}
-        return found
+        for path in runs.rglob("model.ckpt"):
+            found |= torch.load(path, weights_only=True)["state_dict"]
+        return found | load_file(runs / "surrogate" / "tensors.safetensors")
     stores = {"stream": place / "rows.zarr", "explain": runs / "surrogate" / "explanations.zarr"}
     found = ms.Explanation.load(stores[what])
     return {"phi": found.phi, "standard error": found.standard_error}

@@ -123,7 +123,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "imputed_value": lambda: ms.exact_shapley(nn.Linear(3, 2), X),
         "imputer model first": lambda: ms.imputed_value(MARGINAL, model),
         "picture (8,)": lambda: ms.Players.pixels((8,)),
-        "list 'x0' ['x0']": lambda: grouped({"a": "x0"}),
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
     },
@@ -174,7 +173,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         ),
         "groups x0 'z'": lambda: grouped({"all": ["z"]}),
         "distinct x0": lambda: grouped({"a": ["x0"], "b": ["x0"]}),
-        "every group 'a'": lambda: grouped({"a": []}),
+        "index": lambda: grouped({"a": []}),
         "(4, 3) (2, 2)": lambda: grouped(lambda x: x[:2, :2].long(), 3),
         "ordering x0 x9": lambda: ordered(ordering=[["x0", "x9"]]),
         "every player x1 x2": lambda: ordered(ordering=[["x0"]]),
@@ -236,12 +235,9 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     SystemExit: {
         "no.csv": lambda: typed("train", "data=table", "data.path=no.csv", "data.target=y"),
-        "model classifier": lambda: typed(
-            "train", "model=file", "model.path=m.onnx", "classifier=mlp"
-        ),
         "config.yaml damaged": lambda: tampered(recorded(data=3)),
         "rows differ": lambda: tampered(recorded(rows="0" * 64)),
-        "train.py": lambda: tampered(no_surrogate),
+        "surrogate manifold_shap.json": lambda: tampered(no_surrogate),
     },
 }
 

@@ -19,7 +19,6 @@ OWNERS = torch.tensor([3, 0, 8, 1, 1, 2, 4, 8, 5, 6, 7, 0, 8, 3])
 NINE = ms.Players(tuple("abcdefghi"), OWNERS)
 KEYS = torch.tensor([[1, 2, 3], [1, 5, 6]])
 KINDS = [ms.imputers.GaussianImputer, ms.imputers.CopulaImputer, ms.imputers.EmpiricalImputer]
-every_imputer = pytest.mark.parametrize("make", KINDS)
 
 
 def nested(players: int, first: int = 1, last: int | None = None, seed: int = 0) -> Nested:
@@ -60,55 +59,3 @@ def test_runs_of_any_players_are_completed_as_single_coalitions(
         size = min(run, len(players) - 1)
         coalitions = nested(len(players), (size + 1) // 2, size, seed)
         compare(imputer, normal(2, len(owners), seed + 1), coalitions, range(first, first + draws))
-
-
-@every_imputer
-def test_collinear_and_constant_columns(make: Callable[..., Imputer]) -> None:
-    reference = normal(60, len(OWNERS))
-    reference[:, 3], reference[:, 7] = 1.0, 2 * reference[:, 2]
-    with pytest.warns(UserWarning, match="singular"):
-        imputer = make(reference, NINE)
-    compare(imputer, reference[:2], nested(len(NINE), 2, 7), range(4))
-
-
-@every_imputer
-@pytest.mark.parametrize("most", [5, 19])
-def test_values_along_orders_ask_the_model_for_no_more_rows_than_said(
-    make: Callable[..., Imputer], most: int
-) -> None:
-    imputer, x = make(normal(200, len(OWNERS)), NINE), normal(2, len(OWNERS), 1)
-    seen: list[int] = []
-
-    def model(rows: Tensor) -> Tensor:
-        seen.append(len(rows))
-        return rows[:, :3].softmax(-1)
-
-    value = ms.imputed_value(model, imputer, draws=5)
-    orders = torch.rand(2, 3, 9, generator=torch.Generator().manual_seed(0)).argsort(-1)
-    seen.clear()
-    for piece in Nested(orders, KEYS).split(most):
-        value.values(x[piece.rows], piece.coalitions)
-    assert max(seen) <= most * value.spec.work.draws
-    assert sum(seen) == KEYS.numel() * 8 * value.spec.work.draws
-
-
-@pytest.mark.parametrize("confounded", [False, True])
-def test_one_causal_component_is_completed_by_its_imputer(confounded: bool) -> None:
-    imputer, x = (
-        ms.imputers.EmpiricalImputer(normal(40, len(OWNERS)), NINE),
-        normal(2, len(OWNERS), 1),
-    )
-    causal = ms.imputers.CausalImputer(imputer, [[*NINE.names]], [confounded])
-    mask = nested(9, 2, 7).masks()
-    keys = KEYS.repeat_interleave(4, 1)
-    given = torch.zeros_like(mask) if confounded else mask
-    expected = imputer.impute(x, Listed(given, keys), range(5))
-    found = causal.impute(x, Listed(mask, keys), range(5))
-    assert torch.equal(found.log_weights, expected.log_weights)
-    assert torch.equal(found.rows, imputer.splice(x, mask, expected.rows))
-
-
-def test_imputers_that_refuse_padded_rows_name_those_that_take_them() -> None:
-    players = ms.Players.tokens(3, padding=0)
-    with pytest.raises(ValueError, match=r"a GaussianImputer but .* padded by 0"):
-        ms.imputers.GaussianImputer(torch.rand(8, 3) + 1, players)

@@ -97,20 +97,6 @@ def test_weights_are_those_of_the_formulas(
             assert torch.equal(completed.rows[b, k, : len(order)], donated)
 
 
-@pytest.mark.parametrize("kind", [EmpiricalImputer, ExactMatchImputer])
-def test_equal_weights_come_in_an_order_that_the_key_decides(kind: type[Imputer]) -> None:
-    table = torch.cartesian_prod(*[torch.arange(3.0)] * 3)
-    imputer, x = kind(table), torch.ones(1, 3)
-    nobody = [every(imputer, x, range(27), key).rows[0, 0] for key in range(200)]
-    assert all(len(rows.unique(dim=0)) == 27 for rows in nobody)
-    firsts = torch.stack([rows[0] for rows in nobody])
-    # 200 uniform choices among 27 rows miss one of them with a probability below 2 %.
-    assert len(firsts.unique(dim=0)) >= 26
-    assert torch.equal(nobody[3], every(imputer, x, range(27), 3).rows[0, 0])
-    # Nor is it the order of the table.
-    assert (nobody[0] - table).abs().sum() > 0
-
-
 def test_samples_follow_the_weights() -> None:
     imputer, x = EmpiricalImputer(gaussian(30), bandwidth=0.5), gaussian(1, seed=1)
     mask, key = torch.tensor([[[True, False, False, False]]]), torch.zeros(1, 1, dtype=torch.int64)
@@ -134,15 +120,6 @@ def conditional_means(x: Tensor) -> Tensor:
         means[:, k, ~s] += (x.double()[:, s] - 3) @ slope.T
         means[:, k, s] = x.double()[:, s]
     return means
-
-
-def test_a_tiny_bandwidth_matches_exactly() -> None:
-    table, x, weight = discrete(200), discrete(10, seed=1), torch.tensor([[1.0], [2], [-3]])
-    exact = values(ExactMatchImputer(table), x, weight, 27)
-    narrow = values(EmpiricalImputer(table, bandwidth=0.02, share=1.0), x, weight, 200)
-    torch.testing.assert_close(narrow, exact, rtol=1e-4, atol=1e-4)
-    wide = values(EmpiricalImputer(table, bandwidth=1.0, share=1.0), x, weight, 200)
-    assert (wide - exact).abs().max() > 0.1
 
 
 def test_aicc_predicts_better_than_a_poor_bandwidth() -> None:
@@ -234,12 +211,3 @@ def test_fewer_draws_than_donors_are_a_sample_of_all_of_them(imputer: Imputer, d
     assert (values.mean(1) - expected).square().mean() < 0.01 * error.mean()
     assert (value.spec.work.sampled, truth.spec.work.sampled) == (True, False)
     assert 0.8 < variance.mean() / error.mean() < 1.25
-
-
-def test_nothing_is_left_out_once_all_matching_rows_are_drawn() -> None:
-    table = torch.tensor([[0.0, k] for k in range(5)] + [[1.0, k] for k in range(20)])
-    imputer, mask = ExactMatchImputer(table), torch.tensor([[[True, False]]])
-    v = ms.imputed_value(lambda x: x[:, 1:], imputer, "identity", draws=6)
-    matched = v.estimate(torch.tensor([[0.0, 0.0]]), mask)
-    assert (matched.values, matched.variance) == (2, 0)
-    assert v.estimate(torch.tensor([[1.0, 0.0]]), mask).variance > 0

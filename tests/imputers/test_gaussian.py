@@ -95,28 +95,6 @@ def test_values_are_the_analytic_conditional_expectations(function: str) -> None
     assert 0.3 < errors.square().mean().sqrt() < 2
 
 
-def test_draws_have_the_conditional_mean_and_covariance() -> None:
-    reference, x = rows(300), rows(2, seed=1)
-    drawn = complete(GaussianImputer(reference), x, range(40_000)).double()
-    data = reference.double().numpy()
-    expected = conditionals(x, data.mean(0), np.cov(data.T))
-    for row, (location, spread) in zip(drawn.flatten(0, 1), expected, strict=True):
-        torch.testing.assert_close(row.mean(0), torch.tensor(location), rtol=0, atol=0.04)
-        torch.testing.assert_close(row.T.cov(), torch.tensor(spread), rtol=0, atol=0.06)
-
-
-def test_a_joint_draw_serves_every_coalition() -> None:
-    """x' = x⁰ + Σ_{·S} Σ_SS⁻¹ (x_S - x⁰_S), x⁰ the draw of the empty coalition."""
-    reference, x = rows(300), rows(2, seed=1)
-    drawn = complete(GaussianImputer(reference), x, range(5)).double()
-    joint = drawn[:, 0]
-    covariance = reference.double().T.cov()
-    for k, mask in enumerate(MASKS):
-        slope = covariance[:, mask] @ torch.linalg.inv(covariance[mask][:, mask])
-        expected = joint + (x[:, None, mask].double() - joint[..., mask]) @ slope.T
-        torch.testing.assert_close(drawn[:, k], expected, rtol=0, atol=1e-4)
-
-
 def test_copula_is_right_for_monotone_functions_of_normal_columns() -> None:
     def transformed(z: Tensor) -> Tensor:
         return torch.stack((z[:, 0].exp(), z[:, 1] ** 3, -z[:, 2], z[:, 3].sigmoid()), dim=1)
@@ -156,18 +134,6 @@ def test_copula_draws_have_the_marginal_distributions_of_the_reference() -> None
         assert set(found.tolist()) <= set(values.tolist())
         shares = torch.zeros(len(values)).scatter(0, torch.searchsorted(values, found), times / 2e4)
         torch.testing.assert_close(shares, counts / 4000, rtol=0, atol=0.02)
-
-
-@every_imputer
-def test_players_of_several_elements_and_images(make: Make) -> None:
-    """A player's elements are given or drawn together, as if each was a player in step."""
-    players = ms.Players(("left", "right"), torch.tensor([[[0, 1], [0, 1]]]))
-    reference, x = rows(50), rows(2, seed=1)
-    drawn = complete(make(reference.reshape(50, 1, 2, 2), players), x.reshape(2, 1, 2, 2), range(3))
-    assert drawn.shape == (2, 4, 3, 1, 2, 2)
-    flat = complete(make(reference), x, range(3))
-    # Elements 0 and 2 are the left player's.
-    torch.testing.assert_close(drawn.flatten(3), flat[:, [0, 5, 10, 15]])
 
 
 @every_imputer

@@ -101,10 +101,3 @@ def test_padded_rows_are_completed_from_rows_that_are_long_enough() -> None:
         assert (counts - expected).abs().max() <= 5 * expected**0.5
     some = all_coalitions(4)[:, 0]
     assert (completed[:, some][..., 0] == 7).all()
-
-
-def test_padded_rows_longer_than_all_others_are_completed_from_the_longest() -> None:
-    background = torch.tensor([[1.0, 1, 0], [2, 0, 0]])
-    imputer = ms.imputers.MarginalImputer(background, ms.Players.tokens(3))
-    found = impute(imputer, torch.tensor([[5.0, 5, 5]]), draws=4)
-    assert torch.equal(found[0, 0], torch.tensor([[1.0, 1, 0]]).expand(4, 3))

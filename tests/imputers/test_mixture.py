@@ -69,22 +69,6 @@ def test_expected_rows_are_means_and_likeliest_values() -> None:
             assert row[column] == share.argmax()
 
 
-def test_expected_numbers_are_those_of_the_mean_scores() -> None:
-    rows = mixed(600)[:, :3]
-    rows[:, 1] += rows[:, 0]
-    imputer = ms.imputers.MixtureImputer(rows, components=1)
-    x, mask = rows[:4], torch.tensor([[[True, False, False]]]).expand(4, -1, -1)
-    means, typical = (part[:, 0] for part in imputer.mixture.expected(x, mask))
-    drawn = complete(imputer, x, mask, 4001)[:, 0]
-    # Quantiles keep the order: the mean of normal scores is their median.
-    torch.testing.assert_close(means[:, 1], drawn[..., 1].median(1).values, atol=0.1, rtol=0)
-    assert torch.equal(typical[:, 1], means[:, 1])
-    # Half of the last column are 0.
-    numbers = drawn[..., 2].masked_fill(drawn[..., 2] == 0, torch.nan)
-    expected = (drawn[..., 2] > 0).float().mean(1) * numbers.nanmedian(1).values
-    torch.testing.assert_close(means[:, 2], expected, atol=0.05, rtol=0)
-
-
 def test_one_component_of_numbers_is_the_copula() -> None:
     generator = torch.Generator().manual_seed(0)
     root = torch.tensor([[1.0, 0, 0], [0.8, 0.6, 0], [-0.5, 0.3, 0.8]])
@@ -191,11 +175,3 @@ def test_rows_of_any_kind_have_finite_draws_and_densities(rows: Tensor) -> None:
     assert (drawn >= rows.amin(0)).all()
     assert (drawn <= rows.amax(0)).all()
     assert imputer.log_prob(rows[:2], mask).isfinite().all()
-
-
-@pytest.mark.usefixtures("any_type")
-@pytest.mark.parametrize("mask", [torch.ones(3, 2, dtype=bool), torch.ones(3, 1, 2, dtype=bool)])
-def test_masks_of_other_players_are_refused(mask: Tensor) -> None:
-    imputer = ms.imputers.MixtureImputer(normal(30, 4), components=1)
-    with pytest.raises(ValueError, match="players"):
-        imputer.log_prob(normal(3, 4), mask)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed, all_coalitions
-from tests.examples import PeopleModel, of_people, people, vae_of_people
+from tests.examples import of_people, people, vae_of_people
 
 KINDS: dict[str, Any] = {
     "marginal": lambda: of_people(ms.imputers.MarginalImputer),
@@ -83,28 +83,3 @@ def test_samples_are_cells_of_the_table_and_serve_a_causal_order(
     assert torch.equal(rows[..., 3], x[:, None, None, 3].expand(2, 1, 8))
     frame = imputer.table.frame(rows.flatten(0, 2))
     assert all(frame[name].isin(people()[name]).all() for name in frame)
-    value = ms.imputed_value(probabilities_of(imputer.table), causal, draws=4)
-    assert value(x, mask.expand(2, -1, -1)).isfinite().all()
-
-
-def probabilities_of(table: ms.Table) -> ms.Model:
-    return ms.Model(PeopleModel(table), ["yes", "no"], "probabilities")
-
-
-def test_groups_of_columns_are_players() -> None:
-    table = ms.Table.fit(people(), {"person": ["age", "member"]})
-    for kind in (
-        ms.imputers.MarginalImputer,
-        ms.imputers.GaussianImputer,
-        ms.imputers.EmpiricalImputer,
-    ):
-        imputer = ms.imputers.table_imputer(kind, table, people())
-        assert imputer.players.names == ("person", "income", "town")
-        x = table.rows(people(2, 1))
-        mask = torch.tensor([[[True, False, False]]]).expand(2, 1, 3)
-        rows = imputer.impute(x, Listed(mask, torch.zeros(2, 1, dtype=torch.int64)), range(6)).rows
-        assert torch.equal(rows[..., [0, 3]], x[:, None, None, [0, 3]].expand(2, 1, 6, 2))
-        value = ms.imputed_value(probabilities_of(table), imputer, draws=6)
-        both = value.grouped({"rest": ["income", "town"]})
-        assert both.players.names == ("rest", "person")
-        assert ms.exact_shapley(both, people(2, 1)).efficiency_gap < 1e-5

@@ -97,19 +97,3 @@ def test_a_model_of_token_ids_is_explained(kind: str) -> None:
     v = value(two, all_coalitions(2)[None].repeat(1, 1, 2))[0]
     phi = ms.exact_shapley(value, two).phi[0, 1]
     torch.testing.assert_close(phi, (v[2] - v[0] + v[3] - v[1]) / 2)
-
-
-@every
-def test_words_of_several_tokens_are_removed_together(kind: str) -> None:
-    words = ms.Players(("one", "two"), [0, 0, 1, 1], padding=0)
-    imputer = make(kind, words)
-    mask, keys = torch.tensor([[[False, True], [True, False]]]), torch.zeros(1, 2).long()
-    rows = imputer.impute(TEXTS[:1], Listed(mask, keys), range(1)).rows[0, :, 0].tolist()
-    assert (
-        rows
-        == {
-            "mask_token": [[99, 99, 7, 0], [5, 6, 99, 0]],
-            "padding": [[0, 0, 7, 0], [5, 6, 0, 0]],
-            "deletion": [[7, 0, 0, 0], [5, 6, 0, 0]],
-        }[kind]
-    )

@@ -16,8 +16,6 @@ from manifold_shap.coalitions import Coalitions
 from manifold_shap.oracles import (
     GaussianMixture,
     OracleImputer,
-    distance_to_true_shapley,
-    true_shapley,
 )
 from manifold_shap.values.base import Estimate
 
@@ -116,11 +114,3 @@ def test_the_truth_itself_is_good_everywhere() -> None:
         # Both bases are means over 4,096 rows or more, of numbers between 0 and 1.
         assert abs(figure) < 4.5 * error + 1 / 4096
     assert ms.leakage(made("exact draws"), *pairs()) == 0
-
-
-@pytest.mark.parametrize("name", HONEST + LEAKING)
-def test_true_shapley_values_find_them_all(name: str) -> None:
-    right = true_shapley(case()[1], pairs()[0][:30], error=0.001)
-    off = distance_to_true_shapley(ms.exact_shapley(made(name), right.x), right)
-    assert off.resolved
-    assert off.error > max(0.01, 5 * off.standard_error)

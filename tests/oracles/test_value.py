@@ -39,20 +39,6 @@ def test_values_are_sums_over_the_joint_states(law: Enumerated, space: str) -> N
     torch.testing.assert_close(truth(x, mask), expected, rtol=0, atol=1e-6)
 
 
-def test_means_over_draws_miss_by_what_they_say() -> None:
-    law = weather()
-    exact = true_value(Linear(4, 3), law)
-    drawn = true_value(Linear(4, 3), law, most=2, draws=50)
-    x = law.sample(200, seed=3).x
-    mask = ms.metrics.shapley_pairs(200, 4, least=2000)
-    mask = torch.where(mask.any(-1, keepdim=True), mask, torch.eye(4)[0] > 0)
-    keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
-    estimate = drawn.estimate(x, mask, keys)
-    miss = estimate.values - exact(x, mask)
-    promised = estimate.variance.mean().item()
-    assert miss.square().mean().item() == pytest.approx(promised, rel=0.15)
-
-
 @pytest.mark.parametrize("law", [garden(), weather()])
 def test_the_posterior_is_the_true_value_of_the_best_model(law: Enumerated) -> None:
     x = law.sample(4).x

@@ -250,7 +250,7 @@ def test_an_explanation_has_the_plots_that_suit_it_and_says_which_do_not(
         _ = people.plot.compositions
     with pytest.raises(AttributeError, match=r"ms\.shapley_interactions"):
         _ = people.plot.interaction_map
-    with pytest.raises(AttributeError, match="no plot 'force', but waterfall"):
+    with pytest.raises(AttributeError, match="no plot 'force', but bar"):
         _ = people.plot.force
     assert "ilr_plane: needs log-ratios" in repr(people.plot)
     assert list(inspect.signature(people.plot.bar).parameters)[:3] == [

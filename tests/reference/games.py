@@ -141,18 +141,20 @@ def orders(inputs: Inputs) -> Results:
         }
         for name, graph in graphs.items():
             ordering = ms.Ordering.of(graph, players)
-            pairs = ordering.sample_pairs((5,), torch.Generator().manual_seed(0))
+            pairs = ordering.allowed.draw(5, torch.Generator().manual_seed(0))
             yield f"{size} game, {name}, orders drawn", pairs
             yield (
                 f"{size} game, {name}, counts",
-                torch.tensor([float(ordering.orders), float(ordering.coalitions_count)]).log(),
+                torch.tensor(
+                    [float(ordering.allowed.count), float(ordering.allowed.coalitions)]
+                ).log(),
             )
             found = ms.permutation_shapley(game, x, permutations=8, ordering=graph, seed=2)
             yield f"{size} game, {name}, permutation", found
             found = ms.auto_shapley(game, x, evaluations=200, ordering=graph, seed=2)
             yield f"{size} game, {name}, auto", found
             if size == "small":
-                yield f"{size} game, {name}, coalitions", ordering.coalitions()[0]
+                yield f"{size} game, {name}, coalitions", ordering.allowed.weighted_coalitions()[0]
                 yield f"{size} game, {name}, exact", ms.exact_shapley(game, x, ordering=graph)
         edges = ms.Ordering({"x2": ["x0", "x1"]}, players)
         found = ms.permutation_shapley(game, x, permutations=8, ordering=edges, seed=2)

@@ -94,17 +94,6 @@ def test_zeros_are_replaced_and_the_others_shrink() -> None:
 # Published numbers.
 
 
-@pytest.mark.parametrize("classes", [2, 3, 4, 10, 1000])
-def test_class_compositions_are_those_of_equation_26(classes: int) -> None:
-    small = math.exp(-math.sqrt(classes / (classes - 1)))
-    share = 1 / (1 + (classes - 1) * small)
-    expected = torch.full((classes, classes), share * small, dtype=torch.float64)
-    expected.fill_diagonal_(share)
-    log_c = simplex.class_compositions(classes)
-    assert_near(log_c.exp(), expected, 1e-12)
-    assert_near(simplex.norm(log_c), torch.ones(classes))
-
-
 # The simplex is a Euclidean space.
 
 
@@ -134,15 +123,6 @@ def test_round_trips_restore_everything(z: Tensor, data: st.DataObject) -> None:
 
 
 # Extreme logits.
-
-
-@DTYPES
-def test_ilr_of_extreme_logits_by_hand(dtype: torch.dtype, tolerance: float) -> None:
-    z = torch.tensor([[100, -100, 0], [-100, -100, 100], [100, 100, -100]], dtype=dtype)
-    a, b = 200 / math.sqrt(2), 400 / math.sqrt(6)
-    exact = torch.tensor([[a, 0], [0, -b], [0, b]], dtype=torch.float64)
-    assert_near(simplex.ilr(z), exact, tolerance)
-    assert_near(simplex.ilr(simplex.closure(z)), exact, tolerance)
 
 
 # At the door.

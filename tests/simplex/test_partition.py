@@ -41,17 +41,6 @@ def balances(partition: Partition) -> set[tuple[frozenset[str], frozenset[str]]]
 
 @given(trees())
 @few
-def test_a_basis_is_orthonormal_and_its_rows_sum_to_zero(planted: Planted) -> None:
-    partition = Partition.of_tree(*planted)
-    basis, count = partition.basis, len(partition.classes)
-    assert basis.dtype == torch.float64
-    torch.testing.assert_close(basis @ basis.T, torch.eye(count - 1, dtype=torch.float64))
-    torch.testing.assert_close(basis.sum(1), torch.zeros(count - 1, dtype=torch.float64))
-    assert torch.equal(basis.sign().long(), partition.signs)
-
-
-@given(trees())
-@few
 def test_a_coordinate_is_the_log_ratio_of_geometric_means(planted: Planted) -> None:
     partition = Partition.of_tree(*planted)
     log_p = torch.randn(len(partition.classes), dtype=torch.float64)

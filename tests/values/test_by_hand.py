@@ -76,8 +76,6 @@ def games(model: Any) -> tuple[Any, Any]:
     return (ms.as_model(model, table), table.rows(TABLE)), (by_hand, rows)
 
 
-BRIEF = {"accelerator": "cpu", "limit_train_batches": 5}
-FEW: dict[str, Any] = {"max_epochs": 1, "hidden": [16], "seed": 3, "trainer": BRIEF}
 PLAYERS = ms.Players(TABLE.columns, OWNERS)
 
 
@@ -100,9 +98,3 @@ def test_an_imputer_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any], k
     imputer = ms.imputers.table_imputer(kind, frames.table, codes)
     value = ms.imputed_value(frames, imputer, draws=16)
     agree(value, ms.imputed_value(by_hand, kind(rows, PLAYERS), draws=16), games)
-
-
-def test_a_surrogate_of_a_frame_is_that_of_its_encoding(games: tuple[Any, Any]) -> None:
-    (frames, codes), (by_hand, rows) = games
-    value = ms.fit_surrogate(frames, codes, table=frames.table, **FEW)
-    agree(value, ms.fit_surrogate(by_hand, rows, players=PLAYERS, **FEW), games)

@@ -92,27 +92,6 @@ def test_labels_of_rows_are_checked() -> None:
             ms.exact_shapley(grouped, X)
 
 
-def test_groups_of_groups_are_groups() -> None:
-    twice = value().grouped([0, 0, 1, 2]).grouped({"rest": ["group 1", "group 2"]})
-    mask = torch.tensor([[[True, False], [False, True]]]).expand(2, -1, -1)
-    apart = torch.tensor([[[0, 0, 1, 1], [1, 1, 0, 0]]]).expand(2, -1, -1) > 0
-    assert torch.equal(twice(X, mask), value()(X, apart))
-
-
-def test_a_function_that_works_in_place_changes_nothing_of_the_callers() -> None:
-    rows = X.clone()
-
-    def greedy(x: Tensor, mask: Tensor) -> Tensor:
-        result = (x[:, None] * mask).sum(-1, keepdim=True)
-        x.zero_()
-        mask.zero_()
-        return result
-
-    found = ms.exact_shapley(greedy, rows)
-    assert torch.equal(rows, X)
-    torch.testing.assert_close(found.phi[..., 0], X)
-
-
 def test_words_are_groups_of_the_tokens_that_each_row_has() -> None:
     value, x = Padded(), Padded.some_rows()
     words = torch.tensor([0, 0, 1, 1, 2, 2])

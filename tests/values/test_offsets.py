@@ -1,7 +1,6 @@
 """Shapley values do not lose digits of a model whose numbers are large and close to each other."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,21 +117,3 @@ def test_an_offset_of_the_model_moves_the_base_alone(name: str) -> None:
     mask = ms.metrics.shapley_pairs(3, len(found.players), least=30)
     error, again = (ms.metrics.mean_squared_error(each, ROWS, mask) for each in (value, moved))
     assert again.debiased == pytest.approx(error.debiased, rel=1e-5)
-
-
-@pytest.mark.slow
-def test_an_offset_moves_no_amortised_value_and_is_saved(tmp_path: Path) -> None:
-    mask, found = torch.eye(4, dtype=torch.bool).expand(3, -1, -1), []
-    for at in (0.0, OFFSET):
-        value = surrogate(at)
-        ms.save(value, tmp_path)
-        loaded = ms.load(tmp_path, model(at))
-        assert torch.equal(loaded(ROWS, mask), value(ROWS, mask))
-        wide = {**FEW, "hidden": [32, 32]}
-        kinds = (
-            ms.fit_amortized(value, X, **FEW),
-            ms.fit_amortized(value, X, network="transformer", **wide),
-        )
-        found.append([explainer(ROWS) for explainer in kinds])
-    for expected, other in zip(*found, strict=True):
-        assert (other - expected).abs().max() < 1e-6 * expected.abs().max()

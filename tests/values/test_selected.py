@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from tests.estimators.test_coalition import network
-from tests.examples import ESTIMATORS, VALUES, Estimator, Table, amortized, random_table, uniform
+from tests.examples import ESTIMATORS, VALUES, Estimator, Table, random_table, uniform
 
 
 def game(players: int = 6, outputs: int = 5) -> Table:
@@ -36,16 +35,6 @@ def test_chosen_outputs_are_columns_of_all(name: str) -> None:
     assert not whole.selected
 
 
-def test_linearized_outputs_are_estimated_alike() -> None:
-    value, x = network(), uniform(3, 6)
-    some = ms.coalition_shapley(value, x, outputs=["2"], coalitions=256)
-    exact = ms.exact_shapley(value, x, outputs=["2"])
-    assert some.outputs == exact.outputs == ("2",)
-    off = (some.phi - exact.phi).abs()
-    assert (off <= 6 * some.standard_error + 1e-6).all()
-    assert some.efficiency_gap < 1e-4
-
-
 def test_a_number_chooses_the_largest_mean_predictions() -> None:
     x = torch.tensor([[0.9, 0.0, 0.2], [0.0, 0.5, 0.3], [0.6, 0.0, 0.3]])
     value = ms.as_value_function(lambda x, mask: x[:, None] * mask, x, outputs=["a", "b", "c"])
@@ -54,12 +43,6 @@ def test_a_number_chooses_the_largest_mean_predictions() -> None:
     assert ms.exact_shapley(value, x, outputs=3).outputs == ("a", "c", "b")
     # Of equal ones the first.
     assert ms.exact_shapley(value, torch.ones(1, 3), outputs=1).outputs == ("a",)
-
-
-def test_where_names_are_numbers_a_number_is_a_name() -> None:
-    value, x = named("2", "0", "1"), uniform(3, 6)
-    assert ms.exact_shapley(value, x, outputs=[0]).outputs == ("0",)
-    assert ms.exact_shapley(named("b", "a"), x, outputs=[0, -1]).outputs == ("b", "a")
 
 
 def test_log_ratios_go_together() -> None:
@@ -77,12 +60,3 @@ def test_selections_and_groups_nest() -> None:
     assert torch.equal(found.phi, alone.phi[..., [1]])
     assert found.made_by["outputs_of"] == 4
     assert value.select(None) is value
-
-
-def test_the_amortised_explainer_keeps_outputs() -> None:
-    value, explainer = amortized()
-    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
-    whole = ms.amortized_shapley(value, x, explainer=explainer)
-    some = ms.amortized_shapley(value, x, explainer=explainer, outputs=[value.outputs[1]])
-    assert torch.equal(some.phi, whole.phi[..., [1]])
-    assert some.outputs == value.outputs[1:2]

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.values import Work
 from tests.examples import known, normal
 
 
@@ -46,10 +45,8 @@ def test_the_variance_of_draws_is_that_of_a_mean_of_independent_ones() -> None:
     [
         ([game(2), game(2, 2)], [0.5, 0.5], "same players, outputs"),
         ([game(2), game(2).grouped([1, 0, 2, 3])], [0.5, 0.5], "same players"),
-        ([game(2), game(3)], [1.0], "a weight for each"),
-        ([game(2), game(3)], [0.5, 0.6], "sum to one"),
+        ([game(2), game(3)], [1.0], "2 positive"),
         ([game(2), game(3)], [1.5, -0.5], "positive"),
-        ([game(2), game(3)], [float("nan"), 1.0], "positive"),
     ],
 )
 def test_bad_input(values: Any, weights: list[float], words: str) -> None:
@@ -74,5 +71,7 @@ def test_the_variance_of_a_part_that_says_none_is_unknown() -> None:
 
 
 def test_work_of_two_adds_up_in_either_order() -> None:
-    one, other = Work(8, sampled=True, batch_size=50), Work(batch_size=100, cost="network")
-    assert one + other == other + one == Work(9, sampled=True, batch_size=50, cost="model")
+    one = ms.values.Work(8, sampled=True, batch_size=50)
+    other = ms.values.Work(batch_size=100, cost="network")
+    whole = ms.values.Work(9, sampled=True, batch_size=50, cost="model")
+    assert one + other == other + one == whole

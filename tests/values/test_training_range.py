@@ -1,7 +1,6 @@
 """Rows far outside of the data are said in every result, and no others."""
 
 import warnings
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -50,37 +49,13 @@ def test_far_is_further_than_the_range_is_wide(x: float, far: int) -> None:
         assert known.count_far_outside(torch.tensor([[x]])) == far
 
 
-@pytest.mark.filterwarnings("ignore:.*far outside:UserWarning")
-def test_a_store_counts_the_rows_of_all_blocks(tmp_path: Path) -> None:
-    value = ms.imputed_value(model, ms.imputers.MarginalImputer(X), draws=4)
-    x = torch.cat((X[:3], 100 * X[:3]))
-    ms.explain_rows(tmp_path / "rows.zarr", value, x, ms.exact_shapley, block=2)
-    assert ms.Explanation.load(tmp_path / "rows.zarr").made_by["rows_far_outside"] == 3
-
-
-def test_a_loaded_surrogate_knows_its_range(tmp_path: Path) -> None:
-    value = ms.fit_surrogate(model, X, hidden=[4], **FEW)
-    ms.save(value, tmp_path)
-    loaded = ms.load(tmp_path, model)
-    ranges = loaded.spec.training_range, value.spec.training_range
-    assert all(map(torch.equal, *ranges))
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "marginal", "surrogate"])
-def test_rows_of_a_frame_are_far_by_their_cells(kind: str) -> None:
+def test_rows_of_a_frame_are_far_by_their_cells() -> None:
     """Not by their codes: that of a town which training had none of is as good as any."""
     frame = pd.DataFrame({"size": range(120), "town": ["Oslo", "Rome"] * 60})
     table = ms.Table.fit(frame)
     asked = ms.as_model(lambda f: f[["size"]].to_numpy() * [[1, 2]], table, returns="values")
-    if kind == "surrogate":
-        value = ms.fit_surrogate(asked, frame, space="identity", hidden=[4], **FEW)
-    else:
-        imputer = {
-            "gaussian": ms.imputers.GaussianImputer,
-            "marginal": ms.imputers.MarginalImputer,
-        }[kind]
-        reference = ms.imputers.table_imputer(imputer, table, frame)
-        value = ms.imputed_value(asked, reference, "identity", draws=4)
+    imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, table, frame)
+    value = ms.imputed_value(asked, imputer, "identity", draws=4)
     towns = pd.DataFrame({"size": range(4), "town": ["Bern", "Kiel", "Lyon", "Turin"]})
     with pytest.warns(UserWarning, match="had none of"):
         assert "rows_far_outside" not in ms.exact_shapley(value, towns).made_by

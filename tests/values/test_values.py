@@ -13,11 +13,10 @@ import manifold_shap as ms
 from manifold_shap import _random as noise
 from manifold_shap.coalitions import Coalitions, Listed, all_coalitions
 from manifold_shap.imputers import Completions
-from manifold_shap.imputers.empirical import EmpiricalImputer, ExactMatchImputer
+from manifold_shap.imputers.empirical import ExactMatchImputer
 from manifold_shap.spaces import SPACES
 from manifold_shap.values import imputed, model_for
 from manifold_shap.values.base import Estimate
-from tests.examples import imputed as made
 from tests.examples import known, normal
 
 MASKS = all_coalitions(4)
@@ -70,8 +69,6 @@ def test_estimate_gives_the_variance_of_the_mean_of_its_draws(
 class Weighted(ms.imputers.Imputer):
     """Draw number k is a row of k's that counts k + 1 times."""
 
-    name = "weighted"
-
     def impute(self, x: Tensor, coalitions: Coalitions, draws: range) -> Completions:
         mask = coalitions.masks()
         numbers = torch.arange(draws.start, draws.stop, dtype=torch.float32)
@@ -122,16 +119,6 @@ def test_estimate_tells_the_effective_codes(monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_collapsed_codes_are_warned_of_once() -> None:
-    value = ms.imputed_value(lambda x: x, Codes(rows(30), [900, 1.1, 1, 1, 1]), "identity", 7)
-    x, proper = rows(6), masks(6)[:, 1:-1]
-    with pytest.warns(UserWarning, match=r"'marginal' collapse: 1\.03 are .* 84 coal.* than 1\.2"):
-        value(x, proper)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        value(x, proper)
-
-
 class Collapsed(Weighted):
     """Draw number 0 counts for nearly all, or as the rest where few players are present."""
 
@@ -150,7 +137,7 @@ def test_collapsed_samples_are_warned_of_once() -> None:
         value(rows(), masks()[:, [1, 2]])
     # Twelve pairs of one player, and thirty of more with a single draw.
     mean = (12 * 4 + 30) / 42
-    with pytest.warns(UserWarning, match=rf"'weighted' collapse: {mean:.2f} are .* 42 .* than 2,"):
+    with pytest.warns(UserWarning, match=rf"'Weighted' collapse: {mean:.2f} are .* 42 .* than 2,"):
         value(rows(), masks()[:, [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -164,11 +151,6 @@ def test_one_matching_donor_is_no_collapse() -> None:
         warnings.simplefilter("error")
         estimate = value.estimate(table[:5], masks(5)[:, 14:15])
     torch.testing.assert_close(estimate.effective_draws, torch.full((5, 1), 3.0))
-    narrow = ms.imputed_value(lambda x: x, EmpiricalImputer(rows(30), bandwidth=0.01), "identity")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        effective = narrow.estimate(rows(30)[:5], masks(5)[:, 13:15]).effective_draws
-    torch.testing.assert_close(effective, torch.ones(5, 2))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +183,7 @@ def test_a_regressor_is_explained_by_its_values() -> None:
     value = ms.imputed_value(regressor, ms.imputers.MarginalImputer(x), "identity")
     torch.testing.assert_close(value.prediction(x), x.sum(1, keepdim=True), rtol=0, atol=1e-5)
     model = model_for(regressor, x, ms.spaces.Identity())
-    with pytest.raises(ValueError, match=r"class probabilities for space='probability'.*identity"):
+    with pytest.raises(ValueError, match="a classifier for space='probability'"):
         ms.imputed_value(model, ms.imputers.MarginalImputer(x), "probability")
 
 
@@ -213,53 +195,11 @@ class Holed:
         return torch.cat((1 - p, p), -1)
 
 
-@every_space
-def test_no_explained_row_may_give_nan(space: str) -> None:
-    value, x = ms.imputed_value(Holed(), ms.imputers.MarginalImputer(rows(9)), space), rows()
+def test_no_explained_row_may_give_nan() -> None:
+    value, x = ms.imputed_value(Holed(), ms.imputers.MarginalImputer(rows(9)), "ilr"), rows()
     x[1, 0] = 7
     with pytest.raises(ValueError, match=r"Expected finite numbers .* the first in row 1"):
         value(x, masks())
-
-
-class DrawsOfTheirOwn(ms.values.GroupedValue):
-    """The same value function, but no two coalitions share their draws."""
-
-    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        mask = coalitions.masks()
-        codes = (mask * 2 ** torch.arange(mask.shape[-1])).sum(-1)
-        keys = noise.fold(coalitions.each_key(), codes)
-        return super().values(x, Listed(mask, keys))
-
-
-@pytest.mark.parametrize("make", [ms.imputers.MarginalImputer, ms.imputers.GaussianImputer])
-def test_common_random_numbers_along_an_order_save_variance(
-    make: type[ms.imputers.Imputer],
-) -> None:
-    value, x, *_ = made(make(normal(100, 7)), draws=8)
-    shared, own = (
-        ms.permutation_shapley(game, x, permutations=2000)
-        for game in (value, DrawsOfTheirOwn(value, torch.arange(7)))
-    )
-    spread = (shared.standard_error.square() + own.standard_error.square()).sqrt()
-    assert ((shared.phi - own.phi).abs() < 4.5 * spread).all()
-    saved = own.standard_error.square().mean() / shared.standard_error.square().mean()
-    assert saved > 1.5
-
-
-def test_products_in_half_precision_are_close_and_said(make_value: MakeValue) -> None:
-    value = make_value("surrogate", "ilr")
-    assert isinstance(value, ms.SurrogateValue)
-    half = value.in_precision("bf16-mixed")
-    exact = ms.permutation_shapley(value, rows(), permutations=8)
-    found = ms.permutation_shapley(half, rows(), permutations=8)
-    gap = (found.phi - exact.phi).abs().max()
-    assert 0 < gap < 0.02 * (exact.prediction - exact.base).abs().max()
-    assert torch.equal(found.base, exact.base)
-    assert torch.equal(found.prediction, exact.prediction)
-    assert found.efficiency_gap < 1e-5
-    assert found.made_by["precision"] == "bf16-mixed"
-    assert value.precision == "32-true"
-    assert "precision" not in exact.made_by
 
 
 def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() -> None:
@@ -328,7 +268,7 @@ def test_a_callable_of_another_space_is_named() -> None:
 
     with pytest.raises(ValueError, match="distribution over the classes"):
         ms.as_value_function(plain, rows(), space="probability")
-    with pytest.raises(ValueError, match=r"`outputs` to name the 3 classes .* \('a', 'b'\)"):
+    with pytest.raises(ValueError, match=r"`outputs` to name the 3 outputs, .* \('a', 'b'\)"):
         ms.as_value_function(plain, rows(), outputs=["a", "b"], space="ilr")
 
 
@@ -371,17 +311,6 @@ def test_what_a_value_function_returns_is_checked(change: Any, error: Any, said:
         lambda: value(x, torch.eye(3).bool().expand(2, -1, -1)),
     ):
         with pytest.raises(error, match=said):
-            call()
-
-
-@pytest.mark.usefixtures("any_type")
-@pytest.mark.parametrize("end", ["prediction", "base"])
-def test_what_a_value_function_knows_is_checked(end: str) -> None:
-    value, x = Returning(Estimate), torch.randn(2, 3)
-    setattr(value, end, lambda x: x.sum(1))
-    anchors = torch.tensor([[[False] * 3, [True] * 3]]).expand(2, -1, -1)
-    for call in (lambda: ms.exact_shapley(value, x), lambda: value(x, anchors)):
-        with pytest.raises(ValueError, match="floats of shape"):
             call()
 
 

@@ -1,0 +1,143 @@
+"""Joins several tensors of a row, for models that take a tuple or a dictionary of tensors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from manifold_shap._messages import check_choice
+from manifold_shap._saved import saved
+from manifold_shap.players import Players
+from manifold_shap.tables.base import RowAdapter
+
+
+@saved
+class Inputs(RowAdapter):
+    """Several tensors of each row as one row, for a model that takes a tuple or a dictionary.
+
+        >>> x = {"picture": torch.rand(5, 1, 4, 4), "columns": torch.rand(5, 2)}
+        >>> patches, columns = Players.patches((1, 4, 4), 2), Players(["age", "size"], [0, 1])
+        >>> inputs = Inputs.fit(x, {"picture": patches, "columns": columns})
+        >>> inputs.players.names
+        ('patch 0,0', 'patch 0,1', 'patch 1,0', 'patch 1,1', 'age', 'size')
+        >>> rows = inputs.rows(x)
+        >>> rows.shape, inputs.frame(rows)["picture"].shape
+        (torch.Size([5, 18]), torch.Size([5, 1, 4, 4]))
+
+    The model is called as `model(*tensors)` for a tuple and as `model(**tensors)` for a dictionary.
+
+    Attributes:
+        shapes: of one row of each tensor, by name; those of a tuple are called "0", "1", ...
+        dtypes: of each tensor, by name.
+
+    Args:
+        shapes, dtypes: as the attributes.
+        keywords: whether the model takes a dictionary.
+        players: of all elements.
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[str, tuple[int, ...]],
+        dtypes: Mapping[str, torch.dtype],
+        keywords: bool,
+        players: Players,
+    ) -> None:
+        self.shapes, self.dtypes, self.keywords = dict(shapes), dict(dtypes), keywords
+        self._sizes = [torch.Size(shape).numel() for shape in shapes.values()]
+        self.players = players
+        self.names = self.header = tuple(
+            f"{name} {k}"
+            for name, size in zip(shapes, self._sizes, strict=True)
+            for k in range(size)
+        )
+
+    @classmethod
+    def fit(cls, inputs: Any, players: Mapping[str, "Players | str"] | None = None) -> "Inputs":
+        """Read shapes and types of some rows.
+
+        Args:
+            inputs: a tuple of tensors or a dictionary of them, each `[rows, ...]`.
+            players: of each tensor, by its name; another tensor's name where both have the same
+                players, such as ids of tokens and their mask: `{"mask": "ids"}`. By default each
+                element of a tensor is a player.
+
+        Raises:
+            ValueError: tensors of different numbers of rows; players of another name or shape.
+        """
+        named = _named(inputs)
+        shapes = {name: tuple(each.shape[1:]) for name, each in named.items()}
+        wanted = dict(players or {})
+        for name in wanted:
+            check_choice("players", name, tuple(shapes))
+        owned = dict[str, Tensor]()
+        names: list[str] = []
+        for name in sorted(shapes, key=lambda name: isinstance(wanted.get(name), str)):
+            own = wanted.get(name)
+            if isinstance(own, str):
+                owned[name] = owned[own]
+                continue
+            if own is None:
+                size = torch.Size(shapes[name]).numel()
+                own = Players.of_elements(shapes[name], [f"{name} {k}" for k in range(size)])
+            owned[name] = own.index + len(names)
+            names += own.names
+        for name, index in owned.items():
+            if tuple(index.shape) != shapes[name]:
+                raise ValueError(
+                    f"Expected players of {name!r} that own rows of shape {shapes[name]} but got "
+                    f"those of shape {tuple(index.shape)}."
+                )
+        index = torch.cat([owned[name].flatten() for name in shapes])
+        dtypes = {name: each.dtype for name, each in named.items()}
+        return cls(shapes, dtypes, isinstance(inputs, Mapping), Players(names, index))
+
+    def rows(self, frame: Any) -> Float[Tensor, "rows elements"]:
+        """All tensors of a row, one after the other, as floats.
+
+        Raises:
+            ValueError: other tensors than those of training.
+        """
+        named = _named(frame)
+        shapes = {name: tuple(each.shape[1:]) for name, each in named.items()}
+        if shapes != self.shapes:
+            raise ValueError(f"Expected tensors with rows of {self.shapes} but got {shapes}.")
+        return torch.cat([named[name].flatten(1).float() for name in self.shapes], 1)
+
+    def frame(self, x: Float[Tensor, "rows elements"]) -> Any:
+        """The tuple or the dictionary that the model takes."""
+        parts = dict(zip(self.shapes, x.split(self._sizes, 1), strict=True))
+        tensors = {
+            name: part.unflatten(1, self.shapes[name] or (1,)).to(self.dtypes[name])
+            for name, part in parts.items()
+        }
+        tensors = {
+            name: each if self.shapes[name] else each[:, 0] for name, each in tensors.items()
+        }
+        return tensors if self.keywords else tuple(tensors.values())
+
+    kind = "inputs"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        dtypes = {name: str(own).removeprefix("torch.") for name, own in self.dtypes.items()}
+        own = {"shapes": self.shapes, "dtypes": dtypes, "keywords": self.keywords}
+        return {**own, "players": self.players}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "Inputs":
+        shapes = {name: tuple(shape) for name, shape in settings["shapes"].items()}
+        dtypes = {name: getattr(torch, own) for name, own in settings["dtypes"].items()}
+        return cls(shapes, dtypes, settings["keywords"], settings["players"])
+
+
+def _named(inputs: Any) -> dict[str, Tensor]:
+    """Tensors by name."""
+    if not isinstance(inputs, Mapping):
+        inputs = {str(k): each for k, each in enumerate(inputs)}
+    tensors = {name: torch.as_tensor(each) for name, each in inputs.items()}
+    if len({len(each) for each in tensors.values()}) != 1:
+        counts = {name: len(each) for name, each in tensors.items()}
+        raise ValueError(f"Expected tensors of the same number of rows but got {counts}.")
+    return tensors

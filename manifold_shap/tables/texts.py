@@ -1,0 +1,144 @@
+"""Numbers the words of texts, and gives the texts back letter by letter."""
+
+import re
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from manifold_shap._arrays import is_frame
+from manifold_shap._checks import check_whole
+from manifold_shap._saved import saved
+from manifold_shap.players import Players
+from manifold_shap.tables.base import RowAdapter
+from manifold_shap.text.tokens import check_texts
+
+# A word, with the punctuation at it and the spaces behind it; the first with those before it.
+_WORD = re.compile(r"^\s+\S+\s*|\S+\s*")
+_PADDING, _UNKNOWN = 0, 1
+
+
+@saved
+class Texts(RowAdapter):
+    """Texts as rows of numbered words, for a model that takes lists of texts.
+
+        >>> texts = Texts.fit(["A good film,  really!", "Not good."])
+        >>> x = texts.rows(["Not good.", "Really  good"])
+        >>> x
+        tensor([[6., 7., 0., 0.],
+                [8., 9., 0., 0.]])
+        >>> texts.frame(x)
+        ['Not good.', 'Really  good']
+
+    A word is what stands between spaces, as it is written: with capitals, with the punctuation at
+    it, and with the spaces behind it. Words that training had none of get numbers when they are
+    met; networks see them as one unknown word.
+
+    Attributes:
+        words: by number. The first two stand for the end of a text, and for unknown words.
+        players: the first word, the second, ...; a text has as many of them as it has words.
+
+    Args:
+        words: those of training.
+        length: the most words of a text.
+    """
+
+    def __init__(self, words: Sequence[str], length: int) -> None:
+        self.words, self._lock = ["", "", *words], Lock()
+        self._number = {word: number for number, word in enumerate(self.words) if word}
+        self._known = len(self.words)
+        self.names = self.header = tuple(f"word {k}" for k in range(1, length + 1))
+        self.players = Players(self.names, torch.arange(length), padding=_PADDING)
+
+    @classmethod
+    def fit(cls, texts: Any, length: int | None = None) -> "Texts":
+        """Number the words of texts.
+
+        Args:
+            texts: a list, an array or a column of texts.
+            length: the most words of a text; by default those of the longest.
+
+        Raises:
+            TypeError: `texts` is no list of texts.
+            ValueError: no text; a length below 1.
+        """
+        lists = [_WORD.findall(text) for text in check_texts(texts)]
+        words = dict.fromkeys(word for words in lists for word in words)
+        longest = max(1, *map(len, lists))
+        return cls([*words], longest if length is None else check_whole("length", length))
+
+    def rows(self, frame: Any) -> Float[Tensor, "rows words"]:
+        """Numbers of the words of texts.
+
+        Raises:
+            TypeError: they are no texts.
+            ValueError: a text without a word, or with more than those of training have.
+        """
+        if is_frame(frame):  # Of words, as in an explanation.
+            frame = ["".join(filter(None, row)) for row in frame.to_numpy()]
+        lists, most = [_WORD.findall(text) for text in check_texts(frame)], len(self.names)
+        for k, words in enumerate(lists):
+            if not 0 < len(words) <= most:
+                raise ValueError(
+                    f"Expected texts of 1 to {most} words, as those of training have, but text {k} "
+                    f"has {len(words)}; leave it out or cut it, or learn from longer ones."
+                )
+        x = torch.zeros(len(lists), most)
+        with self._lock:
+            for row, words in zip(x, lists, strict=True):
+                row[: len(words)] = torch.tensor([self._numbered(word) for word in words])
+        return x
+
+    def frame(self, x: Float[Tensor, "rows words"]) -> list[str]:
+        """The texts, letter by letter."""
+        return ["".join(map(self.words.__getitem__, row)) for row in x.long().tolist()]
+
+    def check(self, x: Float[Tensor, "rows words"], name: str = "x") -> None:
+        if bool(((x < 0) | (x >= len(self.words)) | (x != x.round())).any()):
+            raise ValueError(
+                f"Expected `{name}` to be texts or the numbers of their words, below "
+                f"{len(self.words)}, but got others; pass the texts, or `texts.rows(texts)`."
+            )
+
+    def encode(self, x: Float[Tensor, "*batch words"]) -> Float[Tensor, "*batch words"]:
+        return x.where(x < self._known, _UNKNOWN)
+
+    def explained(
+        self,
+        x: Float[Tensor, "rows words"],
+        players: Players,
+        owners: Int64[Tensor, "rows words"] | None,
+    ) -> tuple[Any, Players, Tensor | None]:
+        """A frame of the words: a line for each text, None behind its end."""
+        import pandas as pd
+
+        words = [[self.words[k] or None for k in row] for row in x.long().tolist()]
+        return pd.DataFrame(words, columns=list(self.names), dtype=object), players, owners
+
+    kind = "texts"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        words = self.words[2:]
+        return {"words": words, "known": self._known, "length": len(self.names)}, {}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "Texts":
+        made = cls(settings["words"], settings["length"])
+        made._known = settings["known"]
+        return made
+
+    def _numbered(self, word: str) -> int:
+        if word not in self._number:
+            self._number[word] = len(self.words)
+            self.words.append(word)
+        return self._number[word]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A lock is neither copied nor sent to another process.
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())

@@ -152,7 +152,6 @@ class Overflowing(TableValue):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"teacher": "vae"}, TypeError, "`teacher` to be a value function, .* but got str"),
         ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 2"),
         ({"teacher_share": 1.5}, ValueError, "number above 0 and of at most 1 but got 1.5"),
         (

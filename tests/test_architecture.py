@@ -85,7 +85,6 @@ DEFERRED = {
     ("interactions", "interop.shapiq_values"),
     ("io.zarr", "tables.cells"),
     ("training.rows", "tables.fitted"),
-    ("training.rows", "tables.table"),
     ("training.task", "training.runner"),
     ("values.base", "values.grouped"),
     ("values.base", "values.selected"),

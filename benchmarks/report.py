@@ -322,7 +322,7 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
     tables = [markdown(one.columns, one.rows) for one in experiment.tables(result["found"])]
     errors = [f"Figures after ± are {experiment.errors}.\n"]
     place = ", ".join(f"{key} {number(one)}" for key, one in result["machine"].items() if one)
-    made = f"Version {result['version']} {result.get('commit', '')[:12]}".strip()
+    made = f"version {result['version']} {result.get('commit', '')[:12]}".strip()
     seconds = f"{number(result['seconds'])} s; " if result["seconds"] else ""
     return "\n".join([
         f"# {experiment.title}\n",

@@ -159,17 +159,23 @@ def main() -> None:
     given = parser.parse_intermixed_args()
     changes = [word for word in given.words if "=" in word]
     names = [word for word in given.words if "=" not in word]
-    try:
-        if "all" in names and given.pages:
-            names = [name for name in NAMES if stored(name, given.quick)]
-        elif "all" in names or given.plan:
-            names = plan(NAMES if "all" in names else names, given.quick)
-        for name in names if not given.plan else ():
+    if "all" in names and given.pages:
+        names = [name for name in NAMES if stored(name, given.quick)]
+    elif "all" in names or given.plan:
+        names = plan(NAMES if "all" in names else names, given.quick)
+    failed = []
+    for name in names if not given.plan else ():
+        try:
             reproduce(name, changes, given.quick, given.pages, given.out)
-    except (ValueError, OSError) as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+        except (
+            ValueError,
+            OSError,
+            ImportError,
+        ) as error:  # Of others, files or packages are there.
+            failed.append(f"{name}: {type(error).__name__}: {error}")
     if not given.quick and not given.out and not given.plan:
         write_lists()
+    sys.exit("\n".join(failed) or 0)
 
 
 if __name__ == "__main__":

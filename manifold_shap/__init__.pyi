@@ -27,7 +27,7 @@ from .estimators import permutation_shapley as permutation_shapley
 from .estimators import shapley_interactions as shapley_interactions
 from .explainer import Explainer as Explainer
 from .explanation import Explanation as Explanation
-from .frames import wide_frame as wide_frame
+from .explanation import wide_frame as wide_frame
 from .global_values import GlobalValues as GlobalValues
 from .global_values import global_values as global_values
 from .interactions import Interactions as Interactions

@@ -56,7 +56,7 @@ _TEACHER_DRAWS = 8
 
 
 @dataclass(frozen=True)
-class Game:
+class CandidateTask:
     """What all candidates are fitted to.
 
     Attributes:
@@ -81,7 +81,7 @@ class Fits(Mapping):
     """Candidates that are fitted to the same rows, each when it is first asked for.
 
     Args:
-        game: what they are fitted to.
+        task: what they are fitted to.
         names: of the candidates.
         x: the rows, which are the background data, too.
         draws: of an imputer.
@@ -91,14 +91,14 @@ class Fits(Mapping):
 
     def __init__(
         self,
-        game: Game,
+        task: CandidateTask,
         names: Collection[str],
         x: Tensor,
         draws: int = _DRAWS,
         weights: Mapping[str, float] | None = None,
         products: Float[Tensor, "rows candidates candidates"] | None = None,
     ) -> None:
-        self.game, self.names, self.x, self.draws = game, tuple(names), x, draws
+        self.task, self.names, self.x, self.draws = task, tuple(names), x, draws
         self.weights, self.products = weights or {}, products
         self._fitted = dict[str, ValueFunction]()
 
@@ -131,21 +131,21 @@ class Fits(Mapping):
         names = [name for name in self.names if name != STACKED]
         quality = report(names, self.products[self._half(len(self.products), number)], SLOW)
         rows = self.x[self._half(len(self.x), number)]
-        return Fits(self.game, quality.mse, rows, self.draws, quality.weights)[quality.chosen]
+        return Fits(self.task, quality.mse, rows, self.draws, quality.weights)[quality.chosen]
 
     def _half(self, count: int, number: int) -> Tensor:
         division, side = divmod(number, 2)
-        generator = torch.Generator().manual_seed(self.game.seed + division)
+        generator = torch.Generator().manual_seed(self.task.seed + division)
         return torch.randperm(count, generator=generator).tensor_split(2)[side]
 
     def imputed(self, imputer: Imputer, draws: int | None = None) -> ImputedValue:
         """The value function of an imputer."""
-        game = self.game
-        return imputed_value(game.model, imputer, game.space, draws or self.draws, game.seed)
+        task = self.task
+        return imputed_value(task.model, imputer, task.space, draws or self.draws, task.seed)
 
 
 def choose(
-    game: Game, names: Collection[str], fit_seconds: float | None = None
+    task: CandidateTask, names: Collection[str], fit_seconds: float | None = None
 ) -> tuple[Fits, Quality]:
     """Compare candidates on rows that they were not fitted to, and choose one.
 
@@ -155,7 +155,7 @@ def choose(
     network is trained ends the comparison: the rest is left out, what was compared is kept.
 
     Args:
-        game: what they are fitted to.
+        task: what they are fitted to.
         names: of the candidates.
         fit_seconds: a stop for safety: candidates that were not begun by then are left out.
 
@@ -166,11 +166,11 @@ def choose(
         ValueError: none can be fitted, or the model's outputs are not finite.
     """
     wanted = [OFF_MANIFOLD, *(name for name in CANDIDATES if name in names)]
-    folds = _folds(len(game.x), game.seed)
-    fits = [Fits(game, wanted, game.x[train], _COMPARED_DRAWS) for train, _ in folds]
+    folds = _folds(len(task.x), task.seed)
+    fits = [Fits(task, wanted, task.x[train], _COMPARED_DRAWS) for train, _ in folds]
     errors, seconds, skipped = dict[str, list[_Errors]](), dict[str, float](), dict[str, str]()
     begun = time.perf_counter()
-    with progress_bar(game.progress, name="value functions", over=wanted) as bar:
+    with progress_bar(task.progress, name="value functions", over=wanted) as bar:
         for name in bar:
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
             start = time.perf_counter()
@@ -181,7 +181,7 @@ def choose(
                 values = [own[name] for own in fits]
                 fitted = time.perf_counter()
                 errors[name] = [
-                    _errors(game, value, held_out, wanted.index(name), fold, len(folds))
+                    _errors(task, value, held_out, wanted.index(name), fold, len(folds))
                     for fold, (value, (_, held_out)) in enumerate(zip(values, folds, strict=True))
                 ]
                 seconds[name] = fitted - start
@@ -205,11 +205,11 @@ def choose(
         products,
         SLOW,
         variance=predictions.var(0, correction=0).mean().item(),
-        fits=f"{few} to {len(folds[0][0])} of {len(game.x)} rows",
+        fits=f"{few} to {len(folds[0][0])} of {len(task.x)} rows",
         seconds=seconds,
         skipped=skipped,
     )
-    return Fits(game, [*quality.mse], game.x, weights=quality.weights, products=products), quality
+    return Fits(task, [*quality.mse], task.x, weights=quality.weights, products=products), quality
 
 
 def _folds(rows: int, seed: int) -> list[tuple[Tensor, Tensor]]:
@@ -237,16 +237,16 @@ class _Errors(NamedTuple):
 
 
 def _errors(
-    game: Game, value: ValueFunction, rows: Tensor, number: int, fold: int, folds: int
+    task: CandidateTask, value: ValueFunction, rows: Tensor, number: int, fold: int, folds: int
 ) -> _Errors:
     """The errors of a value function; on the same coalitions for every one, by draws of its own.
 
     Raises:
         ValueError: squares of the model's outputs are too large for a number.
     """
-    x, players = game.x[rows], len(game.table.players)
+    x, players = task.x[rows], len(task.table.players)
     counts = value.counts(x) if value.players.by_row else None
-    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, game.seed + fold, counts=counts)
+    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, task.seed + fold, counts=counts)
     keys = torch.arange(pairs.shape[0] * pairs.shape[1]).reshape(pairs.shape[:2])
     keys = _random.fold(keys, number)
 
@@ -284,30 +284,30 @@ def _stacked(fits: Fits) -> ValueFunction:
 
 
 def _of_table(kind: type[Imputer], fits: Fits) -> ValueFunction:
-    return fits.imputed(table_imputer(kind, fits.game.table, fits.x))
+    return fits.imputed(table_imputer(kind, fits.task.table, fits.x))
 
 
 def _vae(fits: Fits) -> ValueFunction:
-    game = fits.game
-    imputer = fit_imputer(fits.x, table=game.table, seed=game.seed, progress=game.progress)
+    task = fits.task
+    imputer = fit_imputer(fits.x, table=task.table, seed=task.seed, progress=task.progress)
     return fits.imputed(imputer)
 
 
 def _deletion(fits: Fits) -> ValueFunction:
-    return fits.imputed(DeletionImputer(fits.game.table.players))
+    return fits.imputed(DeletionImputer(fits.task.table.players))
 
 
 def _surrogate(fits: Fits) -> ValueFunction:
-    game = fits.game
-    if isinstance(game.table, Texts):
+    task = fits.task
+    if isinstance(task.table, Texts):
         return fit_surrogate(
-            game.model,
+            task.model,
             fits.x,
-            table=game.table,
-            space=game.space,
+            table=task.table,
+            space=task.space,
             network="transformer",
-            seed=game.seed,
-            progress=game.progress,
+            seed=task.seed,
+            progress=task.progress,
         )
     return _taught(
         fits,
@@ -326,15 +326,15 @@ def _guided_surrogate(fits: Fits) -> ValueFunction:
 
 def _taught(fits: Fits, **options: Any) -> ValueFunction:
     """A surrogate that the mixture teaches, with few draws, each a row of the model."""
-    game = fits.game
+    task = fits.task
     return fit_surrogate(
-        game.model,
+        task.model,
         fits.x,
-        table=game.table,
-        space=game.space,
+        table=task.table,
+        space=task.space,
         teacher=fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS),
-        seed=game.seed,
-        progress=game.progress,
+        seed=task.seed,
+        progress=task.progress,
         **options,
     )
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
-from manifold_shap._checks import check_known, check_number, check_seed, check_whole
+from manifold_shap._checks import check_known, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
-from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, Fits, Game, choose
+from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose
 from manifold_shap.estimators.auto import auto_shapley
-from manifold_shap.explanation import Explanation
-from manifold_shap.frames import wide_columns, wide_frame
+from manifold_shap.explanation import Explanation, wide_columns, wide_frame
 from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality
@@ -110,10 +109,6 @@ class Explainer:
         progress: bool | None = None,
     ) -> None:
         check_choice("effort", effort, _EFFORTS)
-        if fit_seconds is not None:
-            check_number("fit_seconds", fit_seconds, above=0)
-        if model_batch_size is not None:
-            check_whole("model_batch_size", model_batch_size)
         self.seed = check_seed(seed)
 
         self.table = fit_table(frame, players, left_out)
@@ -134,9 +129,9 @@ class Explainer:
                 f"Expected a frame of at least {_LEAST_ROWS} rows, to learn from and to choose on, "
                 f"but got {len(x)}; pass the rows that the model was trained on."
             )
-        game = Game(self.model, self.table, space, x, self.seed, progress)
+        task = CandidateTask(self.model, self.table, space, x, self.seed, progress)
         self.candidates: Mapping[str, ValueFunction]
-        self.candidates, self.quality = choose(game, candidates, fit_seconds)
+        self.candidates, self.quality = choose(task, candidates, fit_seconds)
         # Any of them: what estimators ask for differs from one to another.
         self.value: Any = self.candidates[self.quality.chosen]
         self.value.update(quality=self.quality.to_dict())

@@ -89,16 +89,6 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
         (folder / stale).unlink(missing_ok=True)
 
 
-def fingerprint(folder: Path) -> str:
-    """A checksum of what `save` has written to a folder; empty where that is nothing."""
-    return hashlib.sha256((folder / _SETTINGS).read_bytes()).hexdigest() if is_saved(folder) else ""
-
-
-def is_saved(folder: Path) -> bool:
-    """Whether `save` has written to a folder."""
-    return (folder / _SETTINGS).is_file()
-
-
 def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
     """What `save` wrote.
 
@@ -118,30 +108,21 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
             `outputs` is `(outputs,)` or `(players, outputs)`.
 
     Raises:
-        FileNotFoundError: nothing was saved there.
         TypeError: `network` is missing.
-        ValueError: it is damaged, of something else or of another version; the model is missing, or
-            another one.
+        ValueError: nothing was saved there; it is damaged, of something else or of another version;
+            the model is missing, or another one.
     """
-    from safetensors import SafetensorError
     from safetensors.torch import load as from_bytes
 
     folder = Path(check_text("folder", folder)).expanduser()
-    expected = f"Expected a folder that `ms.save` wrote at {folder} but"
-    if not is_saved(folder):
-        raise FileNotFoundError(f"{expected} there is no {_SETTINGS}; correct the path.")
-    plain: Any = _settings(folder) or {"format": _FORMAT}
-    if plain["format"] != _FORMAT:
-        raise ValueError(
-            f"{expected} it is of version {plain['format']!r}, not {_FORMAT!r}; save it again."
-        )
-    try:
-        content, things = (folder / _TENSORS).read_bytes(), plain["things"]
-        if hashlib.sha256(content).hexdigest() != plain["checksum"]:
-            raise ValueError("The checksum is another one.")
-        tensors, kinds = from_bytes(content), {thing["kind"] for thing in things}
-    except (LookupError, TypeError, ValueError, FileNotFoundError, SafetensorError) as error:
-        raise ValueError(f"{expected} it is damaged; save it again.") from error
+    expected = f"Expected a folder that `ms.save` wrote ({_FORMAT}) at {folder} but"
+    plain = _settings(folder)
+    if plain is None or plain["format"] != _FORMAT:
+        raise ValueError(f"{expected} there is none; correct the path, or save it again.")
+    content, things = (folder / _TENSORS).read_bytes(), plain["things"]
+    if hashlib.sha256(content).hexdigest() != plain["checksum"]:
+        raise ValueError(f"{expected} it is damaged; save it again.")
+    kinds = {thing["kind"] for thing in things}
     if model is None and "model" in kinds:
         if plain.get("model") not in _MODELS:
             raise ValueError(
@@ -154,7 +135,7 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
             f"{expected} it holds {', '.join(sorted(missing))}, which is not there; import the "
             "module that defines it first."
         )
-    return unpack(things, tensors, Passed(model, network))
+    return unpack(things, from_bytes(content), Passed(model, network))
 
 
 def _settings(folder: Path) -> dict[str, Any] | None:

@@ -138,9 +138,13 @@ def explain_rows(
         first = _explained((value, estimator), seed, 0, x[:1])[0].with_labels(names[:1])
     call = _call(first, **settings, **{"x or labels": _checksum(x, names, parts)})
     _lay_out(place, first, call, parts, resume, overwrite)
-    store = _Store(place, first, names, parts)
-    left = [k for k in range(len(parts)) if k not in store.done]
-    rows = sum(store.count(k) for k in left)
+    group = storage.opened(place, "r+")
+    arrays: dict[Any, Any] = dict(group.arrays())
+    entries = enumerate(arrays["done"][:].tolist())
+    done = {k: json.loads(entry) for k, entry in entries if entry}
+    sizes = [part.stop - part.start for part in parts]
+    left = [k for k in range(len(parts)) if k not in done]
+    rows = sum(sizes[k] for k in left)
     jobs = ((k, partial(_explained, task, seed, k, _alone(x[parts[k]]))) for k in left)
     try:
         with (
@@ -148,10 +152,12 @@ def explain_rows(
             progress_bar(progress, count, "rows", "row", initial=count - rows) as bar,
         ):
             for k, (found, made_by) in results:
-                store.write(k, found, made_by)
-                bar.update(store.count(k))
-        if "made_by" not in store.group.attrs:
-            made_by = _joined([store.done[k] for k in sorted(store.done)]) | settings
+                _write(arrays, first, names, parts[k], found)
+                arrays["done"][k : k + 1] = np.array([json.dumps(made_by)], object)
+                done[k] = made_by
+                bar.update(sizes[k])
+        if "made_by" not in group.attrs:
+            made_by = _joined([done[k] for k in sorted(done)]) | settings
             made_by.pop("audit")
             if audit:
                 chosen = chosen_rows(count, min(audit, count), seed)
@@ -160,10 +166,10 @@ def explain_rows(
                 )
                 again = torch.cat([torch.as_tensor(x[k : k + 1]) for k in chosen])
                 made_by["audit"] = audit_of(some, value, again, None, seed, progress).to_dict()
-            store.group.attrs["made_by"] = json.dumps(made_by)
+            group.attrs["made_by"] = json.dumps(made_by)
     except (Exception, KeyboardInterrupt) as error:
         kept = (
-            f"{sum(map(store.count, store.done))} of {count} rows are kept in {place}; the same "
+            f"{sum(sizes[k] for k in done)} of {count} rows are kept in {place}; the same "
             "call with resume=True continues from there."
         )
         if isinstance(error, KeyboardInterrupt):
@@ -227,7 +233,8 @@ def _results(
                 waiting[executor.submit(job)] = k
             if not waiting:
                 return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            done = wait(waiting, return_when=FIRST_COMPLETED).done
+            for future in sorted(done, key=waiting.__getitem__):
                 yield waiting.pop(future), future.result()
     finally:
         for future in waiting:
@@ -281,54 +288,34 @@ def _lay_out(
     group.attrs["call"] = json.dumps(call)
 
 
-class _Store:
-    """The store of a call, to write blocks into.
-
-    Attributes:
-        done: how each block was made that is there, by number.
+def _write(
+    arrays: Mapping[Any, Any], first: Explanation, labels: Sequence[Any], part: slice, found: Any
+) -> None:
+    """Write a block into its region of a store.
 
     Args:
-        place: where it is.
+        arrays: of the store, by name.
         first: the explanation of the first row, in what all blocks have in common with it.
         labels: of all rows.
-        parts: the rows of each block.
+        part: the rows of the block.
+        found: its explanation, maybe pickled.
+
+    Raises:
+        ValueError: other players or outputs than those of the first row.
+        OSError: no space or no permission.
     """
-
-    def __init__(
-        self, place: Location, first: Explanation, labels: Sequence[Any], parts: Sequence[slice]
-    ) -> None:
-        self.first, self.labels, self.parts = first, labels, parts
-        self.group = storage.opened(place, "r+")
-        self.arrays: dict[Any, Any] = dict(self.group.arrays())
-        entries = enumerate(self.arrays["done"][:].tolist())
-        self.done = {k: json.loads(entry) for k, entry in entries if entry}
-
-    def count(self, k: int) -> int:
-        """How many rows a block has."""
-        return self.parts[k].stop - self.parts[k].start
-
-    def write(self, k: int, found: Any, made_by: dict[str, Any]) -> None:
-        """Write a block into its region, and then that it is done.
-
-        Raises:
-            ValueError: other players or outputs than those of the first row.
-            OSError: no space or no permission.
-        """
-        found = pickle.loads(found) if isinstance(found, bytes) else found
-        if _common(found) != _common(self.first):
-            raise ValueError(
-                "Expected every block to have the players, outputs and output space of the first "
-                f"row but block {k} has others; an estimator gives the same ones for all rows, so "
-                "choose outputs by `value.select(...)` before."
-            )
-        part = self.parts[k]
-        block = _complete(found).with_labels(self.labels[part]).to_xarray()
-        for name, each in block.variables.items():
-            if "instances" in each.dims:
-                is_time = each.dtype.kind == "M"
-                self.arrays[name][part] = each.values.astype(np.int64) if is_time else each.values
-        self.arrays["done"][k : k + 1] = np.array([json.dumps(made_by)], object)
-        self.done[k] = made_by
+    found = pickle.loads(found) if isinstance(found, bytes) else found
+    if _common(found) != _common(first):
+        raise ValueError(
+            "Expected every block to have the players, outputs and output space of the first row "
+            f"but that of row {part.start} has others; an estimator gives the same ones for all "
+            "rows, so choose outputs by `value.select(...)` before."
+        )
+    block = _complete(found).with_labels(labels[part]).to_xarray()
+    for name, each in block.variables.items():
+        if "instances" in each.dims:
+            is_time = each.dtype.kind == "M"
+            arrays[name][part] = each.values.astype(np.int64) if is_time else each.values
 
 
 def _complete(found: Explanation) -> Explanation:

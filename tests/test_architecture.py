@@ -29,7 +29,6 @@ LAYERS = (
     ("quality",),
     ("io.zarr", "shown", "learning_error"),
     ("explanation",),
-    ("frames",),
     ("interactions", "global_values", "metrics", "naive_bayes"),
     ("estimators",),
     ("interop",),
@@ -57,7 +56,7 @@ RESERVED = {
     "xarray": ("io", "explanation"),
     "zarr": ("io",),
     "fsspec": ("io",),
-    "onnxscript": ("exports.files",),
+    "onnxscript": ("exports.graphs",),
 }
 
 # Of these, functions import where they need them: they are slow to import, or need not be there.
@@ -88,7 +87,7 @@ DEFERRED = {
     ("training.task", "training.runner"),
     ("values.base", "values.grouped"),
     ("values.base", "values.selected"),
-    ("values.exportable", "exports.files"),
+    ("values.exportable", "exports.graphs"),
 }
 
 

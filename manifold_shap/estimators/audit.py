@@ -237,7 +237,7 @@ def audit(
     """
     count = min(check_whole("rows", rows), len(explanation.phi))
     few = explanation[chosen_rows(len(explanation.phi), count, check_seed(seed))]
-    table = getattr(value, "table", None)
+    table = value.spec.table if isinstance(value, ValueFunction) else None
     x = few.x if table is None else table.rows(few.x)
     return audit_of(few, value, x, reference, seed, progress)
 

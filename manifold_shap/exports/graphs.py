@@ -1,4 +1,4 @@
-"""Networks, anchors and output space as one module each, from which an exporter makes a graph.
+"""Writes graphs of ONNX: networks, anchors and output space as one module each.
 
 A graph computes what a value function or an amortised explainer gives, by tensors alone: without
 the checks of rows and masks, which raise errors, and in single precision.
@@ -7,14 +7,18 @@ the checks of rows and masks, which raise errors, and in single precision.
 import copy
 import json
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.export import Dim
 
+from manifold_shap._version import __version__
 from manifold_shap.amortized import AmortizedExplainer
-from manifold_shap.models.network import NetworkPredictor
+from manifold_shap.io.files import location, write_bytes
+from manifold_shap.models.kinds import NetworkPredictor
 from manifold_shap.models.outputs import converted
 from manifold_shap.models.rows import whole
 from manifold_shap.surrogate import SurrogateValue
@@ -25,22 +29,8 @@ from manifold_shap.tables.rows import EncodedRows
 ENCODED = "encoded"
 # What a third input is called, where the model is not in the graph.
 PREDICTION = "prediction"
-
-
-class Graph(NamedTuple):
-    """A module to be exported, and what belongs to its inputs.
-
-    Attributes:
-        module: on the CPU, in evaluation mode; it takes `inputs` in their order.
-        inputs: example inputs by name, of two rows and three coalitions.
-        output: the name of what it gives: `v` or `phi`.
-        about: texts that say what it is, for whoever has the file alone.
-    """
-
-    module: nn.Module
-    inputs: dict[str, Tensor]
-    output: str
-    about: dict[str, str]
+# How many axes of an input may have any length.
+_FREE = {"x": 1, ENCODED: 1, "mask": 2, PREDICTION: 1}
 
 
 class PredictionGraph(nn.Module):
@@ -134,12 +124,18 @@ class _AmortizedGraph(nn.Module):
         return self.network(self.values.surrogate, x, change)
 
 
-def graph_of(what: Any) -> Graph:
-    """What is exported of a value function or an amortised explainer.
+def export(what: Any, path: str | Path) -> None:
+    """Write a value function or an amortised explainer as a graph; see `Exportable.export`.
 
     Raises:
-        TypeError: of this kind nothing can be exported; what to do instead.
+        ImportError, TypeError, ValueError, OSError: see there.
     """
+    import onnxscript  # noqa: F401  It makes ONNX files for torch.
+
+    write_bytes(location("path", path), _content(what))
+
+
+def _content(what: Any) -> bytes:
     if isinstance(what, AmortizedExplainer):
         return _graph(what.value, _AmortizedGraph(what), "phi", what.game.outputs)
     if (network := what.one_network()) is None:
@@ -152,7 +148,7 @@ def graph_of(what: Any) -> Graph:
     return _graph(network.value, _ValueGraph(*network), "v", what.outputs)
 
 
-def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> Graph:
+def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> bytes:
     table = value.spec.table
     # A copy: the value function stays where it is, and trainable where it was.
     module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
@@ -178,4 +174,37 @@ def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) 
     if table is not None:
         columns = [asdict(encoding) for encoding in table.encodings]
         about["columns"] = json.dumps(columns, ensure_ascii=False)
-    return Graph(module, inputs, output, about)
+    return _onnx(module, inputs, output, about)
+
+
+def _onnx(
+    module: nn.Module, inputs: dict[str, Tensor], output: str, about: dict[str, str]
+) -> bytes:
+    """A model of ONNX, with weights inside, for any number of rows and of coalitions.
+
+    Args:
+        module: on the CPU, in evaluation mode; it takes `inputs` in their order.
+        inputs: example inputs by name, of two rows and three coalitions.
+        output: the name of what it gives: `v` or `phi`.
+        about: texts that say what it is, for whoever has the file alone.
+    """
+    axes = tuple(dict.fromkeys(range(_FREE[name]), Dim.DYNAMIC) for name in inputs)
+    names: Any = {"input_names": list(inputs), "output_names": [output]}
+    try:
+        with torch.no_grad():
+            example = tuple(inputs.values())
+            program = torch.export.export(module, example, dynamic_shapes=axes, strict=False)
+        made = torch.onnx.export(program, (), dynamo=True, verbose=False, **names)
+    except Exception as error:  # Modules of the user's may fail in any way.
+        raise ValueError(
+            f"Expected networks that torch can trace and write but it failed ({error!s:.500}). "
+            "Where that is the model to explain, make the value function of a plain function of "
+            "it, `lambda x: model(x)`: then the model's outputs are an input of the graph."
+        ) from error
+    assert made is not None
+    model = made.model_proto
+    for node in model.graph.node:
+        del node.metadata_props[:]  # Places in files of this machine.
+    for key, text in {"made_by": f"manifold_shap {__version__}", **about}.items():
+        model.metadata_props.add(key=key, value=text)
+    return model.SerializeToString()

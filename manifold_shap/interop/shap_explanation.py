@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import pandas_columns
@@ -39,7 +39,7 @@ def to_shap(
 
     about = {"base_values": chosen(explanation.base), "output_names": names}
     if elements:
-        x, spread = explanation.x, by_element(explanation)
+        x, spread = explanation.x, by_element(explanation.phi, explanation.owner)
         if isinstance(x, Tensor):
             # Pictures [rows, channels, height, width], of which shap has the channels last.
             x, spread = (t.movedim(1, 3) if x.ndim == 4 else t for t in (x, spread))
@@ -74,22 +74,20 @@ def to_shap(
     return shap.Explanation(**parts, **about)
 
 
-def by_element(explanation: "Explanation") -> Float[Tensor, "instances *event outputs"]:
+def by_element(
+    phi: Float[Tensor, "rows players outputs"], owner: Int64[Tensor, "rows *event"]
+) -> Float[Tensor, "rows *event outputs"]:
     """For every element of a row its share of its player's value; zero where nobody owns it.
 
-    >>> import manifold_shap as ms
-    >>> x = torch.tensor([[1.0, 1.0, 5.0]])
-    >>> game = ms.as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, True), x)
-    >>> by_element(ms.exact_shapley(game.grouped([0, 0, 1]), x))[0, :, 0].tolist()
+    >>> by_element(torch.tensor([[[2.0], [5.0]]]), torch.tensor([[0, 0, 1]]))[0, :, 0].tolist()
     [1.0, 1.0, 5.0]
     """
-    phi, owner = explanation.phi, explanation.owner.flatten(1)
-    player = owner.clamp(min=0)
+    player = owner.flatten(1).clamp(min=0)
     elements = torch.zeros(phi.shape[:2], dtype=phi.dtype)
-    elements.scatter_add_(1, player, (owner >= 0).to(phi.dtype))
+    elements.scatter_add_(1, player, (owner.flatten(1) >= 0).to(phi.dtype))
     shares = phi / elements.clamp(min=1)[..., None]
     found = shares.gather(1, player[..., None].expand(-1, -1, phi.shape[2]))
-    return found.where(owner[..., None] >= 0, 0.0).unflatten(1, explanation.players.event)
+    return found.unflatten(1, owner.shape[1:]).where(owner[..., None] >= 0, 0.0)
 
 
 def _cells(frame: pd.DataFrame) -> np.ndarray:

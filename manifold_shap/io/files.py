@@ -42,13 +42,10 @@ def digest(*parts: Any) -> str:
             if isinstance(piece, np.ndarray):
                 total.update(f"{piece.dtype}{piece.shape}".encode())
                 piece = piece.tobytes()
-            total.update(piece if isinstance(piece, bytes) else _json(piece))
+            plain = isinstance(piece, bytes)
+            total.update(piece if plain else json.dumps(piece, sort_keys=True).encode())
         total.update(b";")
     return total.hexdigest()
-
-
-def _json(piece: Any) -> bytes:
-    return json.dumps(piece, sort_keys=True).encode()
 
 
 def location(name: str, path: str | Path) -> Location:

@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     from manifold_shap.explanation import Explanation
 
 FORMAT = "manifold_shap explanation"
-_TENSORS = ("phi", "standard_error", "base", "prediction")
-_OPTIONAL = ("owners", "covariance", "degrees_of_freedom", "model_error")
+_BY_PLAYER, _BY_ROW = ("instances", "players", "outputs"), ("instances", "outputs")
+# The axes of each tensor of an explanation; those of a row come behind "instances".
+_AXES = {
+    **dict.fromkeys(("phi", "standard_error", "model_error"), _BY_PLAYER),
+    **dict.fromkeys(("base", "prediction"), _BY_ROW),
+    **dict.fromkeys(("x", "owners", "degrees_of_freedom"), ("instances",)),
+    "covariance": (*_BY_PLAYER, "outputs_too"),
+}
 # What a chunk that is gone would silently make NaN, which the others may be.
 _NEVER_NAN = ("phi", "base", "prediction", "x")
 # How dates are written: the unit must not follow from the first ones.
@@ -40,33 +46,22 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     """
     import xarray as xr
 
-    event = [f"axis_{k}" for k in range(len(explanation.players.event))]
-    by_row, by_player = ["instances", *event], ["instances", "players", "outputs"]
-    is_table = not isinstance(explanation.x, Tensor)
-    tensors = {
-        "phi": (by_player, explanation.phi),
-        "standard_error": (by_player, explanation.standard_error),
-        "base": (["instances", "outputs"], explanation.base),
-        "prediction": (["instances", "outputs"], explanation.prediction),
-        "player_of_element": (event, explanation.players.index),
-        "model_error": (by_player, explanation.model_error),
-        "degrees_of_freedom": (["instances"], explanation.degrees_of_freedom),
-        "owners": (by_row, explanation.owners),
-        "covariance": ([*by_player, "outputs_too"], explanation.covariance),
-        "x": (by_row, None if is_table else explanation.x),
-    }
-    arrays = {
-        name: (axes, t.numpy().copy()) for name, (axes, t) in tensors.items() if t is not None
-    }
+    players = explanation.players
+    event = [f"axis_{k}" for k in range(len(players.event))]
+    arrays: dict[str, Any] = {"player_of_element": (event, players.index.numpy().copy())}
+    for name, axes in _AXES.items():
+        if isinstance(tensor := getattr(explanation, name), Tensor):
+            of_row = event if name in ("x", "owners") else []
+            arrays[name] = [*axes, *of_row], tensor.numpy().copy()
     columns, partition = None, explanation.partition
-    if is_table:
+    if "x" not in arrays:
         from manifold_shap.tables.cells import packed
 
         cells, columns = packed(explanation.x)
         arrays["cells"] = ["instances"], np.array(cells, object)
     attributes = {
         "space": explanation.space.settings,
-        "padding": explanation.players.padding,
+        "padding": players.padding,
         "made_by": explanation.made_by,
         "columns": columns,
         "partition": partition
@@ -76,7 +71,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
         arrays,
         coords={
             "instances": _labels(explanation.instances),
-            "players": np.array(explanation.players.names, object),
+            "players": np.array(players.names, object),
             "outputs": np.array(explanation.outputs, object),
         },
         attrs={"format": FORMAT}
@@ -90,34 +85,30 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
     Raises:
         ValueError: the dataset is none of its making.
     """
-    found = dataset.attrs.get("format")
-    if found != FORMAT:
+    if dataset.attrs.get("format") != FORMAT:
         raise ValueError(
             f"Expected a dataset written by Explanation.save but got one of variables "
-            f"{shown(sorted(map(str, dataset.variables)))} and format {found!r}."
+            f"{shown(sorted(map(str, dataset.variables)))} and format "
+            f"{dataset.attrs.get('format')!r}."
         )
     plain = {
         name: json.loads(dataset.attrs[name])
         for name in ("space", "made_by", "columns", "partition", "padding")
         if name in dataset.attrs
     }
+    found: dict[str, Any] = {name: _tensor(dataset, name) for name in _AXES if name in dataset}
     if "columns" in plain:
         from manifold_shap.tables.cells import unpacked
 
-        x: Any = unpacked(dataset["cells"].values.tolist(), plain["columns"])
-    else:
-        x = _tensor(dataset, "x")
-    optional = {name: _tensor(dataset, name) for name in _OPTIONAL if name in dataset}
-    if "degrees_of_freedom" in optional and bool(optional["degrees_of_freedom"].isinf().all()):
-        del optional["degrees_of_freedom"]  # As good as known, in a store of blocks.
+        found["x"] = unpacked(dataset["cells"].values.tolist(), plain["columns"])
+    if "degrees_of_freedom" in found and bool(found["degrees_of_freedom"].isinf().all()):
+        del found["degrees_of_freedom"]  # As good as known, in a store of blocks.
     return {
-        **{name: _tensor(dataset, name) for name in _TENSORS},
-        **optional,
-        "x": x,
+        **found,
         "players": _players(dataset, plain.get("padding")),
-        "outputs": tuple(map(str, dataset["outputs"].values)),
+        "outputs": tuple(map(str, dataset.variables["outputs"].values)),
         "space": as_space(**plain["space"]),
-        "instances": as_instances(dataset["instances"].values),
+        "instances": as_instances(dataset.variables["instances"].values),
         "made_by": plain["made_by"],
         "partition": Partition(**plain["partition"]) if "partition" in plain else None,
     }
@@ -175,36 +166,27 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
     """Read what `save` or `explain_rows` wrote, all of it or some rows.
 
     Raises:
-        FileNotFoundError: nothing stands at `path`.
-        ValueError: it is no zarr store, damaged, or not finished.
+        FileNotFoundError: no store stands at `path`.
+        ValueError: it is not finished, no explanation, or lacks rows. What else is damaged in it
+            zarr and xarray say.
         OSError: no permission, or the store cannot be reached.
     """
     place = location("path", path)
-    expected = f"Expected a complete explanation store at {place} but"
-    if not stands(place):
-        raise FileNotFoundError(
-            f"Expected an explanation at {place} but nothing is there; `Explanation.save` or "
-            "`explain_rows` writes one."
-        )
-    try:
-        group = opened(place, "r")
-        done = "call" not in group.attrs or "made_by" in group.attrs
-        if done:
-            found = read(place, slice(None) if rows is None else rows)
-            if lost := [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]:
-                raise ValueError(f"rows of {', '.join(lost)} are missing")
-            return found
+    group = opened(place, "r")
+    if group.attrs.get("format") == FORMAT and "made_by" not in group.attrs:
         blocks = [bool(entry) for entry in group["done"][:]]
-    except PermissionError:
-        raise
-    except Exception as error:  # A damaged store makes zarr and xarray fail in any way.
         raise ValueError(
-            f"{expected} it cannot be read ({type(error).__name__}: {error}); write it again."
-        ) from error
-    raise ValueError(
-        f"{expected} {sum(blocks)} of its {len(blocks)} blocks are explained; the call of "
-        "`explain_rows` that began it finishes it with resume=True."
-    )
+            f"Expected a complete explanation store at {place} but {sum(blocks)} of its "
+            f"{len(blocks)} blocks are explained; the call of `explain_rows` that began it "
+            "finishes it with resume=True."
+        )
+    found = read(place, slice(None) if rows is None else rows)
+    if lost := [name for name in _NEVER_NAN if name in found and _lacks_rows(found[name])]:
+        raise ValueError(
+            f"Expected a complete explanation store at {place} but rows of {', '.join(lost)} are "
+            "missing; write it again."
+        )
+    return found
 
 
 def _lacks_rows(values: "xr.DataArray") -> bool:
@@ -277,7 +259,7 @@ def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:
 
 
 def _players(dataset: "xr.Dataset", padding: Any) -> Players:
-    names = tuple(map(str, dataset["players"].values))
+    names = tuple(map(str, dataset.variables["players"].values))
     index = _tensor(dataset, "player_of_element")
     if padding is not None:
         return Players(names, index, padding)

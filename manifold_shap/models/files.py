@@ -8,18 +8,8 @@ from typing import Any
 
 from manifold_shap._messages import check_text
 
-_CODE = (
-    "reading it can run code that is in it. Save the model as ONNX (.onnx; `skl2onnx.to_onnx`, "
-    "`torch.onnx.export`), by skops (.skops) or in its library's own format (.ubj, .json, .txt, "
-    ".cbm); or load the file in your own code, if you trust it, and pass the model. "
-)
-_WEIGHTS = (
-    "Weights are read into their network: on the command line by model=python "
-    "model.call=package:Class model.weights=x.ckpt (.pt, .safetensors)."
-)
 # A type of numbers, such as a `OneHotEncoder` has: no code.
 _PLAIN = ("numpy.dtype",)
-_PICKLED = (".pickle", ".pkl", ".joblib", ".pt", ".pth", ".ckpt", ".pt2", ".dill", ".cloudpickle")
 
 
 def load_model(path: Any) -> Any:
@@ -46,12 +36,14 @@ def load_model(path: Any) -> Any:
     """
     file = Path(check_text("path", path))
     suffix = file.suffix.lower()
-    if suffix in _PICKLED:
-        raise ValueError(f"Refused to load {file}: {_CODE}{_WEIGHTS}")
     if suffix not in _READERS:
         raise ValueError(
-            f"Expected a model file that ends in one of {list(_READERS)} but got {str(file)!r}. "
-            f"{_WEIGHTS}"
+            f"Refused to load {file}: reading it can run code that is in it. Save the model as "
+            "ONNX (.onnx; `skl2onnx.to_onnx`, `torch.onnx.export`), by skops (.skops) or in its "
+            "library's own format (.ubj, .json, .txt, .cbm); or load the file in your own code, if "
+            "you trust it, and pass the model. Weights are read into their network: on the command "
+            "line by model=python model.call=package:Class model.weights=x.ckpt (.pt, "
+            ".safetensors)."
         )
     content = file.read_bytes()
     library, is_whole, read = _READERS[suffix]

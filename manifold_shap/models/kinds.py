@@ -1,19 +1,83 @@
-"""Finds the adapter for a model, by its kind; any function has one."""
+"""Finds the adapter for a model, by its kind: torch modules and functions have theirs here."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from manifold_shap.models.boosting import BoosterPredictor, TreesPredictor
-from manifold_shap.models.estimators import EstimatorPredictor
-from manifold_shap.models.network import NetworkPredictor
+import torch
+from torch import Tensor, nn
+
+from manifold_shap._arrays import is_frame
+from manifold_shap.models.estimators import BoosterPredictor, EstimatorPredictor
 from manifold_shap.models.onnx import OnnxPredictor
 from manifold_shap.models.predictor import Predictor, called
+from manifold_shap.models.rows import as_array
+from manifold_shap.nn import evaluated, first_number
+
+_EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
+
+
+class NetworkPredictor(Predictor):
+    """A torch module, in evaluation mode from now on and in each call, on rows on its own device.
+
+    Fractions get the precision of the module. Whole numbers, such as the numbers of tokens, stay
+    whole, but for those of a frame of which the module has no embedding: they are measurements.
+
+    >>> NetworkPredictor(nn.Linear(2, 1).requires_grad_(False))(torch.zeros(3, 2)).shape
+    torch.Size([3, 1])
+
+    Attributes:
+        module: the module; `model` may be a method of it.
+    """
+
+    in_small_calls = True
+
+    def __init__(self, model: nn.Module, returns: str | None = None, method: Any = None) -> None:
+        super().__init__(method or model, returns)
+        self.module, self.name = model, type(model).__name__
+        # An exported program is in evaluation mode, and refuses to be put into it.
+        with suppress(NotImplementedError):
+            model.eval()
+
+    @classmethod
+    def takes(cls, model: Any) -> bool:
+        return isinstance(model, nn.Module)
+
+    def prepared(self, rows: Any) -> Any:
+        if isinstance(rows, Mapping):
+            return {name: self.prepared(each) for name, each in rows.items()}
+        if isinstance(rows, tuple):
+            return tuple(map(self.prepared, rows))
+        whole, otherwise = True, rows.dtype if isinstance(rows, Tensor) else None
+        if not isinstance(rows, Tensor):
+            array = as_array(rows)
+            if is_frame(rows):
+                whole = any(isinstance(each, _EMBEDDINGS) for each in self.module.modules())
+            rows = torch.from_numpy(array.copy())
+        number = first_number(self.module)
+        if number is None:
+            number = torch.empty(0, dtype=otherwise, device=rows.device)
+        whole = whole and not rows.is_floating_point()
+        return rows.to(number.device, rows.dtype if whole else number.dtype)
+
+    def ask(self, rows: Any) -> Any:
+        with evaluated(self.module):
+            return called(self.model, rows)
+
+    def device(self, rows: Any) -> torch.device:
+        """Where the module computes; without parameters, where the rows are."""
+        found = next(self.module.parameters(), rows)
+        return found.device if isinstance(found, Tensor) else torch.device("cpu")
+
+    def to(self, device: torch.device | str) -> "NetworkPredictor":
+        self.module.to(device)
+        return self
 
 
 class FunctionPredictor(Predictor):
     """Any function of rows of the caller's kind to a tensor, an array, a frame or a column.
 
-    >>> import torch
     >>> FunctionPredictor(lambda rows: rows.sum(1))(torch.ones(2, 3))
     tensor([3., 3.])
     """
@@ -38,7 +102,6 @@ KINDS: tuple[type[Predictor], ...] = (
     NetworkPredictor,
     OnnxPredictor,
     BoosterPredictor,
-    TreesPredictor,
     EstimatorPredictor,
 )
 

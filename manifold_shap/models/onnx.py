@@ -52,14 +52,7 @@ class OnnxPredictor(Predictor):
             ordered = nw.from_native(in_fitted_order(rows, self.columns, self.name))
             columns = [column_array(column) for column in ordered.iter_columns()]
         else:
-            array = as_array(rows)
-            if array.shape[1] != len(self._inputs):
-                raise ValueError(
-                    f"Expected rows of {len(self._inputs)} columns for the ONNX model with inputs "
-                    f"{shown([f'{i.name}: {i.type}' for i in self._inputs])} but got "
-                    f"{array.shape[1]}."
-                )
-            columns = list(array.T)
+            columns = list(as_array(rows).T)
         pairs = zip(self._inputs, columns, strict=True)
         return {
             each.name: _typed(column if len(each.shape) == 1 else column[:, None], each)

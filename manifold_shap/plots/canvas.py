@@ -103,24 +103,15 @@ def panels(
     width: float | int = 1.0,
     **settings: Any,
 ) -> Panels:
-    """So many axes, in rows of `columns`, in a new figure or in the place of given axes.
-
-    Raises:
-        ValueError: `ax` is not one of a grid of axes.
-    """
+    """So many axes, in rows of `columns`, in a new figure or in the place of axes in a grid."""
     if ax is None:
         # Outside of the look: with its first figure, pyplot chooses what is interactive.
         size = (width * rcParams["figure.figsize"][0], lines * _inches())
         figure: Any = plt.figure(figsize=size, layout="constrained")
-    elif (spec := ax.get_subplotspec()) is None:
-        raise ValueError(
-            "Expected `ax` made by `plt.subplots` or `figure.add_subplot`, whose place several "
-            "panels can take, but got axes at a fixed place."
-        )
     else:
         whole: Any = ax.figure
         ax.remove()
-        figure = whole.add_subfigure(spec)
+        figure = whole.add_subfigure(ax.get_subplotspec())
     look: dict[Any, Any] = {**LOOK, "axes.grid": bool(grid), "axes.grid.axis": grid or "both"}
     with rc_context({**look, "xtick.labelcolor": rcParams["text.color"]}):
         kind = {"axes_class": Panel, **settings.pop("subplot_kw", {})}

@@ -73,8 +73,8 @@ def series(
     event, count = first.players.event, len(by_name)
     if len(event) not in (1, 2):
         raise ValueError(
-            f"Expected explanations of series, rows of shape (time,) or (channels, time), but got "
-            f"rows of shape {event}; images are drawn by `pixel_maps`."
+            "Expected explanations of series, rows of shape (time,) or (channels, time), but got "
+            f"rows of shape {event}."
         )
     row = selection.row_of(first, row, label)
     k = int(shown.outputs_of_rows(first, output)[row])

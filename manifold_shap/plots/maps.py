@@ -17,6 +17,7 @@ from manifold_shap import shown
 from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
+from manifold_shap.interop.shap_explanation import by_element
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.canvas import Panels
 from manifold_shap.plots.selection import Lines
@@ -248,8 +249,7 @@ def pixel_maps(
     if len(event) not in (2, 3) or min(event[-2:]) < 2:
         raise ValueError(
             "Expected explanations of images, rows of shape (height, width) or (channels, "
-            f"height, width), but got rows of shape {event}; tables are drawn by `waterfall` "
-            "and `beeswarm`, and flat images become images by `x.reshape(-1, 1, height, width)`."
+            f"height, width), but got rows of shape {event}."
         )
     chosen = selection.rows_of(first, rows, labels, _ROWS)
     of_row = shown.top_outputs(first, output, top)[chosen]
@@ -301,15 +301,9 @@ def maps_of(
     explanation: Explanation, rows: list[int], outputs: Tensor
 ) -> Float[Tensor, "rows outputs height width"]:
     """Of rows by position: the value of a player is spread evenly, channels are summed."""
-    owners = explanation.owner[rows]
-    owned = (owners >= 0).flatten(1)
-    player = owners.flatten(1).clamp(min=0)
-    phi = explanation.phi[rows]
-    phi = phi.gather(2, outputs[:, None].expand(-1, phi.shape[1], -1)).mT
-    elements = torch.zeros_like(phi[:, 0]).scatter_add_(1, player, owned.to(phi))
-    per_element = (phi / elements[:, None]).gather(2, player[:, None].expand(-1, phi.shape[1], -1))
-    values = per_element.where(owned[:, None], 0.0)
-    return values.reshape(*phi.shape[:2], -1, *owners.shape[-2:]).sum(2)
+    phi, owner = explanation.phi[rows], explanation.owner[rows]
+    values = by_element(phi.gather(2, outputs[:, None].expand(-1, phi.shape[1], -1)), owner)
+    return (values.sum(1) if owner.ndim == 4 else values).movedim(-1, 1)
 
 
 def images_of(
@@ -319,18 +313,14 @@ def images_of(
     pixels = x if images is None else to_tensor(images, "images")
     channels = pixels.shape[1] if pixels.ndim == 4 else 1
     alike = len(pixels) == len(x) and pixels.shape[-2:] == x.shape[-2:]
-    if not alike or pixels.ndim not in (3, 4) or channels not in _CHANNELS:
-        raise ValueError(
-            f"Expected `images` of 1, 3 or 4 channels, for {len(x)} rows of {x.shape[-2]} x "
-            f"{x.shape[-1]} pixels, but got shape {tuple(pixels.shape)}; by default they are the "
-            "rows themselves."
-        )
     if getattr(images, "dtype", None) in (torch.uint8, np.uint8):
         pixels = pixels / 255
-    if images is not None and not ((pixels >= 0) & (pixels <= 1)).all():
+    inside = images is None or bool(((pixels >= 0) & (pixels <= 1)).all())
+    if not (alike and inside) or channels not in _CHANNELS:
         raise ValueError(
-            f"Expected `images` of numbers from 0 to 1, or of bytes, but got {pixels.min():.3g} to "
-            f"{pixels.max():.3g}; undo their standardisation by `x * std + mean`."
+            f"Expected `images` of 1, 3 or 4 channels, for {len(x)} rows of {x.shape[-2]} x "
+            f"{x.shape[-1]} pixels, of numbers from 0 to 1 or of bytes, but got shape "
+            f"{tuple(pixels.shape)}, of {pixels.min():.3g} to {pixels.max():.3g}."
         )
     found = []
     for row in rows:

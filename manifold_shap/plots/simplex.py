@@ -276,119 +276,78 @@ def parallel_coordinates(
     return canvas.finish(axes, {"": explanation}, [path.title], show)
 
 
-@dataclass(frozen=True)
-class _View:
-    """A path and the class-compositions on two or three balances (Sections 6.1-6.2).
+def _draw_view(
+    axes: Any, path: Path, balances: list[int]
+) -> tuple[Float[np.ndarray, "classes axes"], list[str]]:
+    """Draws the steps, head to tail, on the class-compositions (Noé et al., Sections 6.1-6.2).
 
-    Attributes:
-        path: of a row.
-        balances: positions of the balances that are the axes.
-        points: the base, and where each step leads from there.
-        classes: class-compositions, of norm one before they are projected, and then magnified to be
-            about as large as the path.
-        magnification: a round factor.
+    Returns:
+        Class-compositions, of norm one before they are projected on these balances, and then
+        magnified by a round factor to be about as large as the path; and the title.
     """
-
-    path: Path
-    balances: list[int]
-    points: Float[np.ndarray, "states axes"]
-    classes: Float[np.ndarray, "classes axes"]
-    magnification: float
-
-    @classmethod
-    def of(cls, path: Path, balances: Sequence[int | str], axes: int) -> "_View":
-        """On so many balances, counted from 1 or given by name."""
-        names = path.explanation.outputs
-        if len(names) < axes or len(balances) != axes:
-            raise ValueError(
-                f"Expected `balances` to be {axes} of at least {axes + 1} classes, but got "
-                f"{balances!r} and {len(names) + 1} classes."
+    outputs, names = path.explanation.outputs, path.explanation.classes
+    points, basis = path.coordinates[:, balances].numpy(), path.explanation.basis[balances]
+    classes = simplex.coordinates(simplex.class_compositions(len(names)), basis).numpy()
+    extent = max(np.ptp(points, axis=0).max(), 0.5 * np.abs(points).max())
+    factor = float(f"{0.45 * extent / np.linalg.norm(classes, axis=1).max():.0e}") or 1.0
+    classes *= factor
+    # One label for all classes that no axis shown distinguishes.
+    for end in np.unique(classes.round(9), axis=0):
+        members = [
+            name for name, each in zip(names, classes, strict=True) if np.allclose(each, end)
+        ]
+        if end.any():
+            axes.plot(*np.stack((0 * end, end), 1), color=canvas.NEUTRAL, linestyle="--")
+            said, side = (
+                shown.shorten(", ".join(members), _CLASS),
+                "left" if end[0] >= 0 else "right",
             )
-        positions = balance_positions(names, balances)
-        points = path.coordinates[:, positions].numpy()
-        basis = path.explanation.basis[positions]
-        classes = simplex.coordinates(simplex.class_compositions(basis.shape[1]), basis).numpy()
-        extent = max(np.ptp(points, axis=0).max(), 0.5 * np.abs(points).max())
-        factor = float(f"{0.45 * extent / np.linalg.norm(classes, axis=1).max():.0e}") or 1.0
-        return cls(path, positions, points, factor * classes, factor)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether no balance is left out, so that a point determines the whole distribution."""
-        return len(self.balances) == len(self.path.explanation.outputs)
-
-    @property
-    def title(self) -> list[str]:
-        """That of the path, what is dashed, and how much of the space is seen."""
-        scaled = "" if self.magnification == 1 else f" × {self.magnification:g}"
-        part = f"; {len(self.balances)} of {len(self.path.explanation.outputs)} balances"
-        return [
-            self.path.title,
-            f"dashed: class-compositions{scaled}{'' if self.is_whole else part}",
-        ]
-
-    def labels(self, room: int) -> list[str]:
-        """What each axis compares."""
-        names = [shown.shorten(self.path.explanation.outputs[k], room) for k in self.balances]
-        number = "" if self.is_whole else " (balance {})"
-        return [
-            f"log-ratio {name}{number.format(k + 1)}"
-            for name, k in zip(names, self.balances, strict=True)
-        ]
-
-    def draw(self, axes: Any) -> None:
-        """The steps, head to tail, on the class-compositions, and what they are."""
-        # One label for all classes that no axis shown distinguishes.
-        members: dict[tuple[float, ...], list[str]] = {}
-        for end, name in zip(
-            self.classes.round(9).tolist(), self.path.explanation.classes, strict=True
-        ):
-            members.setdefault(tuple(end), []).append(name)
-        for end, names in members.items():
-            if any(end):
-                line = zip([0] * len(end), end, strict=True)
-                axes.plot(*line, color=canvas.NEUTRAL, linestyle="--")
-                said, side = (
-                    shown.shorten(", ".join(names), _CLASS),
-                    "left" if end[0] >= 0 else "right",
-                )
-                axes.text(*(1.05 * c for c in end), said, ha=side, va="center")
-        handles = []
-        for number, pair in enumerate(itertools.pairwise(self.points)):
-            colour = canvas.SERIES[number % len(canvas.SERIES)]
-            if number == len(self.path.lines.players):
-                colour = canvas.NEUTRAL
-            # Further colours are those of the first steps, with thinner lines.
-            width = 2.4 if number < len(canvas.SERIES) else 1.2
-            handles += axes.plot(*np.transpose(pair), color=colour, linewidth=width)
-            if len(self.balances) == 2:
-                look = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
-                axes.annotate("", pair[1], pair[0], arrowprops=look, zorder=4)
-            else:
-                axes.plot(*np.transpose(pair[1:]), marker="o", markersize=4, color=colour)
-        look = {"marker": "o", "linestyle": "", "color": rcParams["text.color"], "zorder": 5}
-        handles += axes.plot(*self.points[:1].T, markerfacecolor=rcParams["axes.facecolor"], **look)
-        handles += axes.plot(*self.points[-1:].T, **look)
-        ours = isinstance(axes, canvas.Drawn)
-        (axes.figure if ours else axes).legend(
-            handles, [*self.path.labels(24), "base", "prediction"], frameon=False,
-            fontsize="small", loc="outside right center" if ours else "best",
-        )  # fmt: skip
+            axes.text(*(1.05 * end), said, ha=side, va="center")
+    handles = []
+    for number, pair in enumerate(itertools.pairwise(points)):
+        colour = canvas.SERIES[number % len(canvas.SERIES)]
+        if number == len(path.lines.players):
+            colour = canvas.NEUTRAL
+        # Further colours are those of the first steps, with thinner lines.
+        width = 2.4 if number < len(canvas.SERIES) else 1.2
+        handles += axes.plot(*np.transpose(pair), color=colour, linewidth=width)
+        if len(balances) == 2:
+            look = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", pair[1], pair[0], arrowprops=look, zorder=4)
+        else:
+            axes.plot(*np.transpose(pair[1:]), marker="o", markersize=4, color=colour)
+    look = {"marker": "o", "linestyle": "", "color": rcParams["text.color"], "zorder": 5}
+    handles += axes.plot(*points[:1].T, markerfacecolor=rcParams["axes.facecolor"], **look)
+    handles += axes.plot(*points[-1:].T, **look)
+    ours = isinstance(axes, canvas.Drawn)
+    (axes.figure if ours else axes).legend(
+        handles, [*path.labels(24), "base", "prediction"], frameon=False,
+        fontsize="small", loc="outside right center" if ours else "best",
+    )  # fmt: skip
+    for name, k in zip("xyz", balances, strict=False):
+        which = f" (balance {k + 1})" * (len(balances) < len(outputs))
+        label = f"log-ratio {shown.shorten(outputs[k], 60 // len(balances))}{which}"
+        axes.set(**{f"{name}label": label})
+    scaled = "" if factor == 1 else f" × {factor:g}"
+    part = f"; {len(balances)} of {len(outputs)} balances" * (len(balances) < len(outputs))
+    return classes, [path.title, f"dashed: class-compositions{scaled}{part}"]
 
 
-def balance_positions(names: Sequence[str], balances: Sequence[int | str]) -> list[int]:
+def balance_positions(
+    names: Sequence[str], balances: Sequence[int | str], count: int | None = None
+) -> list[int]:
     """Of different balances, by number from 1 or by name.
 
     Raises:
-        ValueError: one is unknown, or named twice.
+        ValueError: one is unknown, or named twice, or they are not as many as `count`.
     """
     known: dict[Any, int] = {k + 1: k for k in range(len(names))}
     known |= {name: k for k, name in enumerate(names)}
     found = [known.get(each, -1) for each in balances]
-    if -1 in found or len(set(found)) < len(found):
+    if -1 in found or len(set(found)) < len(found) or len(found) != (count or len(found)):
         raise ValueError(
-            f"Expected different `balances` by number from 1 to {len(names)}, or by name among "
-            f"{list(names)}, but got {balances!r}."
+            f"Expected {count or 'different'} `balances` by number from 1 to {len(names)}, or by "
+            f"name among {list(names)}, but got {balances!r}."
         )
     return found
 
@@ -435,18 +394,17 @@ def ilr_plane(
         ValueError: the output space is not `ilr`, there are fewer than three classes, a balance is
             unknown or named twice, `max_display` is not positive, or no such row.
     """
-    view = _View.of(Path.of_row(explanation, row, label, max_display), balances, axes=2)
+    path = Path.of_row(explanation, row, label, max_display)
+    positions = balance_positions(explanation.outputs, balances, 2)
     axes = canvas.panel(ax, 18, grid="both", width=1.1)
-    view.draw(axes)
+    classes, title = _draw_view(axes, path, positions)
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.12)
-    if view.is_whole:
-        rays = [((0, 0), tuple(ray)) for ray in -1e3 * view.classes]
+    if len(explanation.outputs) == 2:
+        rays = [((0, 0), tuple(ray)) for ray in -1e3 * classes]
         look: dict[str, Any] = {"colors": canvas.NEUTRAL, "linestyles": ":", "zorder": 1}
         axes.add_collection(LineCollection(rays, **look), autolim=False)
-    across, up = view.labels(30)
-    axes.set(xlabel=across, ylabel=up)
-    return canvas.finish(axes, {"": explanation}, view.title, show)
+    return canvas.finish(axes, {"": explanation}, title, show)
 
 
 class _Space(canvas.Drawn, Axes3D):
@@ -490,25 +448,26 @@ def ilr_space(
     Raises:
         ValueError: as `ilr_plane`, or there are fewer than four classes.
     """
-    view = _View.of(Path.of_row(explanation, row, label, max_display), balances, axes=3)
+    path = Path.of_row(explanation, row, label, max_display)
+    positions = balance_positions(explanation.outputs, balances, 3)
     kind = {"axes_class": _Space, "proj_type": "ortho", "computed_zorder": False}
     (axes,) = canvas.panels(ax, 15, 1, 1, width=1.1, subplot_kw=kind)
     drawn: Any = axes
     drawn.view_init(22, -55)
-    view.draw(drawn)
+    classes, title = _draw_view(drawn, path, positions)
     drawn.set_aspect("equal")
     drawn.set_box_aspect(None, zoom=0.8)
     drawn.tick_params(labelsize="small", pad=0)
+    for axis in (drawn.xaxis, drawn.yaxis, drawn.zaxis):
+        axis.label.set_size("small")
     drawn.locator_params(nbins=4)
-    if view.is_whole:
+    if len(explanation.outputs) == 3:
         # Each edge of the cone in which two classes tie at the top points away from another one.
-        pairs = itertools.combinations(-1.5 * view.classes, 2)
+        pairs = itertools.combinations(-1.5 * classes, 2)
         walls = [np.stack((np.zeros(3), *pair)) for pair in pairs]
         look = {"facecolor": canvas.NEUTRAL, "alpha": 0.12, "edgecolor": "none", "zorder": 1}
         drawn.add_collection3d(Poly3DCollection(walls, **look))
-    for axis, label in zip((drawn.xaxis, drawn.yaxis, drawn.zaxis), view.labels(20), strict=True):
-        axis.set_label_text(label, fontsize="small")
-    return canvas.finish(axes, {"": explanation}, view.title, show)
+    return canvas.finish(axes, {"": explanation}, title, show)
 
 
 def bifurcation_tree(

@@ -178,6 +178,8 @@ class SurrogateNetwork(nn.Module, ABC):
 
     def used(self, x: Float[Tensor, "batch *event"]) -> Bool[Tensor, "batch *event"]:
         """Which elements of rows are none of their padding."""
+        if self.game.padding is None:
+            return torch.ones_like(x, dtype=torch.bool)
         return self.game.players.owners(x) >= 0
 
     def known(

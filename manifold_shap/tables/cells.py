@@ -94,11 +94,6 @@ def cells_state(cells: Cells) -> Any:
     if isinstance(native, pd.Series):
         plain = [to_plain(cell) for cell in native.astype(object).tolist()]
         return {"dtype": _dtype_state(native.dtype), "cells": plain}
-    if cells.implementation is not nw.Implementation.POLARS:
-        raise ValueError(
-            "Expected a frame of pandas or polars, or an array, to write but got one of "
-            f"{cells.implementation}; convert it to pandas before training."
-        )
     written = io.BytesIO()
     native.to_frame().write_ipc(written)
     return list(written.getvalue())

@@ -18,9 +18,8 @@ from manifold_shap.tables.distinct import (
     numbers_of,
     to_pandas,
 )
-from manifold_shap.tables.encoding import Encoding
+from manifold_shap.tables.encoding import Encoding, NearestCategory, NearestNumber, nearest_cell
 from manifold_shap.tables.frames import joined, narrowed
-from manifold_shap.tables.nearest import NearestCategory, NearestNumber, nearest_cell
 
 # Whole numbers up to this are exact in float32.
 _MOST_CODES = 2**24

@@ -84,11 +84,6 @@ def numbers_of(cells: pd.Series) -> NDArray[np.float64] | None:
         ValueError: infinite numbers, or dates of which some alone have a time zone.
     """
     dtype, kind = cells.dtype, types.infer_dtype(cells, skipna=True)
-    if types.is_complex_dtype(dtype) or kind == "complex":
-        raise TypeError(
-            f"Expected real numbers in column {cells.name!r} but it holds complex ones; make "
-            "columns of their real and imaginary parts."
-        )
     if isinstance(dtype, pd.CategoricalDtype):
         ranks = cells.cat.codes.to_numpy().astype(np.float64)
         return np.where(ranks < 0, np.nan, ranks) if dtype.ordered else None

@@ -26,11 +26,9 @@ from manifold_shap.tables.base import RowAdapter
 from manifold_shap.tables.cells import from_plain, to_plain
 from manifold_shap.tables.column import Column
 from manifold_shap.tables.distinct import Codes, label_of, numbered, to_pandas
-from manifold_shap.tables.encoding import MISSING, Encoding
+from manifold_shap.tables.encoding import MISSING, Encoding, largest
 from manifold_shap.tables.frames import FrameAdapter, joined
-from manifold_shap.tables.groups import named_groups, players_of
-from manifold_shap.tables.nearest import largest
-from manifold_shap.tables.rows import constant_players
+from manifold_shap.tables.rows import constant_players, named_groups, players_of
 
 # Rows that are needed to tell that a column identifies them.
 _LEAST_IDENTIFIED = 20
@@ -109,8 +107,8 @@ class Table(RowAdapter):
 
         Raises:
             TypeError: no table, or a column of lists or of complex numbers.
-            ValueError: no rows or columns, a name that occurs twice or is unknown, infinite
-                numbers, no column that varies.
+            ValueError: a name that occurs twice or is unknown, infinite numbers, no column that
+                varies.
         """
         adapter = FrameAdapter.of(frame)
         header, out, forced = tuple(adapter.header), frozenset(left_out), frozenset(categorical)
@@ -172,15 +170,16 @@ class Table(RowAdapter):
         return players_of(self.names, named_groups(groups, self.header, self.header))
 
     def rows(self, frame: Any) -> Float[Tensor, "rows columns"]:
-        """The codes of a frame's cells; columns are matched by name.
+        """The codes of a frame's cells; columns are matched by name, and others left aside.
 
         Warns where cells are such as training had none of: categories, missing cells, or fractions
         among whole numbers. Value functions take them for "other", or for average cells.
 
         Raises:
-            TypeError: a frame of another library, or cells that are no numbers among numbers.
-            ValueError: columns that are missing, too many or of a dtype that does not fit, or
-                infinite numbers.
+            KeyError: a column is missing.
+            TypeError: no frame, or cells that are no numbers among numbers.
+            ValueError: a column of another library or dtype that does not fit, an array with more
+                columns, or infinite numbers.
         """
         read = dict(zip(self.header, self._adapter.read(frame), strict=True))
         with self._lock:

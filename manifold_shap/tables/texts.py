@@ -14,7 +14,7 @@ from manifold_shap._checks import check_whole
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
 from manifold_shap.tables.base import RowAdapter
-from manifold_shap.text.tokens import check_texts
+from manifold_shap.text.vocabulary import check_texts
 
 # A word, with the punctuation at it and the spaces behind it; the first with those before it.
 _WORD = re.compile(r"^\s+\S+\s*|\S+\s*")

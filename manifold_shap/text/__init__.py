@@ -1,7 +1,6 @@
 """Texts: as rows of token ids, and their words and sentences as groups of tokens."""
 
-from manifold_shap.text.vocabulary import Vocabulary
-from manifold_shap.text.words import word_maps
+from manifold_shap.text.vocabulary import Vocabulary, word_maps
 
 __all__ = ["Vocabulary", "word_maps"]
 

@@ -1,8 +1,11 @@
 """Turns texts into rows of token ids and back, and tells the words and sentences of these rows."""
 
 import json
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +13,26 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from manifold_shap._checks import check_distinct, check_whole, to_tensor
+from manifold_shap._checks import check_distinct, check_rows, check_whole, to_tensor
 from manifold_shap._messages import warn
 from manifold_shap.io.files import write_whole
 from manifold_shap.players import Players
-from manifold_shap.text.tokens import check_texts, ends_sentence, is_word, normalized, tokens_of
+from manifold_shap.segmentation import LabelMaps, label_maps
 
 PADDING, UNKNOWN = 0, 1
 _SPECIAL = ("<padding>", "<unknown>")
 # The largest number up to which float32 has all whole numbers.
 _MOST_TOKENS = 2**24
-_FORMAT = "manifold_shap vocabulary 1"
+# One combining mark stands for all: `re` has no class of them, and does not count them to words.
+_COMBINING = "\u0300"
+# They join letters of Hindi and Persian, and pictures, to the next.
+_JOINERS = "\u200c\u200d"
+# Words with their apostrophes and hyphens, numbers with their points, and single other marks.
+_TOKEN = re.compile(
+    r"\d+(?:[.,:]\d+)*M*|\w[\wM]*(?:['’-]\w[\wM]*)*|[^\w\s]M*".replace("M", _COMBINING)
+)
+# Marks that end a sentence.
+_ENDS = frozenset(".!?…。！？")
 
 
 class Vocabulary:
@@ -73,17 +85,13 @@ class Vocabulary:
             lowercase: see `Vocabulary`.
 
         Raises:
-            TypeError: `texts` is no list of texts.
-            ValueError: none with a token; a size below 3.
+            TypeError: `texts` is no list of texts, or none of them has a token.
+            ValueError: a size below 3.
         """
         size = check_whole("size", size, len(_SPECIAL) + 1, _MOST_TOKENS)
         found: Counter[str] = Counter()
         for text in check_texts(texts):
             found.update(tokens_of(text.lower() if lowercase else text))
-        if not found:
-            raise ValueError(
-                "Expected a word or a punctuation mark in `texts` but all of them are empty."
-            )
         return cls([token for token, _ in found.most_common(size - len(_SPECIAL))], lowercase)
 
     def __len__(self) -> int:
@@ -194,7 +202,7 @@ class Vocabulary:
         Raises:
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        plain = {"format": _FORMAT, "lowercase": self.lowercase, "tokens": self.tokens[2:]}
+        plain = {"lowercase": self.lowercase, "tokens": self.tokens[2:]}
         text = json.dumps(plain, ensure_ascii=False)
         write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
 
@@ -210,11 +218,9 @@ class Vocabulary:
 
         Raises:
             FileNotFoundError: no file is there.
-            ValueError: it is damaged, or something else.
+            KeyError, ValueError: it is damaged, or something else.
         """
         plain = json.loads(Path(path).read_text(encoding="utf-8"))
-        if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
-            raise ValueError(f"Expected a vocabulary in {path}, as `vocabulary.save` writes it.")
         return cls(plain["tokens"], plain["lowercase"])
 
     def _numbers(self, rows: Any) -> Int64[Tensor, "rows length"]:
@@ -236,3 +242,108 @@ def _without_padding(
     """Labels, and -1 for padding."""
     owners = Players.tokens(numbers.shape[1], PADDING).owners(numbers)
     return labels.where(owners >= 0, -1)
+
+
+def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | float = 0) -> LabelMaps:
+    """Words as groups of the tokens of another tokenizer, which tells the word of each token.
+
+    With one of the package `transformers`, `words` is `[encoding.word_ids(k) for k in
+    range(rows)]`. A token of no word, such as one that stands for the beginning of a text, belongs
+    to the word before it; at the beginning, to the first.
+
+        >>> x = torch.tensor([[101.0, 7.0, 8.0, 9.0, 102.0, 0.0]])
+        >>> maps = word_maps(x, [[None, 0, 0, 1, None, None]])
+        >>> maps(x)
+        tensor([[ 0,  0,  0,  1,  1, -1]])
+
+    `value.grouped(maps, count)` then has words as players, for the rows `x`.
+
+    Args:
+        x: token ids `[rows, length]`, as the value function sees them.
+        words: for each row the number of the word of each token, None or -1 for a token of no word.
+            Numbers may have gaps, and begin anew, as where a row consists of two texts: a word ends
+            where they change.
+        padding: the token id that rows are padded by.
+
+    Raises:
+        TypeError: `x` or `words` holds no numbers.
+        ValueError: another number of words than of tokens; the same row with other words; a row
+            that is padding alone, or has it before a token.
+    """
+    rows = to_tensor(x)
+    if rows.ndim != 2 or [len(own) for own in words] != [rows.shape[1]] * len(rows):
+        raise ValueError(
+            f"Expected `words` for each token of `x`, of shape {tuple(rows.shape)}, but got "
+            f"{len(words)} rows of lengths {sorted({len(own) for own in words})[:10]}."
+        )
+    given = [[-1 if word is None else word for word in own] for own in words]
+    number = torch.as_tensor(given, device=rows.device)
+    known = number >= 0
+    # A token of no word is in the one before it, and the next begins a new one.
+    begins = known[:, 1:] & (number[:, 1:] != number[:, :-1]) & known.cumsum(1)[:, :-1].bool()
+    labels = torch.cat((torch.zeros_like(number[:, :1]), begins.cumsum(1)), dim=1)
+    tokens = Players.tokens(rows.shape[1], padding)
+    inside = tokens.owners(check_rows(rows, tokens)) >= 0
+    return label_maps(rows, labels.where(inside, -1))
+
+
+def tokens_of(text: str) -> list[str]:
+    """The words, numbers and punctuation marks of a text in Unicode's form NFC, in their order.
+
+    >>> tokens_of("It didn't cost $3.50, did it?")
+    ['It', "didn't", 'cost', '$', '3.50', ',', 'did', 'it', '?']
+    """
+    text = normalized(text)
+    return [text[slice(*found.span())] for found in _TOKEN.finditer(_with_one_mark(text))]
+
+
+def normalized(text: str) -> str:
+    """A text in Unicode's form NFC: the same letters are the same characters.
+
+    >>> len("cafe\\u0301"), len(normalized("cafe\\u0301"))
+    (5, 4)
+    """
+    return unicodedata.normalize("NFC", text)
+
+
+def is_word(token: str) -> bool:
+    """Whether a token is a word or a number, and no punctuation mark.
+
+    >>> is_word("it"), is_word("?")
+    (True, False)
+    """
+    bare = _with_one_mark(token).rstrip(_COMBINING)
+    return bare[:1] == "_" or bare[:1].isalnum() or len(bare) > 1
+
+
+def ends_sentence(token: str) -> bool:
+    """Whether a token is a mark that ends a sentence.
+
+    >>> ends_sentence("?"), ends_sentence(",")
+    (True, False)
+    """
+    return token in _ENDS
+
+
+def check_texts(texts: Any, name: str = "texts") -> list[str]:
+    """Texts as a list of at least one; TypeError where they are none, or a single one."""
+    several = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
+    found = list(texts) if several else []
+    odd = [text for text in found if not isinstance(text, str)]
+    if odd or not found:
+        raise TypeError(
+            f"Expected `{name}` to be a list of texts but got {(odd or [texts])[0]!r:.100}; one "
+            "text is `[text]`, and a missing one ''."
+        )
+    return found
+
+
+def _with_one_mark(text: str) -> str:
+    """A text of the same length, in which one combining mark stands for all."""
+    return text if text.isascii() else "".join(map(_stand_in, text))
+
+
+@cache
+def _stand_in(character: str) -> str:
+    combines = character in _JOINERS or unicodedata.category(character).startswith("M")
+    return _COMBINING if combines else character

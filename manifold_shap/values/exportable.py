@@ -32,6 +32,6 @@ class Exportable:
             ValueError: a network that torch cannot trace or write.
             OSError: no space or no permission; what stood at `path` is left as it was.
         """
-        from manifold_shap.exports.files import export
+        from manifold_shap.exports.graphs import export
 
         export(self, path)

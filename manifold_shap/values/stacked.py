@@ -1,7 +1,7 @@
 """A weighted mean of value functions of the same model."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,13 +85,14 @@ class StackedValue(ValueFunction):
         return self
 
     def in_precision(self, precision: str) -> "StackedValue":
-        other = copy.copy(self)
-        other.parts = tuple(part.in_precision(precision) for part in self.parts)
-        return other
+        return self._of(part.in_precision(precision) for part in self.parts)
 
     def with_draws(self, draws: int) -> "StackedValue":
+        return self._of(part.with_draws(draws) for part in self.parts)
+
+    def _of(self, parts: Iterable[ValueFunction]) -> "StackedValue":
         other = copy.copy(self)
-        other.parts = tuple(part.with_draws(draws) for part in self.parts)
+        other.parts = tuple(parts)
         other._add_work()
         return other
 
@@ -118,17 +119,16 @@ class StackedValue(ValueFunction):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         found = [part.values(x, coalitions.folded(k)) for k, part in enumerate(self.parts)]
-
         values = self._mean([each.values for each in found])
         parts = zip(self.parts, found, self.weights, strict=True)
         drawn = [each for each in parts if each[0].spec.work.sampled]
         if not drawn:
             return Estimate(values)
-        unknown = torch.full_like(values, torch.nan)
 
         def variance() -> Tensor:
-            own = ((each.variance, w) for _, each, w in drawn)
-            return torch.stack([w**2 * (unknown if v is None else v) for v, w in own]).sum(0)
+            unknown = torch.full_like(values, torch.nan)
+            own = [w**2 * (unknown if (v := each.variance) is None else v) for _, each, w in drawn]
+            return torch.stack(own).sum(0)
 
         inverse = [
             w**2 / (part.spec.work.draws if each.effective_draws is None else each.effective_draws)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 import manifold_shap as ms
-from benchmarks.papers.naive_bayes import AdditiveOdds, kendall
+from benchmarks.papers.naive_bayes import kendall, spliced
 from benchmarks.support.lemaire import equally_frequent, most_probable, most_probable_parts
 from manifold_shap.data import DataSet
 
@@ -68,7 +69,7 @@ def test_variables_that_tell_nothing_are_dropped_and_copies_share_a_weight() -> 
 def test_rows_that_are_never_built_have_the_values_of_those_that_are() -> None:
     bayes = equally_frequent(small_table(60), 3)
     evidence = ms.naive_bayes.weight_of_evidence(bayes.model, bayes.x).phi[..., 0]
-    game = AdditiveOdds(bayes.prior, evidence[:20])
+    game = partial(spliced, bayes.prior, evidence[:20])
     rows = torch.from_numpy(bayes.x).float()
     imputer = ms.imputers.MarginalImputer(rows[:20])
     built = ms.imputed_value(bayes.model, imputer, "probability", draws=20)

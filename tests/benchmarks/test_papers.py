@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from benchmarks.papers import compositions, negative, table1
+from benchmarks.papers import compositions, negative, outliers, table1
+from manifold_shap.coalitions import Listed
 
 DRUG = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "drug", "drug_consumption.data")
 
@@ -40,6 +41,21 @@ def test_values_of_the_tree_are_those_of_the_table_by_hand() -> None:
     # What Fig. 4(b) shows; of all tables with the same chances, not of this sample alone.
     assert negative.negative(found["off manifold"]) == ["x1"]
     assert not negative.negative(found["on manifold"])
+
+
+@pytest.mark.parametrize("present", [[], [0], [0, 7], [0, 1, 2, 9, 12]], ids=str)
+def test_the_true_conditional_has_the_moments_of_the_law(present: list[int]) -> None:
+    means, count, sigma = torch.eye(20)[:4], 20_000, 0.4
+    weights = [outliers.SHARE if k > 1 else 1 - outliers.SHARE for k in range(4)]
+    law = ms.oracles.GaussianMixture(weights, means, [sigma**2 * torch.eye(20)] * 4)
+    x, mask = torch.rand(1, 20), torch.zeros(1, 1, 20, dtype=torch.bool)
+    mask[..., present] = True
+    some = Listed(mask, torch.zeros(1, 1, dtype=torch.int64))
+    imputers = outliers.TrueConditional(means, sigma, means), ms.oracles.OracleImputer(law)
+    own, wanted = (each.impute(x, some, range(count)).rows[0, 0] for each in imputers)
+    torch.testing.assert_close(own[:, present], wanted[:, present])
+    torch.testing.assert_close(own.mean(0), wanted.mean(0), atol=0.03, rtol=0)
+    torch.testing.assert_close(own.T.cov(), wanted.T.cov(), atol=0.03, rtol=0)
 
 
 @pytest.mark.skipif(not DRUG.exists(), reason="no drug data under MANIFOLD_SHAP_DATA")

@@ -78,7 +78,9 @@ def test_finished_parts_are_read_unless_settings_or_code_are_others(
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
     monkeypatch.setattr(sys, "argv", ["reproduce.py", *words])
-    reproduce.main()
+    with pytest.raises(SystemExit) as ended:
+        reproduce.main()
+    assert not ended.value.code
 
 
 @pytest.fixture

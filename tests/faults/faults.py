@@ -129,7 +129,7 @@ def last_as_the_first(found: torch.Tensor, call: Call) -> torch.Tensor:
     return runs.flatten(1, 2)
 
 
-@fault("laws", "laws:SizeUniform.sample")
+@fault("laws", "laws:SizeUniform.sample_antithetic")
 def single_players_with_the_first_one(found: torch.Tensor, call: Call) -> torch.Tensor:
     found = found.clone()
     found[..., 0] |= found.sum(-1) == 1

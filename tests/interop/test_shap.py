@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -84,15 +83,6 @@ def test_groups_have_the_values_of_all_their_columns(shap: Any) -> None:
     assert theirs.data[3, 1] == f"colour = {row['colour'] or 'missing'}, day = 2024-01-04"
 
 
-@pytest.mark.parametrize("elements", [False, True])
-def test_no_rows_keep_their_players(shap: Any, elements: bool) -> None:
-    theirs = explained()[:0].to_shap(elements=elements)
-    assert theirs.values.shape == (0, 4)
-    assert theirs.data.shape == (0, 4)
-    ragged = ms.exact_shapley(Ragged(), Ragged.some_rows())[:0].to_shap()
-    assert len(ragged.values) == len(ragged.data) == 0
-
-
 PLOTS: dict[str, Callable[[Any, Any], Any]] = {
     "bar": lambda plots, e: plots.bar(e, show=False),
     "bar of a row": lambda plots, e: plots.bar(e[0], show=False),
@@ -147,24 +137,6 @@ def test_elements_share_the_value_of_their_player(shap: Any) -> None:
     )
     mean = x[0, :, :2, :2].mean()
     np.testing.assert_allclose(theirs.values[0, :2, :2, :, 0], mean, rtol=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_pictures_are_drawn_by_the_call_that_the_docs_show(shap: Any) -> None:
-    docs = (Path(__file__).parents[2] / "docs" / "other_tools.md").read_text()
-    call = "shap.plots.image(explanation.to_shap(elements=True))"
-    assert f"`{call}`" in docs
-    _, explanation = patches(channels=3)
-    exec(call, {"shap": shap, "explanation": explanation})
-    maps = [image for axes in plt.gcf().axes for image in axes.get_images()]
-    # Of each row the picture and, over grey copies of it, the values of each output.
-    drawn = [np.asarray(image.get_array()) for image in maps]
-    values = explanation.to_shap(elements=True).values.sum(3)
-    assert values.shape == (3, 4, 6, 2)
-    for row in range(3):
-        pictures = drawn[5 * row : 5 * row + 5]
-        np.testing.assert_allclose(pictures[2], values[row, ..., 0], rtol=1e-4)
-        np.testing.assert_allclose(pictures[4], values[row, ..., 1], rtol=1e-4)
 
 
 def test_words_are_drawn_on_their_values(shap: Any) -> None:

@@ -120,26 +120,6 @@ def when(condition: Callable[[], bool], act: Callable[[], object]) -> Thread:
 
 
 @pytest.mark.slow
-def test_a_killed_dask_worker_costs_one_block(
-    client: Any, tmp_path: Path, watched: Watched, whole: dict[str, bytes]
-) -> None:
-    watched.seconds = 0.3
-    victim = next(iter(client.run(os.getpid).values()))
-
-    def kill_within_a_block() -> None:
-        time.sleep(0.15)  # What has just ended is on its way, and would be lost, too.
-        os.kill(victim, signal.SIGKILL)
-
-    kill = when(lambda: len(watched.begun()) > 4, kill_within_a_block)
-    assert run(tmp_path / "rows.zarr", watched, client.get_executor()) == len(MANY)
-    kill.join(10)
-    assert contents(tmp_path / "rows.zarr") == whole
-    begun = [seed for seed, _ in watched.begun()]
-    assert len(set(begun)) == BLOCKS
-    assert len(begun) <= BLOCKS + 1
-
-
-@pytest.mark.slow
 def test_processes_that_die_end_the_call_and_it_is_resumed(
     tmp_path: Path, watched: Watched, whole: dict[str, bytes]
 ) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import tqdm.auto
 import zarr
 from torch import Tensor
 from torch.utils.data import TensorDataset
@@ -196,7 +195,7 @@ def test_an_estimator_that_changes_its_mind_about_outputs_is_refused(path: Path)
     def estimator(value: Any, x: Tensor) -> ms.Explanation:
         return FEW(value if len(x) != 6 else value.select([0]), x)
 
-    with pytest.raises(ValueError, match=r"every block to have the players, outputs .* block 2"):
+    with pytest.raises(ValueError, match=r"every block to have the players, outputs .* row 16"):
         run(path, estimator=estimator)
     with pytest.raises(ValueError, match=r"every block .* choose outputs by `value\.select"):
         run(path, estimator=partial(FEW, outputs=1), block=1, overwrite=True)
@@ -356,21 +355,6 @@ def test_another_call_is_not_resumed(path: Path, changes: dict[str, Any], named:
 
 
 # Progress.
-
-
-def test_the_bar_counts_what_is_done(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-
-    class Bar(tqdm.auto.tqdm):
-        def close(self) -> None:
-            seen.append((self.initial, self.n, self.total, self.disable))
-
-    monkeypatch.setattr(tqdm.auto, "tqdm", Bar)
-    with pytest.raises(KeyboardInterrupt):
-        run(path, estimator=Stops(3), progress=True)
-    run(path, resume=True, progress=True)
-    assert seen[0] == (0, 16, 22, False)
-    assert (16, 22, 22, False) in seen
 
 
 # Errors.

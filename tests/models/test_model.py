@@ -91,7 +91,7 @@ def test_other_errors() -> None:
     ):
         with pytest.raises(TypeError, match=f"Expected `model` to be a torch module, .*{way}"):
             as_model(given, X)
-    with pytest.raises(ValueError, match=r"Expected a model file that ends in .* but got 'model'"):
+    with pytest.raises(ValueError, match=r"Refused to load model: .* Save the model as ONNX"):
         as_model("model", X)
     with pytest.raises(ValueError, match=r"Expected `returns` to be one of .* but got 'odds'"):
         Model(logits, ("a", "b"), "odds")

@@ -74,9 +74,9 @@ def test_names_of_classes_come_from_a_zipmap() -> None:
 
 def test_rows_that_the_inputs_do_not_take() -> None:
     model = predictor_of(summed())
-    with pytest.raises(ValueError, match=r"2 columns that the ONNX model was .* \['y'\] besides"):
+    with pytest.raises(ValueError, match=r"columns that the ONNX model was .* \['y'\] besides"):
         model(FRAME.assign(y=0))
-    with pytest.raises(ValueError, match=r"rows of 2 columns .*c: tensor\(float\).* got 3"):
+    with pytest.raises(ValueError, match="longer"):
         model(np.zeros((2, 3)))
     for column in ([1.5] * 4, [1.0, np.nan, 1, 1]):
         with pytest.raises(ValueError, match=r"whole numbers for the input 'a_b'"):

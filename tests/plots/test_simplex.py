@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -86,13 +84,12 @@ def test_the_other_players_are_perturbed_together() -> None:
     assert float(norm.removeprefix("norm ")) == pytest.approx(rest.norm().item(), rel=0.01)
 
 
-@pytest.mark.parametrize("plot", [*OF_A_ROW, ilr_plane])
-def test_the_headline_tells_prediction_and_row(plot: Callable[..., Figure]) -> None:
+def test_the_headline_tells_prediction_and_row() -> None:
     explanation = composed().with_labels([7, 13])
     p = distribution(explanation, explanation.prediction[1])
     said = ms.spaces.Probability().amount(float(p.max()))
     name = explanation.classes[p.argmax()]
-    headline = plot(explanation, row=-1).figure.get_suptitle().split("\n")[0]
+    headline = cumulative(explanation, row=-1).figure.get_suptitle().split("\n")[0]
     assert headline == f"Probability of {name}: {said}, row 13 (position 1 of 2)"
 
 
@@ -190,60 +187,25 @@ def test_two_balances_of_more_say_so_and_name_what_they_lack() -> None:
     assert {"a, b", "c", "d", "e"} <= {text.get_text() for text in axes.texts}
 
 
+@pytest.mark.parametrize("balances", [(1,), (0, 1), (1, 5), (1, "a : c"), (1, "a : b")])
+def test_balances_that_are_not_there_are_refused(balances: tuple) -> None:
+    with pytest.raises(ValueError, match="Expected 2 `balances` by number from 1 to 4, or by name"):
+        ilr_plane(composed(classes=tuple("abcde")), balances=balances)
+
+
 @pytest.mark.parametrize(
-    ("plot", "settings", "match"),
-    [
-        (ilr_plane, {"balances": (1,)}, "Expected `balances` to be 2"),
-        (ilr_plane, {"balances": (0, 1)}, "from 1 to 4, or by name"),
-        (ilr_plane, {"balances": (1, 5)}, "from 1 to 4"),
-        (ilr_plane, {"balances": (1, "class 0 : class 2")}, "by name among"),
-        (ilr_plane, {"balances": (1, "class 0 : class 1")}, "Expected different `balances`"),
-        (ilr_plane, {"classes": 2}, "of at least 3 classes"),
-        (ilr_space, {"classes": 3}, "of at least 4 classes"),
-    ],
+    "tree", [["a", "b"], [["a", ["d", "c"]], [["e", "b"], "f"]], [[["c", "b"], "a"], "d"]]
 )
-def test_balances_that_are_not_there_are_refused(plot, settings: dict, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        plot(composed(classes=settings.pop("classes", 5)), **settings)
-
-
-# -- trees --------------------------------------------------------------------------------------
-
-
-@st.composite
-def sign_tables(draw: st.DrawFn) -> list[list[int]]:
-    """Of up to twelve classes, the classes and the balances in any order."""
-    leaves = draw(st.permutations(range(draw(st.integers(2, 12)))))
-    signs: list[list[int]] = []
-
-    def split(members: list[int]) -> None:
-        if len(members) > 1:
-            cut = draw(st.integers(1, len(members) - 1))
-            first, second = members[:cut], members[cut:]
-            signs.append([(k in first) - (k in second) for k in range(len(leaves))])
-            split(first)
-            split(second)
-
-    split(leaves)
-    return draw(st.permutations(signs))
-
-
-@settings(max_examples=10, deadline=None)
-@given(signs=sign_tables())
-def test_trees_have_a_node_per_balance_and_groups_side_by_side(signs: list[list[int]]) -> None:
-    partition = Partition(signs, [f"c{k}" for k in range(len(signs) + 1)])
-    axes = bifurcation_tree(partition)
-    names = [label.get_text() for label in axes.get_xticklabels()]
-    leaves = {name: float(k) for k, name in enumerate(names)}
+def test_trees_have_a_node_per_balance_and_groups_side_by_side(tree: list) -> None:
+    partition = Partition.of_tree(tree)
+    axes = bifurcation_tree(tree)
+    leaves = {label.get_text(): float(k) for k, label in enumerate(axes.get_xticklabels())}
     assert sorted(leaves) == sorted(partition.classes)
     nodes = {text.get_text(): text.get_position() for text in axes.texts}
     for number, (first, second) in enumerate(partition.groups, 1):
         x, level = nodes[str(number)]
-        left, right = (
-            sorted(leaves[partition.classes[k]] for k in group) for group in (first, second)
-        )
+        left, right = (sorted(leaves[partition.classes[k]] for k in g) for g in (first, second))
         both = [*left, *right]
         assert both == list(np.arange(both[0], both[-1] + 1))
         assert both[0] < x < both[-1]
         assert level >= 1
-    plt.close(axes.figure)

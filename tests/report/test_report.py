@@ -151,36 +151,26 @@ def test_of_more_classes_rows_have_the_predicted_one_and_outputs_are_chosen(writ
 
 
 @pytest.mark.parametrize(
-    ("quality", "said"),
+    ("made_by", "said"),
     [
         ({}, "error of the value function was not measured"),
         (
-            {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}, "rows": 500},
+            {"quality": {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}}},
             "Value function: vae has a root mean squared error of 0.1 (0.2 off the manifold)",
         ),
-    ],
-)
-def test_the_quality_is_that_of_figures(written, quality: dict, said: str) -> None:
-    assert said in written(replace(undrawn(), made_by={"quality": quality})).text
-
-
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
         (
-            {"name": "SVC", "accuracy": 0.96667, "rows": 30},
+            {"model": {"name": "SVC", "accuracy": 0.96667, "rows": 30}},
             "SVC. It predicts the right class for 96.67% of 30 test rows.",
         ),
         (
-            {"name": "Ridge", "r2": 0.4567, "rows": 1},
+            {"model": {"name": "Ridge", "r2": 0.4567, "rows": 1}},
             "Ridge. Its R², the share of the variance explained, is 0.457 on 1 test row.",
         ),
-        ({"name": HOSTILE[:25]}, f"{HOSTILE[:25]}."),
-        ({}, "Which model is explained was not recorded"),
+        ({"model": {}}, "Which model is explained was not recorded"),
     ],
 )
-def test_the_model_and_its_quality_are_named(written, model: Any, said: str) -> None:
-    assert said in written(replace(undrawn(), made_by={"model": model})).text
+def test_the_model_and_the_qualities_are_told(written, made_by: dict, said: str) -> None:
+    assert said in written(replace(undrawn(), made_by=made_by)).text
 
 
 def test_cautions_stand_at_the_top_and_an_audit_is_a_sentence(written) -> None:

@@ -33,12 +33,6 @@ def trees(draw: st.DrawFn, count: int = 0) -> Planted:
     return groups[0], classes
 
 
-def balances(partition: Partition) -> set[tuple[frozenset[str], frozenset[str]]]:
-    """What is compared with what, in no order of the balances."""
-    sides = [[frozenset(side.split("+")) for side in name.split(" : ")] for name in partition.names]
-    return {(first, second) for first, second in sides}
-
-
 @given(trees())
 @few
 def test_a_coordinate_is_the_log_ratio_of_geometric_means(planted: Planted) -> None:
@@ -49,20 +43,6 @@ def test_a_coordinate_is_the_log_ratio_of_geometric_means(planted: Planted) -> N
         r, s = len(first), len(second)
         log_ratio = (log_p[first].mean() - log_p[second].mean()).item()
         assert coordinate == pytest.approx(math.sqrt(r * s / (r + s)) * log_ratio)
-
-
-@given(trees())
-@few
-def test_a_tree_goes_there_and_back(planted: Planted) -> None:
-    partition = Partition.of_tree(*planted)
-    again = Partition.of_tree(partition.tree, partition.classes)
-    assert again.classes == partition.classes
-    assert again.tree == partition.tree
-    assert balances(again) == balances(partition)
-    # Inner splits come first.
-    sizes = again.signs.abs().sum(1).tolist()
-    assert sizes[0] == 2
-    assert sizes[-1] == len(again.classes)
 
 
 @given(trees(), st.data())

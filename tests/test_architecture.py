@@ -39,7 +39,7 @@ LAYERS = (
     ("candidates",),
     ("explainer",),
     ("saving", "streaming"),
-    ("data", "plots", "report", "exports", "training.classifier", "training.networks"),
+    ("data", "plots", "report", "exports", "training.classifier"),
     ("cli",),
 )
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._saved import Passed, saved
-from manifold_shap._stored import stored, with_extremes
+from manifold_shap._stored import with_extremes
 from manifold_shap.amortized.explainer import AmortizedExplainer, network_of
 from manifold_shap.amortized.network import AmortizedNetwork, OwnExplainer
 from manifold_shap.amortized.perceptron import AmortizedPerceptron
@@ -199,8 +199,7 @@ def fit_amortized(
     """
     options = TrainingOptions.among(locals())
     surrogate, players = network_of(value).value.surrogate, value.players
-    stored_rows = stored(x_train), stored(x_validation, "x_validation")
-    chosen_rows = training_rows(*stored_rows, seed, players, value.spec.table)
+    chosen_rows = training_rows(x_train, x_validation, seed, players, value.spec.table)
     game = value.select(outputs, with_extremes(chosen_rows.train))
     seen, seen_validation = chosen_rows.encoded
     numbers = [value.outputs.index(name) for name in game.outputs]

@@ -20,17 +20,16 @@ from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.io.files import digest
 from manifold_shap.laws import laws_for
 from manifold_shap.models import Model, as_model, whole_dtype
-from manifold_shap.nn import Network, evaluated, kind_of
+from manifold_shap.models.outputs import check_outputs
+from manifold_shap.nn import Network, evaluated, kind_of, options_given
 from manifold_shap.players import Players
 from manifold_shap.spaces import LogRatios, OutputSpace, Probability, as_space
+from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
+from manifold_shap.surrogate.convolution import Convolution
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.guided import GuidedNetwork, GuidedValue, mixture_of, pairs_with_hints
-from manifold_shap.surrogate.kinds import (
-    KINDS,
-    NAMED,
-    check_network,
-    network_settings,
-)
+from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.targets import (
     HintedTargets,
     OutputTargets,
@@ -39,6 +38,7 @@ from manifold_shap.surrogate.targets import (
     evaluate_teacher,
     rows_to_teach,
 )
+from manifold_shap.surrogate.transformer import Transformer
 from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.batches import Parts
@@ -68,6 +68,59 @@ if TYPE_CHECKING:
 _PROBE_ROWS = 32
 # Pairs with hints that scales are taken from; and one in so many is held out.
 _DESCRIBED, _VALIDATION = 16_384, 32
+
+# The kinds of networks by name: "own" is a module of the user's, which is not called by a name.
+KINDS: dict[str, type[SurrogateNetwork]] = {
+    "mlp": Perceptron,
+    "conv": Convolution,
+    "transformer": Transformer,
+    "model": AdaptedModel,
+    "own": OwnNetwork,
+}
+NAMED = tuple(name for name in KINDS if name != "own")
+
+
+def network_settings(
+    kind: str,
+    options: Mapping[str, Any],
+    rows: Sequence[Tensor],
+    model: Model,
+    space: OutputSpace,
+    drawn: bool = False,
+) -> dict[str, Any]:
+    """The kind of a network, and its arguments, as plain data.
+
+    Args:
+        kind: one of `KINDS`.
+        options: `hidden`, `activation`, `patch`, `vocabulary` and `layer`; None for the usual ones
+            of this kind.
+        rows, model, space, drawn: see `SurrogateNetwork.settings_for`.
+
+    Raises:
+        ValueError: an option that this kind does not have; rows that are no tokens.
+    """
+    given = options_given(KINDS[kind], kind, options)
+    return {"kind": kind, **KINDS[kind].settings_for(rows, model, space, drawn), **given}
+
+
+@torch.no_grad()
+def check_network(network: SurrogateNetwork, x: Tensor) -> None:
+    """Raise ValueError unless a network gives finite outputs and, on the simplex, distributions.
+
+    Args:
+        network: to be asked about coalitions of half of the players, and about all of them.
+        x: a few rows, as it sees them.
+    """
+    half = torch.arange(network.players) % 2 == 0
+    mask = torch.stack((half, torch.ones_like(half))).expand(len(x), 2, -1)
+    found = network.eval()(x, mask).flatten(0, 1)
+    network.train()
+    try:
+        check_outputs(found, "probabilities" if network.game.on_simplex else "values")
+    except ValueError as error:
+        raise ValueError(
+            str(error).replace("model(x)", "network(x, mask)").replace("the model", "`network`")
+        ) from error
 
 
 @saved
@@ -307,11 +360,6 @@ def fit_surrogate(
     if teacher_pairs is None:
         teacher_pairs = 60_000 if guided else 240_000
     if teacher is not None:
-        if not isinstance(teacher, ValueFunction):
-            raise TypeError(
-                "Expected `teacher` to be a value function, such as one of `imputed_value`, but "
-                f"got {type(teacher).__name__}."
-            )
         check_whole("teacher_pairs", teacher_pairs, least=2)
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
@@ -323,7 +371,7 @@ def fit_surrogate(
             f"{'no' if x_validation is None else 'an'} `x_validation`; leave both out."
         )
     table = table or table_behind(model)
-    x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
+    x_train = stored(x_train)
     held_out = x_train if guided else x_validation
     rows, space = training_rows(x_train, held_out, seed, players, table), as_space(space)
     few, dtype = rows.train[:64], whole_dtype(x_train)

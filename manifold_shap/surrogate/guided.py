@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from manifold_shap._progress import progress_bar
-from manifold_shap.coalitions import Coalitions
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers import MixtureImputer, TableImputer
 from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.laws import CoalitionLaw
@@ -20,6 +19,7 @@ from manifold_shap.surrogate.value import SurrogateValue
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.task import centred
 from manifold_shap.values.base import Estimate, ValueFunction
+from manifold_shap.values.batches import Batches
 
 # Pairs for which hints are computed at a time.
 _PAIRS_PER_CALL = 8192
@@ -233,13 +233,15 @@ def pairs_with_hints(
     outputs = [centred(value.prediction(x[some]), value.center).cpu() for some in parts]
     mask = torch.cat((known.mask, *masks))
     target = torch.cat((known.target, torch.cat(outputs)[:, None].expand(-1, 2, -1)))
-    hints: list[list[Tensor]] = []
-    with progress_bar(progress, 2 * len(row), "hints", "value") as bar:
-        for some in torch.arange(len(row)).split(_PAIRS_PER_CALL // 2):
-            mean, _, hint = value.hints(x[row[some]].to(value.device), mask[some].to(value.device))
-            hints.append([part.flatten(0, 1).cpu() for part in (mean, hint)])
-            bar.update(2 * len(some))
-    row = row.repeat_interleave(2)
+    row, mask = row.repeat_interleave(2), mask.flatten(0, 1)
+
+    def hints(row: Tensor, some: Coalitions) -> Tensor:
+        mean, _, hint = value.hints(x[row].to(value.device), some.masks().to(value.device))
+        return torch.cat((mean, hint), dim=-1).cpu()
+
+    ask = Batches(value, _PAIRS_PER_CALL, progress)
+    ask.bar.total = len(row)
+    with ask.bar:
+        both = ask(hints, row, Listed(mask[:, None], torch.zeros_like(row)[:, None]))[:, 0]
     seen = encoded(x, value.spec.table).flatten(1)[row]
-    of_hints = map(torch.cat, zip(*hints, strict=True))
-    return [row, seen, mask.flatten(0, 1), *of_hints, target.flatten(0, 1)]
+    return [row, seen, mask, *both.tensor_split([seen.shape[1]], dim=1), target.flatten(0, 1)]

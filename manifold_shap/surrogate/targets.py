@@ -17,16 +17,15 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._progress import progress_bar
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.laws import CoalitionLaw, SizeUniform
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.training.task import centred
 from manifold_shap.values import ValueFunction
+from manifold_shap.values.batches import Batches
 from manifold_shap.values.model import disagreement
 
-# Model rows in one call of the teacher: changes memory, not the values.
-_ROWS_PER_CALL = 8192
 # Coalitions drawn at once: drawing them takes several times the memory that they take.
 _PAIRS_PER_DRAW = 4096
 # One in so many pairs of coalitions of a drawn row has the grand coalition in it.
@@ -219,16 +218,19 @@ def evaluate_teacher(
     """
     row, mask = _sample_pairs(len(x), len(teacher.players), pairs, seed)
     keys = _random.fold(torch.arange(2 * len(row)).reshape(-1, 2), seed)
-    values, step = [], max(1, _ROWS_PER_CALL // (2 * teacher.spec.work.draws))
-    with progress_bar(progress, 2 * len(row), "teacher", "value") as bar:
-        for some in torch.arange(len(row)).split(step):
-            values.append(centred(teacher(x[row[some]], mask[some], keys[some]).cpu(), center))
-            bar.update(2 * len(some))
-    target = torch.cat(values)
+
+    def values(row: Tensor, some: Coalitions) -> Tensor:
+        return centred(teacher(x[row], some.masks(), some.each_key()).cpu(), center)
+
+    ask = Batches(teacher, progress=progress)
+    ask.bar.total = 2 * len(row)
+    with ask.bar:
+        target = ask(values, row, Listed(mask, keys))
     outputs = None
     if drawn:
-        parts = (some.to(teacher.device) for some in x.split(_ROWS_PER_CALL))
-        outputs = torch.cat([centred(teacher.prediction(some).cpu(), center) for some in parts])
+        outputs = ask.of_rows(
+            lambda some: centred(teacher.prediction(some.to(teacher.device)).cpu(), center), x
+        )
     return TeacherTargets(x, row, mask, target, outputs)
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_rows, to_tensor
-from manifold_shap._stored import MappedRows, PartRows, StoredRows
+from manifold_shap._stored import MappedRows, PartRows, StoredRows, stored
 from manifold_shap.players import Players, check_fixed
 from manifold_shap.tables.rows import elements_of, encoded, is_for_table, rows_of
 
@@ -59,7 +59,7 @@ def training_rows(
     """The players, and the rows to train and to validate on, checked.
 
     Args:
-        x_train: rows, a frame, or `StoredRows`.
+        x_train: rows, a frame, or what `stored` makes `StoredRows` of.
         x_validation: the same, or None to hold out a tenth of the others by the seed.
         players: by default those of the table, or else the elements of a row. With a frame or a
             table also groups of its columns by name.
@@ -70,6 +70,7 @@ def training_rows(
             codes of the table, or fewer than two; players that are none, or differ from row to row
             by more than padding.
     """
+    x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     if table is None and is_for_table(x_train):
         from manifold_shap.tables.fitted import fit_table
 
@@ -143,9 +144,4 @@ def _players(players: Any, shape: torch.Size, table: "RowAdapter | None") -> Pla
         )
     if players is not None:
         check_fixed(players, "a training")
-    if table is not None and shape[1:] != table.players.event:
-        raise ValueError(
-            f"Expected `x_train` with {len(table.names)} codes in a row, one for each column of "
-            f"`table`, but got shape {tuple(shape)}; pass the frame, or `table.rows(frame)`."
-        )
     return players or (Players.of_elements(shape[1:]) if table is None else table.players)

@@ -15,7 +15,6 @@ import lightning as L
 import numpy as np
 import torch
 from jaxtyping import Float
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import (
     Callback,
     EarlyStopping,
@@ -102,15 +101,9 @@ def _runner(directory: Path, epochs: int, options: TrainingOptions) -> L.Trainer
         callbacks += [more] if isinstance(more, Callback) else more
         return L.Trainer(**{**silent, **usual, "callbacks": callbacks, **given, **always})
 
-    try:
-        runner = made()
-        if "strategy" not in given and _runs_the_program_again(runner):
-            runner = made(strategy="ddp_spawn")
-    except (MisconfigurationException, ImportError, RuntimeError, ValueError, TypeError) as error:
-        raise ValueError(
-            "Expected `trainer` settings that Lightning and this machine can run but got "
-            f"{given}: {error}"
-        ) from error
+    runner = made()
+    if "strategy" not in given and _runs_the_program_again(runner):
+        runner = made(strategy="ddp_spawn")
     averaged = options.weight_averaging is not None
     if runner.precision in ("16-true", "bf16-true", *(("64-true",) if averaged else ())):
         raise ValueError(

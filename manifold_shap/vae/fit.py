@@ -11,7 +11,8 @@ from torch import Tensor
 from manifold_shap._checks import check_number
 from manifold_shap._messages import check_flag
 from manifold_shap._saved import Passed, saved
-from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
+from manifold_shap._stored import StoredRows, sample_of, with_extremes
+from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers import TableImputer
 from manifold_shap.imputers.base import Keys, Mask, Rows
 from manifold_shap.laws import SizeUniform
@@ -33,7 +34,8 @@ from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.imputer import VAEImputer, check_posterior
 from manifold_shap.vae.network import MaskedVAE
 from manifold_shap.vae.networks import NAMED, network_options
-from manifold_shap.values import ImputedValue, imputed_value, model_for, table_behind
+from manifold_shap.values import imputed_value, model_for, table_behind
+from manifold_shap.values.batches import Batches
 
 if TYPE_CHECKING:
     from manifold_shap.tables.base import RowAdapter
@@ -44,7 +46,6 @@ TEMPERS = (0.2, 0.35, 0.6, 1.0)
 
 _PAIRS = 512
 _DRAWS = 32
-_ROWS_AT_A_TIME = 64
 
 
 # The settings that are arguments of `MaskedVAE`.
@@ -252,7 +253,6 @@ def fit_imputer(
     check_number("beta", beta, low=0)
     trained_for = posterior if check_flag("detach", detach) else "encoder"
     table = table or table_behind(model)
-    x_train, x_validation = stored(x_train), stored(x_validation, "x_validation")
     rows = training_rows(x_train, x_validation, seed, players, table)
     seen, seen_validation = rows.encoded
     if model is not None:
@@ -313,11 +313,15 @@ def choose_temper(
     if model is None:
         return largest_good(_errors_of_means(vae, encoded(rows, imputer.table), mask, keys))
     value = imputed_value(model, imputer, space, _DRAWS, seed)
+
+    def gap(x: Rows, some: Coalitions) -> Tensor:
+        return value(x, some.masks(), some.each_key()) - value.prediction(x)[:, None]
+
     errors = []
     for temper in TEMPERS:
         vae.temper = temper
-        parts = (part.split(_ROWS_AT_A_TIME) for part in (rows, mask, keys))
-        errors.append(torch.cat([_errors(value, *some) for some in zip(*parts, strict=True)]))
+        gaps = Batches(value)(gap, rows, Listed(mask, keys))
+        errors.append(gaps.square().mean((1, 2)).cpu())
     return largest_good(torch.stack(errors))
 
 
@@ -329,16 +333,10 @@ def largest_good(errors: Float[Tensor, "tempers rows"]) -> float:
     return TEMPERS[int(good.max())]
 
 
-def _errors(value: ImputedValue, x: Rows, mask: Mask, keys: Keys) -> Float[Tensor, " batch"]:
-    """Squared errors of imputed outputs, the mean over the coalitions of a row."""
-    gap = value(x, mask, keys) - value.prediction(x)[:, None]
-    return gap.square().mean((1, 2)).cpu()
-
-
 def _errors_of_means(
     vae: VAEImputer, x: Rows, mask: Mask, keys: Keys
 ) -> Float[Tensor, "tempers batch"]:
-    """The same of a model that returns its input, whose outputs need no draws."""
+    """Errors of a model that returns its input, whose outputs need no draws."""
     gap = (vae.means(x, mask, keys, TEMPERS) - x[:, None]) / units(vae.reference)[1]
     return (gap.square() * ~vae.present(x, mask)).flatten(2).mean(2).cpu()
 

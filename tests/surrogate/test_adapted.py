@@ -160,29 +160,3 @@ def test_a_layer_that_does_not_see_the_rows_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         adapted(module, event, layer=layer)(*some(event, tokens=event == TOKENS))
-
-
-FEW: dict[str, Any] = {
-    "max_epochs": 1,
-    "trainer": {"accelerator": "cpu", "limit_train_batches": 2},
-    "progress": False,
-}
-
-
-def small() -> nn.Sequential:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
-
-
-class Beside(nn.Module):
-    """Takes the rows and the mask."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(6, 2)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return self.layer(torch.cat((x, mask), 1)).softmax(-1)
-
-
-ROWS = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))

@@ -1,6 +1,5 @@
 """Guided surrogates: what hints are, how they are weighed, and how close values come."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.guided import GuidedNetwork
 from tests import examples
 from tests.contracts import devices
-from tests.learned import interrupted
 
 MASKS = all_coalitions(4)[1:-1]
 FEW: dict[str, Any] = {"teacher_pairs": 400, "hidden": [16], "batch_size": 32}
@@ -115,23 +113,6 @@ def test_values_are_close_to_the_truth_and_closer_than_a_surrogate_is() -> None:
 
     assert error(value) < 0.1 * truth.var().item()
     assert error(value) < 0.8 * error(alone)
-
-
-def test_the_same_seed_gives_the_same_value_function_also_after_ctrl_c_and_in_a_file(
-    tmp_path: Path,
-) -> None:
-    whole = fit()
-    with pytest.raises(KeyboardInterrupt):
-        fit(trainer=interrupted(13), directory=tmp_path)
-    again = fit(directory=tmp_path)
-    ms.save(again, tmp_path)
-    loaded = ms.load(tmp_path, classifier)
-    x, mask = examples.normal(4, 4, 2), MASKS.expand(4, -1, -1)
-    for same in (again, loaded):
-        assert torch.equal(same(x, mask), whole(x, mask))
-        assert same.provenance == whole.provenance
-    with pytest.raises(ValueError, match="the training rows"):
-        fit(lambda x: (2 * x[:, :2]).softmax(-1), directory=tmp_path)
 
 
 def test_values_of_classes_are_distributions() -> None:

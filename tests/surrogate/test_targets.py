@@ -70,7 +70,7 @@ def test_targets_are_the_teachers_values_each_by_draws_of_its_own(
     empty = ~targets.mask.any(-1)
     expected = teacher.expectation.expand(int(empty.sum()), -1)
     torch.testing.assert_close(targets.target[empty], expected)
-    monkeypatch.setattr("manifold_shap.surrogate.targets._ROWS_PER_CALL", 7)
+    monkeypatch.setattr("manifold_shap.values.batches.BATCH_SIZE_CPU", 7)
     parts = evaluate_teacher(teacher, TABLE, 301, seed=5)
     torch.testing.assert_close(parts.target, targets.target)
     # One donor each: four completions of the first feature, with three different outputs.
@@ -152,7 +152,6 @@ class Overflowing(TableValue):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"teacher": "vae"}, TypeError, "`teacher` to be a value function, .* but got str"),
         ({"teacher_pairs": 1}, ValueError, "`teacher_pairs` to be a whole number of at least 2"),
         ({"teacher_share": 1.5}, ValueError, "number above 0 and of at most 1 but got 1.5"),
         (

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifold_shap.training.networks import ClassifierNetwork
+from manifold_shap.training.classifier import ClassifierNetwork
 
 CONV = {"kind": "conv", "hidden": [4, 8], "activation": "relu"}
 TRANSFORMER = {"kind": "transformer", "hidden": [32], "activation": "gelu", "patch": None}

@@ -86,11 +86,6 @@ def test_options_that_are_refused(
         TrainingOptions(**given)
 
 
-def test_settings_of_lightning_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(ValueError, match="Expected `trainer` settings that Lightning"):
-        fit(trainer={"acelerator": "cpu"})
-
-
 @pytest.mark.parametrize("precision", ["bf16-true", "16-true", "64-true"])
 def test_weights_of_another_precision_are_refused(precision: str) -> None:
     with pytest.raises(ValueError, match=f"bf16-mixed.*{precision}"):

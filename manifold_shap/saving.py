@@ -21,7 +21,7 @@ from manifold_shap.io.files import local_path
 from manifold_shap.models.files import SUFFIXES, load_model
 
 _FORMAT = "manifold_shap 3"
-FILES = _SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
+SETTINGS, _TENSORS = "manifold_shap.json", "tensors.safetensors"
 _MODELS = tuple(f"model{suffix}" for suffix in SUFFIXES)
 
 
@@ -67,7 +67,7 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
     if model_file is not None:
         plain["model"] = f"model{Path(model_file).suffix.lower()}"
         content[plain["model"]] = Path(model_file).read_bytes()
-    content[_SETTINGS] = json.dumps(plain, ensure_ascii=False).encode()
+    content[SETTINGS] = json.dumps(plain, ensure_ascii=False).encode()
     earlier = _settings(folder)
     taken = [name for name in content if (folder / name).exists()]
     if taken and earlier is None:
@@ -141,7 +141,7 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
 def _settings(folder: Path) -> dict[str, Any] | None:
     """What was saved in a folder before; None where nothing is, or something else."""
     try:
-        plain = json.loads((folder / _SETTINGS).read_bytes())
+        plain = json.loads((folder / SETTINGS).read_bytes())
         return plain if plain["format"].startswith("manifold_shap") else None
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return None

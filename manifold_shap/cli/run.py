@@ -24,7 +24,7 @@ from manifold_shap.data import Data
 from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.io.files import digest
 from manifold_shap.models import Model, as_model
-from manifold_shap.saving import load, save
+from manifold_shap.saving import SETTINGS, load, save
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 from manifold_shap.values import ValueFunction, imputed_value
@@ -98,7 +98,7 @@ def value_of(
     place = place or Path(cfg.checkpoint or place_of(cfg)).expanduser()
     made: Any
     if cfg.checkpoint or ("directory" in takes and trainer is None):
-        made = load(_trained(place), model)
+        made = load(_trained(place, SETTINGS), model)
         _share_table(made, data, place)
     elif inspect.isclass(kind) and data.table is not None:
         imputer: Any = kind
@@ -128,9 +128,9 @@ def value_of(
     return made
 
 
-def _trained(place: Path) -> Path:
-    if not place.is_dir():
-        raise FileNotFoundError(f"Expected {place} to be there; run train.py first.")
+def _trained(place: Path, file: str = "") -> Path:
+    if not (place / file).exists():
+        raise FileNotFoundError(f"Expected {place / file} to be there; run train.py first.")
     return place
 
 

@@ -117,19 +117,17 @@ class Model:
             scale: `"probabilities"` or `"log_probabilities"` for a classifier; by default the
                 latter. What the model itself returns passes unchanged.
         """
-        raw = self._raw(x)
-        # Some accelerators have no double precision; half of it is too little for logarithms.
-        narrow = torch.float32 if x.device.type == "mps" else raw.dtype
-        raw = raw.to(torch.promote_types(narrow, torch.get_default_dtype()))
-        return converted(raw, self.returns, scale or "log_probabilities").to(x.device)
+        return self._converted(self._raw(x), scale).to(x.device)
 
     def to(self, device: torch.device | str) -> "Model":
         """Move a wrapped torch module; other models get rows on the device of the rows."""
         self.predictor.to(device)
         return self
 
-    def check(self, x: Float[Tensor, "batch *event"]) -> None:
-        """Raise unless the model gives what `returns` promises on these rows.
+    def checked(
+        self, x: Float[Tensor, "batch *event"], *, scale: str | None = None
+    ) -> Float[Tensor, "batch classes"]:
+        """Outputs of these rows, once it is clear that the model gives what `returns` promises.
 
         Warns as `warn_if_unsteady` does.
 
@@ -142,6 +140,7 @@ class Model:
         check_shape(raw, len(x), self.returns)
         check_outputs(raw, self.returns)
         self.warn_if_unsteady(x)
+        return self._converted(raw, scale).to(x.device)
 
     def warn_if_unsteady(self, x: Float[Tensor, "batch *event"]) -> None:
         """Warn, once, where the model gives other outputs of the same rows, or of some of them.
@@ -166,6 +165,12 @@ class Model:
         # ends.
         parts = (slice(1), slice(-1, None), slice(len(x) // 2 or 1))
         differs_between_calls("the model", self._raw, x, first, parts)
+
+    def _converted(self, raw: Tensor, scale: str | None) -> Tensor:
+        # Some accelerators have no double precision; half of it is too little for logarithms.
+        narrow = torch.float32 if raw.device.type == "mps" else raw.dtype
+        raw = raw.to(torch.promote_types(narrow, torch.get_default_dtype()))
+        return converted(raw, self.returns, scale or "log_probabilities")
 
     @torch.no_grad()
     def _raw(self, x: Tensor) -> Tensor:
@@ -245,7 +250,7 @@ def as_model(
     x = to_tensor(x)
     if isinstance(model, Model):
         _check_unchanged(model, returns, batch_size)
-        model.check(x)
+        model.checked(x)
         return model
     if isinstance(model, str | os.PathLike):
         model = load_model(model)
@@ -258,7 +263,7 @@ def as_model(
         fits = len(names) == raw.shape[1]
         classes = names if fits else tuple(str(k) for k in range(raw.shape[1]))
     wrapped = Model(predictor, classes, returns, batch_size, table, dtype)
-    wrapped.check(x)
+    wrapped.checked(x)
     return wrapped
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_known, check_whole
+from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.players import Players, check_fixed
 from manifold_shap.segmentation import check_labels
@@ -149,6 +150,11 @@ def members_by_name(
     named = [name for members in groups.values() for name in members]
     check_known(named, [*players.names, *constants], "players in `groups`")
     check_distinct(named, "players in `groups`", "put each of them into one group")
+    empty = [name for name, members in groups.items() if set(members) <= set(constants)]
+    if empty:
+        raise ValueError(
+            f"Expected players in every group of `groups` but {shown(empty)} hold none."
+        )
     number = {name: k for k, members in enumerate(groups.values()) for name in members}
     alone = [name for name in players.names if name not in number]
     number |= {name: k for k, name in enumerate(alone, len(groups))}

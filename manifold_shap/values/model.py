@@ -129,8 +129,8 @@ def reference_outputs(
     _check_task(model, space)
     if len(x) == 0:
         raise ValueError("Expected at least one reference row but got none.")
-    model.check(next(iter(x.split(batch_size))))
-    predictions = torch.cat([model(rows, scale=space.takes) for rows in x.split(batch_size)])
+    parts = [model.checked(rows, scale=space.takes) for rows in x.split(batch_size)]
+    predictions = torch.cat(parts)
     zeros = int(torch.isneginf(predictions).sum()) if space.takes_logarithms else 0
     if zeros:
         share = space.zero_replacement

@@ -162,7 +162,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         ),
         "groups x0 'z'": lambda: grouped({"all": ["z"]}),
         "distinct x0": lambda: grouped({"a": ["x0"], "b": ["x0"]}),
-        "index": lambda: grouped({"a": []}),
+        "every group 'a'": lambda: grouped({"a": []}),
         "(4, 3) (2, 2)": lambda: grouped(lambda x: x[:2, :2].long(), 3),
         "ordering x0 x9": lambda: ordered(ordering=[["x0", "x9"]]),
         "every player x1 x2": lambda: ordered(ordering=[["x0"]]),

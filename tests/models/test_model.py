@@ -127,7 +127,7 @@ def test_naive_bayes_is_read_beyond_the_reach_of_probabilities() -> None:
 def test_a_random_model_is_asked_twice_and_named() -> None:
     noisy = Model(lambda x: nn.functional.dropout(logits(x), 0.5), ("a", "b"), "logits")
     with pytest.warns(UserWarning, match=r"other outputs .* same rows \(by up to .* dropout"):
-        noisy.check(X)
+        noisy.checked(X)
     # Once is enough, and warnings are errors here; modules are put into evaluation mode.
     as_model(noisy, X)
     module = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))

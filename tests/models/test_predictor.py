@@ -71,7 +71,7 @@ def test_a_classifier_is_no_regression_and_the_other_way_round() -> None:
             ms.imputed_value(FITTED[kind], imputer, "identity")
     regressor = LinearRegression().fit(FRAME, LABEL)
     for model in (regressor, FITTED["xgboost booster"]):
-        with pytest.raises(ValueError, match=r"class probabilities for space='probability' but"):
+        with pytest.raises(ValueError, match=r"a classifier for space=.probability. but"):
             ms.imputed_value(model, imputer)
     with pytest.raises(ValueError, match=r"Expected returns='probabilities' for Booster"):
         as_model(FITTED["lightgbm booster"], CODEBOOK, returns="values")

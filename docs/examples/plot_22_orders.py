@@ -43,5 +43,5 @@ explanations = {
 weights = [(list(order), weight(order)) for order in permutations(players.names)]
 explanations["weights w(π)"] = ms.permutation_shapley(value, x[:60], orders=weights)
 for name, relations in {"components": components, "graph": graph}.items():
-    print(f"{name}: {ms.Ordering(relations, players).orders} of 120 orders")
+    print(f"{name}: {ms.Ordering(relations, players).allowed.count} of 120 orders")
 ms.plots.bar(explanations)

@@ -32,7 +32,6 @@ from .global_values import GlobalValues as GlobalValues
 from .global_values import global_values as global_values
 from .interactions import Interactions as Interactions
 from .learning_error import with_learning_error as with_learning_error
-from .metrics import leakage as leakage
 from .models import Model as Model
 from .models import as_model as as_model
 from .models.files import load_model as load_model

@@ -53,6 +53,12 @@ def progress_bar(
     return drawn(over, name, total, unit=unit, initial=initial, disable=quiet, **often)
 
 
+def announce(progress: bool | None, line: str) -> None:
+    """Write a line before long work, where `progress_bar` would draw."""
+    if progress or (progress is None and not _in_test_or_worker()):
+        tqdm.write(line, sys.stderr)
+
+
 def _in_test_or_worker() -> bool:
     return "PYTEST_CURRENT_TEST" in os.environ or multiprocessing.parent_process() is not None
 

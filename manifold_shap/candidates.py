@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._messages import UnfitError
-from manifold_shap._progress import progress_bar
+from manifold_shap._progress import announce, progress_bar
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers import (
     CopulaImputer,
@@ -46,6 +46,8 @@ CANDIDATES = (*FAST, *OF_TEXTS, *SLOW)
 _DRAWS, _COMPARED_DRAWS = 8, 16
 # Pairs of a row and a coalition on which candidates are compared.
 _PAIRS = 2048
+# Seconds of the comparison from which it is announced, and rows whose prediction is timed.
+_LONG, _TIMED_ROWS = 10.0, 512
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, and the most rows of it.
@@ -170,6 +172,7 @@ def choose(
     fits = [Fits(task, wanted, task.x[train], _COMPARED_DRAWS) for train, _ in folds]
     errors, seconds, skipped = dict[str, list[_Errors]](), dict[str, float](), dict[str, str]()
     begun = time.perf_counter()
+    _announce(task, wanted, len(folds))
     with progress_bar(task.progress, name="value functions", over=wanted) as bar:
         for name in bar:
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
@@ -210,6 +213,27 @@ def choose(
         skipped=skipped,
     )
     return Fits(task, [*quality.mse], task.x, weights=quality.weights, products=products), quality
+
+
+def _announce(task: CandidateTask, wanted: Sequence[str], folds: int) -> None:
+    """Say what the comparison will take, where that is long."""
+    few = task.x[:_TIMED_ROWS]
+    start = time.perf_counter()
+    task.model(few, scale=task.space.takes)
+    asked = len(wanted) * _PAIRS * _COMPARED_DRAWS
+    seconds = asked * (time.perf_counter() - start) / len(few)
+    trained = [name for name in wanted if name in SLOW]
+    if not trained and seconds < _LONG:
+        return
+    trainings = (
+        f", after training {', '.join(trained)}, of up to a minute or more each" if trained else ""
+    )
+    times = f", {folds} times" if trained and folds > 1 else ""
+    announce(
+        task.progress,
+        f"Comparing {len(wanted)} value functions: about {asked:,} rows of the model, "
+        f"{seconds:.0f} s{trainings}{times}.",
+    )
 
 
 def _folds(rows: int, seed: int) -> list[tuple[Tensor, Tensor]]:

@@ -65,8 +65,9 @@ class Explainer:
         model: fitted: of scikit-learn, xgboost, lightgbm or catboost, an ONNX file or session, a
             torch module, or a function of the frame; see `as_model`. It sees frames like this one.
         frame: rows of the data distribution with the model's columns, without the target: a data
-            frame of pandas or polars, an array, a tensor or a list of rows. Missing cells are
-            values. Those that the model was trained on serve, others as well.
+            frame of pandas or polars, an array, a tensor or a list of rows; or a list of texts; or
+            a tuple or a dictionary of tensors, which the model takes as arguments. Missing cells
+            are values. Those that the model was trained on serve, others as well.
         space: the output space T; by default `probability` for a classifier and `identity` for a
             regression.
         players: groups of columns that count as one, by name, such as `{"size": ["length",

@@ -21,6 +21,7 @@ from manifold_shap.values.wrapped import as_value_function
 
 __all__ = [
     "errors_by_law",
+    "leakage",
     "mean_squared_error",
     "shapley_pairs",
 ]
@@ -274,10 +275,10 @@ def leakage(value: Any, x: Any, mask: Any, seed: int = 0) -> float:
         >>> mask = ms.metrics.shapley_pairs(rows=3, players=2, least=30)
         >>> imputer = ms.imputers.MarginalImputer(x)
         >>> sound = ms.imputed_value(lambda x: x.sum(1, True), imputer, "identity")
-        >>> ms.leakage(sound, x, mask)
+        >>> ms.metrics.leakage(sound, x, mask)
         0.0
         >>> sees_all = lambda x, mask: x.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)
-        >>> ms.leakage(sees_all, x, mask) > 0
+        >>> ms.metrics.leakage(sees_all, x, mask) > 0
         True
 
     Args:

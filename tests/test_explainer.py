@@ -1,6 +1,7 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
 import re
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -375,3 +376,14 @@ def test_people_are_told_how_much_of_the_model_the_value_function_explains(
     assert f"{said} error {quality.root_mean_squared_error:.3g} (probability)" in repr(found)
     assert said in repr(quality)
     assert any(said in line for line in selection.notes({"": found}))
+
+
+def test_what_a_slow_model_will_take_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    def slow_on_the_whole_frame(frame: pd.DataFrame) -> np.ndarray:
+        time.sleep(0.3 * (len(frame) == len(FRAME)))
+        return TREES.predict_proba(frame)
+
+    ms.Explainer(slow_on_the_whole_frame, FRAME, candidates=["gaussian"], progress=True)
+    assert "Comparing 2 value functions" in capsys.readouterr().err
+    ms.Explainer(TREES, FRAME, candidates=["gaussian"], progress=True)
+    assert "Comparing" not in capsys.readouterr().err

@@ -23,7 +23,7 @@ def test_no_value_function_of_ours_reads_absent_players(kind: str) -> None:
     value, x, *_ = VALUES[kind]()
     mask = ms.metrics.shapley_pairs(len(x), len(value.players), least=40)
     # Rows in batches of another kind may round otherwise.
-    assert ms.leakage(value, x, mask) < 1e-12
+    assert ms.metrics.leakage(value, x, mask) < 1e-12
 
 
 def test_it_is_the_mean_squared_change_of_the_value() -> None:
@@ -33,7 +33,7 @@ def test_it_is_the_mean_squared_change_of_the_value() -> None:
         return (x[:, None] * (mask + 0.5 * ~mask)).sum(-1, keepdim=True)
 
     absent = (~MASK).sum(-1).double().mean().item()
-    assert ms.leakage(leaky, X, MASK) == pytest.approx(0.25 * 2 * absent, rel=0.1)
+    assert ms.metrics.leakage(leaky, X, MASK) == pytest.approx(0.25 * 2 * absent, rel=0.1)
 
 
 def test_values_of_an_absent_player_come_from_another_row() -> None:
@@ -42,7 +42,7 @@ def test_values_of_an_absent_player_come_from_another_row() -> None:
 
     x = torch.tensor([[0.0, 1.0], [3.0, 1.0]])
     mask = torch.tensor([[[False, True]], [[True, False]]])
-    assert ms.leakage(leaky, x, mask) == 9 / 2
+    assert ms.metrics.leakage(leaky, x, mask) == 9 / 2
 
 
 @pytest.mark.usefixtures("any_type")
@@ -51,7 +51,7 @@ def test_it_needs_rows_to_exchange() -> None:
         return mask.float().sum(-1, keepdim=True)
 
     with pytest.raises(ValueError, match="at least 2 rows, to take values from, but got 1"):
-        ms.leakage(value, X[:1], MASK[:1])
+        ms.metrics.leakage(value, X[:1], MASK[:1])
     rows = Padded.some_rows()
     with pytest.raises(ValueError, match="leakage"):
-        ms.leakage(Padded(), rows, torch.ones(len(rows), 1, len(Padded().players)).bool())
+        ms.metrics.leakage(Padded(), rows, torch.ones(len(rows), 1, len(Padded().players)).bool())

@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_distinct
 from manifold_shap._messages import shown
 from manifold_shap.tables.cells import from_plain, to_plain
@@ -115,6 +116,12 @@ def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
         natives = (rows.iloc[:, k] for k in range(rows.shape[1]))
         header = rows.columns if library == "pandas" else list(rows)
         return library, header, [nw.from_native(each, series_only=True) for each in natives]
+    if not is_frame(rows):
+        raise TypeError(
+            "Expected a data frame, an array, a tensor or a list of rows but got "
+            f"{type(rows).__name__}; one row is `frame.loc[[label]]` or `frame[:1]`, and "
+            "the model comes before the frame."
+        )
     frame = nw.from_native(rows, eager_only=True)
     return str(frame.implementation), frame.columns, [frame[name] for name in frame.columns]
 

@@ -284,7 +284,7 @@ SCORES: dict[str, Callable[..., Any]] = {
     "distance": lambda value, x, mask: (
         ms.metrics.mean_squared_error(value, x, mask, truth=value).by_row
     ),
-    "leakage": lambda value, x, mask: torch.tensor(ms.leakage(value, x, mask)),
+    "leakage": lambda value, x, mask: torch.tensor(ms.metrics.leakage(value, x, mask)),
     "shapley": lambda value, x, mask: ms.exact_shapley(value, x).phi,
     "largest output": lambda value, x, mask: torch.tensor(
         [value.outputs.index(*value.select(1, x).outputs)]

@@ -118,6 +118,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "picture (8,)": lambda: ms.Players.pixels((8,)),
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
+        "data frame Series frame.loc[[label]]": lambda: table().rows(frame().iloc[0]),
     },
     ValueError: {
         "finite row 1, element 1": lambda: explained(X.masked_fill(X == 3, NAN)),

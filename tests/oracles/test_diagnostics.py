@@ -103,8 +103,8 @@ def test_the_distance_to_the_truth_and_its_curve_find_them_all(name: str) -> Non
 
 
 def test_leakage_finds_what_knows_too_much_alone() -> None:
-    assert all(ms.leakage(made(name), *pairs()) == 0 for name in HONEST)
-    assert all(ms.leakage(made(name), *pairs()) > 1e-3 for name in LEAKING)
+    assert all(ms.metrics.leakage(made(name), *pairs()) == 0 for name in HONEST)
+    assert all(ms.metrics.leakage(made(name), *pairs()) > 1e-3 for name in LEAKING)
 
 
 def test_the_truth_itself_is_good_everywhere() -> None:
@@ -113,4 +113,4 @@ def test_the_truth_itself_is_good_everywhere() -> None:
     for figure, error in zip(score.by_size.debiased, score.by_size.standard_error, strict=True):
         # Both bases are means over 4,096 rows or more, of numbers between 0 and 1.
         assert abs(figure) < 4.5 * error + 1 / 4096
-    assert ms.leakage(made("exact draws"), *pairs()) == 0
+    assert ms.metrics.leakage(made("exact draws"), *pairs()) == 0

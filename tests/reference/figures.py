@@ -141,12 +141,15 @@ def scores(inputs: Inputs) -> Results:
             f"scores, {name}, batches",
             ms.metrics.mean_squared_error(value, x, mask, batch_size=30),
         )
-        yield f"scores, {name}, leakage", torch.tensor(ms.leakage(value, x, mask, seed=1))
+        yield f"scores, {name}, leakage", torch.tensor(ms.metrics.leakage(value, x, mask, seed=1))
     leaking = ms.as_value_function(
         lambda x, mask: (x[:, None] + 0.0 * mask)[..., :2], iris_x(inputs)
     )
     pairs = ms.metrics.shapley_pairs(len(iris_x(inputs)), 4, least=20)
-    yield "scores, leakage that there is", torch.tensor(ms.leakage(leaking, iris_x(inputs), pairs))
+    yield (
+        "scores, leakage that there is",
+        torch.tensor(ms.metrics.leakage(leaking, iris_x(inputs), pairs)),
+    )
     numbers = ms.imputed_value(
         regression(mixed["model"], reference), made["gaussian"], "identity", draws=12
     )

@@ -146,6 +146,8 @@ def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
         TypeError: `x` is something else, or a table of other things than numbers.
         ValueError: a frame has missing cells.
     """
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"Expected `{name}` without a mask; fill it in by `.filled(value)`.")
     if not isinstance(x, Tensor | np.ndarray):
         x = read_numbers(x, name, columns)
     if isinstance(x, Tensor) and not x.is_complex():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
-from manifold_shap._checks import check_known, check_seed, check_whole
+from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose
@@ -110,6 +110,8 @@ class Explainer:
         progress: bool | None = None,
     ) -> None:
         check_choice("effort", effort, _EFFORTS)
+        if fit_seconds is not None:
+            check_number("fit_seconds", fit_seconds, above=0)
         self.seed = check_seed(seed)
 
         self.table = fit_table(frame, players, left_out)

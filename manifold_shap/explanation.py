@@ -119,8 +119,13 @@ class Explanation:
         object.__setattr__(self, "instances", labels)
         by_player = (len(labels), len(self.players), len(self.outputs))
         shapes = {name: tuple(rows.shape) for name, rows in self._by_row().items()}
-        expected = {name: (len(labels), *shape[1:]) for name, shape in shapes.items()}
-        expected |= {"phi": by_player, "x": (len(labels), *self.players.event)}
+        expected = {
+            **dict.fromkeys(("phi", "standard_error", "model_error"), by_player),
+            **dict.fromkeys(("base", "prediction"), (len(labels), len(self.outputs))),
+            **dict.fromkeys(("x", "owners"), (len(labels), *self.players.event)),
+            "covariance": (*by_player, len(self.outputs)),
+            "degrees_of_freedom": (len(labels),),
+        }
         for name, shape in shapes.items():
             if shape != expected[name]:
                 raise ValueError(

@@ -365,6 +365,10 @@ class Mixture(CoalitionLaw):
         self.players = self.laws[0].players
         check_distinct([law.name for law in self.laws], "names of laws", "give each one weight")
         given = [1.0] * len(self.laws) if weights is None else weights
+        if len(given) != len(self.laws):
+            raise ValueError(
+                f"Expected a weight for each of {len(self.laws)} laws but got {list(given)}."
+            )
         given = [check_number("weights", weight, above=0) for weight in given]
         self.weights = tuple(weight / sum(given) for weight in given)
 

@@ -112,7 +112,13 @@ def shapley_pairs(
     generator = torch.Generator().manual_seed(check_seed(seed))
     if counts is None:
         return law.sample((rows, -(-least // rows)), generator)
-    return law.sample((rows, -(-least // rows)), generator, torch.as_tensor(counts)[:, None].cpu())
+    numbers = torch.as_tensor(counts).cpu()
+    if numbers.shape != (rows,) or not bool(((numbers > 0) & (numbers <= players)).all()):
+        raise ValueError(
+            f"Expected `counts` of 1 to {players} players for each of {rows} rows but got "
+            f"{numbers.tolist()!s:.100}."
+        )
+    return law.sample((rows, -(-least // rows)), generator, numbers[:, None])
 
 
 def mean_squared_error(

@@ -212,6 +212,12 @@ def checked_graph(
     Raises:
         ValueError: names that are unknown; a circle (`graphlib.CycleError`).
     """
+    for effect, causes in parents.items():
+        if isinstance(causes, str):
+            raise TypeError(
+                f"Expected the causes of {effect!r} as a list of names but got {causes!r}; a "
+                f"single one is [{causes!r}]."
+            )
     named = [*parents, *(name for causes in parents.values() for name in causes)]
     check_known(dict.fromkeys(named), [*players.names, *constants], "players in `ordering`")
     dropped = set(constants)

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -123,8 +123,9 @@ class OutputSpace(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """Plain data: `as_space(**settings)` makes this space again."""
-        usual = vars(type(self)())
-        return {"space": self.name, **{k: v for k, v in vars(self).items() if v != usual[k]}}
+        usual = {each.name: each.default for each in fields(self)} if is_dataclass(self) else {}
+        changed = {k: v for k, v in vars(self).items() if k in usual and v != usual[k]}
+        return {"space": self.name, **changed}
 
 
 @dataclass(frozen=True)

@@ -314,3 +314,15 @@ def test_a_model_that_needs_files_beside_it_is_refused(tmp_path: Path) -> None:
     onnx.save(made, file, **external)
     with pytest.raises(ValueError, match=r"sums\.data"):
         ms.save(value, tmp_path / "other", model_file=file)
+
+
+def test_a_class_of_the_users_takes_no_place_of_another(tmp_path: Path) -> None:
+    x = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    ms.save(ms.imputers.GaussianImputer(x), tmp_path / "ours")
+
+    class GaussianImputer(ms.imputers.MarginalImputer):
+        """Another one of this name."""
+
+    ms.save(GaussianImputer(x), tmp_path / "theirs")
+    assert type(ms.load(tmp_path / "ours")) is ms.imputers.GaussianImputer
+    assert type(ms.load(tmp_path / "theirs")) is GaussianImputer

@@ -43,6 +43,7 @@ class DataSet:
         numbers: of the rows in the file that they come from, by which they are then called.
         vocabulary: the tokens of texts.
         rows: how many, where `features` is a function.
+        files: of each row, where rows stay on a disk.
     """
 
     features: Any
@@ -58,6 +59,7 @@ class DataSet:
     numbers: Sequence[int] | None = None
     vocabulary: "Vocabulary | None" = None
     rows: int | None = None
+    files: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         kind = np.int64 if self.task == "classification" else np.float32
@@ -121,6 +123,7 @@ class Data:
         self.x_train, self.x_validation, self.x_test = (
             PartRows(x, part) if isinstance(x, StoredRows) else x[part] for part in parts
         )
+        self._files = [found.files[k] for k in parts[0].tolist()] if found.files else []
         y = found.labels
         if len(y) not in (0, rows):
             raise ValueError(f"Expected {rows} labels in {name!r} but got {len(y)}.")
@@ -158,6 +161,8 @@ class Data:
         """What tells these data from others with the same settings: training rows, and codes."""
         table, tokens = self.table, self.vocabulary.tokens if self.vocabulary else []
         rows: list[Any] = [sample_of(self.x_train), self.y_train, list(tokens)]
+        # Of pictures on a disk, their files: a sample of them would miss a change.
+        rows.append(np.fromfile(file, np.uint8) for file in self._files)
         if table is not None:  # Codes are alike in tables of other units or names.
             rows += [table.encode(self.x_train), [asdict(own) for own in table.encodings]]
         return rows

@@ -152,7 +152,10 @@ def image_folder(
         x = torch.stack([picture for picture, _ in pictures])
     labels = [label for part in parts for label in part.targets]
     test_rows = len(parts[1]) if len(parts) > 1 else None
-    return _pictures(x, labels, parts[0].classes, patch, test_rows=test_rows)
+    stored = (
+        [file for part in parts for file, _ in part.samples] if isinstance(x, DatasetRows) else ()
+    )
+    return _pictures(x, labels, parts[0].classes, patch, test_rows=test_rows, files=stored)
 
 
 def _read(path: str, size: int | None, color: bool) -> Image.Image:

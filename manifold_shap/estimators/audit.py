@@ -233,7 +233,7 @@ def audit(
 
     Raises:
         ValueError: the value function has other players than the explanation, or gives its rows
-            other predictions; a reference with a bias.
+            other predictions; a reference with a bias, with other orders, or without errors.
     """
     count = min(check_whole("rows", rows), len(explanation.phi))
     few = explanation[chosen_rows(len(explanation.phi), count, check_seed(seed))]
@@ -267,6 +267,20 @@ def audit_of(
             f"Expected a `reference` without bias but got {name!r}, whose own error would be taken "
             "for that of the explanation; use `permutation_shapley` or, of few players, "
             "`exact_shapley`."
+        )
+    order, other_order = (
+        {key: each.made_by.get(key) for key in ("ordering", "groups", "orders")}
+        for each in (found, again)
+    )
+    if order != other_order:
+        raise ValueError(
+            f"Expected a `reference` with the orders of the explanation, {order}, but got "
+            f"{other_order}; give it `ordering` or `orders`."
+        )
+    if bool(again.standard_error[again.present].isnan().any()):
+        raise ValueError(
+            "Expected a `reference` with known standard errors but some are unknown (NaN), as of a "
+            "single pair of orders; give it more `permutations` or `evaluations`."
         )
     if found.partition != again.partition and None not in (found.partition, again.partition):
         again = again.in_basis(found.partition)

@@ -14,6 +14,7 @@ from manifold_shap import _random
 from manifold_shap._checks import check_rows, to_tensor
 from manifold_shap._saved import KINDS, codes
 from manifold_shap.coalitions import Coalitions
+from manifold_shap.models import whole_dtype
 from manifold_shap.players import Players, check_fixed, check_same_players
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Imputer(nn.Module, ABC):
         table: of the table, where rows are its codes; see `table_imputer`.
         dtype: of rows of whole numbers, such as token ids, which the model is then given as such;
             None for numbers.
+        given: the type of whole numbers that the background data has, if any.
         takes_padding: whether rows may be padded (`Players.padding`). What nobody owns is always
             present, see `present`.
 
@@ -101,6 +103,7 @@ class Imputer(nn.Module, ABC):
     table: "RowAdapter | None" = None
     dtype: torch.dtype | None = None
     takes_padding: bool = False
+    given: torch.dtype | None = None
     kind: str
 
     def __init_subclass__(cls, **settings: Any) -> None:
@@ -108,8 +111,10 @@ class Imputer(nn.Module, ABC):
         if not hasattr(cls, "name"):
             cls.name = cls.__name__
         if "kind" not in vars(cls):
-            cls.kind = cls.__name__
-            KINDS[cls.kind] = cls
+            # Not by the name alone: a class of the user's may have that of another.
+            inside = cls.__module__.startswith("manifold_shap.")
+            cls.kind = cls.__name__ if inside else f"{cls.__module__}.{cls.__qualname__}"
+        KINDS[cls.kind] = cls
 
     def __new__(cls, *given: Any, **named: Any) -> Any:
         made = super().__new__(cls)
@@ -124,6 +129,7 @@ class Imputer(nn.Module, ABC):
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__()
         rows = to_tensor(reference, "reference")
+        self.given = whole_dtype(reference)
         players = players or Players.of_columns(reference, rows.shape[1:])
         check = check_fixed if self.takes_padding else check_same_players
         self.players = check(players, f"a {type(self).__name__}")

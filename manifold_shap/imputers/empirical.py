@@ -189,6 +189,8 @@ class EmpiricalImputer(DonorImputer):
                         f"reference row, but got {tuple(targets.shape)}."
                     )
             chosen = choose_bandwidths(rows, moments, self.players, targets)
+        elif targets is not None:
+            raise ValueError("Expected bandwidth='aicc' beside `targets`, which choose one.")
         else:
             sigma = check_number("bandwidth", bandwidth, above=0, fix="'aicc' chooses one")
             chosen = torch.full((len(self.players) + 1,), sigma)

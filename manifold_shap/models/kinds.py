@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -123,6 +124,8 @@ def predictor_of(model: Any, returns: str | None = None) -> Predictor:
     """
     if isinstance(model, Predictor):
         return model
+    while isinstance(model, partial) and not (model.args or model.keywords):
+        model = model.func
     owner, method = getattr(model, "__self__", None), model
     if owner is None or isinstance(owner, type | ModuleType):
         owner, method = model, None

@@ -147,6 +147,12 @@ def members_by_name(
     Raises:
         ValueError: an unknown player, or one that is in two groups.
     """
+    for group, members in groups.items():
+        if isinstance(members, str):
+            raise TypeError(
+                f"Expected the players of group {group!r} as a list but got {members!r}; a single "
+                f"one is [{members!r}]."
+            )
     named = [name for members in groups.values() for name in members]
     check_known(named, [*players.names, *constants], "players in `groups`")
     check_distinct(named, "players in `groups`", "put each of them into one group")

@@ -343,7 +343,7 @@ def imputed_value(
         # The model gets floats unless it needs whole numbers, and draws are such.
         if not imputer.copies or not torch.equal(rows, rows.round()):
             raise
-        wrapped = model_for(model, rows.long(), space, imputer.table)
+        wrapped = model_for(model, rows.to(imputer.given or torch.int64), space, imputer.table)
     space = reference_space(wrapped, space, rows)
     expectation = reference_outputs(wrapped, space, rows).mean(0)
     return ImputedValue(imputer, wrapped, space, expectation, draws, seed, name)

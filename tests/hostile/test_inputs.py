@@ -5,6 +5,7 @@ One table: what is done in an empty folder, the type of the error, and words tha
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,9 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "picture (8,)": lambda: ms.Players.pixels((8,)),
         "bag list": lambda: front(frame(bag=[[1, 2]] * 40)),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
+        "group 'a' ['x0']": lambda: grouped({"a": "x0"}),
+        "causes 'x2' list": lambda: ordered(ordering={"x2": "x0"}),
+        "without a mask": lambda: explained(np.ma.masked_array(X, X > 1)),
         "data frame Series frame.loc[[label]]": lambda: table().rows(frame().iloc[0]),
     },
     ValueError: {
@@ -164,6 +168,23 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "groups x0 'z'": lambda: grouped({"all": ["z"]}),
         "distinct x0": lambda: grouped({"a": ["x0"], "b": ["x0"]}),
         "every group 'a'": lambda: grouped({"a": []}),
+        "aicc targets": lambda: ms.imputers.EmpiricalImputer(X, targets=X),
+        "each of 1 laws": lambda: ms.laws.Mixture([ms.laws.SizeUniform(3)], [1, 1]),
+        "counts each of 4 rows": lambda: ms.metrics.shapley_pairs(4, 3, 8, counts=[1]),
+        "y differ": lambda: ms.global_values(plays(lambda v: v), np.ones(4)),
+        "orders of the explanation": lambda: ms.audit(
+            explained(X, ordering=[["x0"], ["x1", "x2"]]),
+            value,
+            rows=4,
+            reference=lambda game, x, seed: ms.exact_shapley(game, x, seed=seed),
+        ),
+        "known standard errors": lambda: ms.audit(
+            explanation(), imputed(), rows=4, reference=partial(ms.exact_shapley)
+        ),
+        "fit_seconds": lambda: front(frame(), fit_seconds=NAN),
+        "`standard_error` (4, 3, 2)": lambda: replace(
+            explanation(), standard_error=explanation().standard_error[..., :1]
+        ),
         "(4, 3) (2, 2)": lambda: grouped(lambda x: x[:2, :2].long(), 3),
         "ordering x0 x9": lambda: ordered(ordering=[["x0", "x9"]]),
         "every player x1 x2": lambda: ordered(ordering=[["x0"]]),

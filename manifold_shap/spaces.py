@@ -123,8 +123,8 @@ class OutputSpace(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """Plain data: `as_space(**settings)` makes this space again."""
-        usual = {each.name: each.default for each in fields(self)} if is_dataclass(self) else {}
-        changed = {k: v for k, v in vars(self).items() if k in usual and v != usual[k]}
+        own: Any = fields(self) if is_dataclass(self) else ()
+        changed = {f.name: v for f in own if (v := getattr(self, f.name)) != f.default}
         return {"space": self.name, **changed}
 
 

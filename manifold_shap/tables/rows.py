@@ -6,7 +6,7 @@ of no table are what they are.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -16,9 +16,6 @@ from manifold_shap._checks import check_known
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
 from manifold_shap.tables.base import RowAdapter
-
-if TYPE_CHECKING:
-    from manifold_shap.tables.table import Table
 
 
 def is_for_table(x: Any) -> bool:
@@ -69,7 +66,7 @@ class EncodedRows:
     tensor([[0., 1., 0.]])
     """
 
-    table: "Table"
+    table: RowAdapter
 
     @property
     def names(self) -> tuple[str, ...]:

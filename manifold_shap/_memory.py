@@ -10,12 +10,13 @@ import torch
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _LARGEST = -1, -3, 2**25
 
 
-def _keep_freed() -> None:
+def keep_freed() -> None:
     """Let the process keep memory that it frees, up to 64 MB, for what it allocates next.
 
     glibc hands blocks of 128 KB and more back to the system when they are freed, and the system
     clears each page of the next one: a fifth of the time of an explanation. It learns to keep them
     when large blocks were freed, but late, and never in workers of Dask, which set a threshold.
+    Trainings on rows beyond memory do without: what they keep would grow with the rows.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -23,8 +24,6 @@ def _keep_freed() -> None:
             mallopt(_MMAP_THRESHOLD, _LARGEST)
             mallopt(_TRIM_THRESHOLD, 2 * _LARGEST)
 
-
-_keep_freed()
 
 # What libraries say of it in errors that have no type of their own.
 _SAID = re.compile(r"t allocate|out of memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)

@@ -132,7 +132,7 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
         ["surrogate"],
         ["gaussian", "empirical"],
         ["guided_surrogate"],
-        pytest.param(list(candidates.CANDIDATES), marks=pytest.mark.slow),
+        pytest.param([*candidates.FAST, *candidates.SLOW], marks=pytest.mark.slow),
     ],
 )
 def test_every_candidate_is_fitted_saved_and_loaded(names: list[str], tmp_path: Path) -> None:

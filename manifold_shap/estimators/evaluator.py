@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap import _random
+from manifold_shap._memory import keep_freed
 from manifold_shap.coalitions import Approximated, Coalitions, Listed, Nested
 from manifold_shap.ordering import Ordering
 from manifold_shap.values.base import Linearized, ValueFunction, check_estimate
@@ -19,6 +20,8 @@ from manifold_shap.values.batches import Batches
 MOST_NUMBERS = 2**22
 # Covariances take as many numbers as outputs squared, for every row and player.
 _MAX_COVARIANCE_OUTPUTS = 64
+
+keep_freed()
 
 
 class Evaluator:

@@ -30,6 +30,6 @@ def run(tmp_path: Path) -> Run:
 def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """One short epoch, and a small network, for all that the settings of the commands train."""
     of_commands = trained.settings
-    brief = [f"{kind}.{word}" for kind in ("value_function", "classifier")
+    brief = [f"++{kind}.{word}" for kind in ("value_function", "classifier")
              for word in ("max_epochs=1", "least_batches=10", "hidden=[16]")]  # fmt: skip
     monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, *brief))

@@ -114,4 +114,4 @@ def test_an_empty_environment_runs_the_example_of_the_readme(place: Place) -> No
     module, version = said.split()[-2:]
     assert str(place.commands.parent) in module
     assert version == ms.__version__
-    assert (place.folder / "explanations.zarr").exists()
+    assert (place.folder / "waterfall.png").exists()

@@ -8,7 +8,7 @@ import pytest
 
 CODE = """
 import resource, torch
-from manifold_shap import _memory
+from manifold_shap.estimators import auto_shapley
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 torch.ones(2**20)

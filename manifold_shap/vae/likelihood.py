@@ -53,10 +53,18 @@ class Family(nn.Module, ABC):
         self.parameter_of = [*elements] * parameters
         self.statistic_of = [*elements] * statistics
         self.feature_of = [*elements] * features
+        # A range of elements is a view of the row; others are gathered.
+        first = min(elements, default=0)
+        in_range = list(elements) == list(range(first, first + len(elements)))
+        self._range = slice(first, first + len(elements)) if in_range else None
 
     def own(self, x: Float[Tensor, "*batch elements"]) -> Float[Tensor, "*batch own"]:
         """The elements of this family."""
-        return x[..., self.elements]
+        return x[..., self.elements if self._range is None else self._range]
+
+    def put(self, own: Float[Tensor, "*batch own"], x: Float[Tensor, "*batch elements"]) -> None:
+        """Make these the elements of this family in `x`."""
+        x[..., self.elements if self._range is None else self._range] = own
 
     def _constant(self, name: str, numbers: Sequence[int] | Sequence[float]) -> None:
         self.register_buffer(name, torch.tensor(list(numbers)), persistent=False)
@@ -442,7 +450,7 @@ class Likelihood(nn.Module):
         for family, part in zip(
             self.families, eta.split(self._statistics_wide, dim=-1), strict=True
         ):
-            elements[..., family.elements] = of(family, part)
+            family.put(of(family, part), elements)
         return elements
 
 

@@ -13,6 +13,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 import manifold_shap as ms
+from manifold_shap.coalitions import Listed
 
 HERE = Path(__file__).parent
 CLASSES = ["Barolo", "Grignolino", "Barbera"]
@@ -48,7 +49,7 @@ def manifold() -> None:
     _, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     left.scatter(frame["size"], frame["rooms"], s=6, color="0.75", label="the data")
     for (name, imputer), colour, aside in zip(imputers.items(), (ON, OFF), (-1, 1), strict=True):
-        coalitions = ms.coalitions.Listed(mask, torch.zeros(1, 1, dtype=torch.int64))
+        coalitions = Listed(mask, torch.zeros(1, 1, dtype=torch.int64))
         drawn = imputer.sample(x, coalitions, range(30))[0, 0]
         label = f"completed {name} the manifold"
         left.scatter(drawn[:, 0] + aside, drawn[:, 1], s=10, color=colour, label=label)

@@ -82,8 +82,8 @@ class Predictor(ABC):
             TypeError, ValueError: rows that the model cannot take, or outputs that are no numbers,
                 or not as many as rows.
         """
-        several = [*rows.values()] if isinstance(rows, Mapping) else rows
-        count = len(several[0] if isinstance(rows, Mapping | tuple) else rows)
+        tensors = tuple(rows.values()) if isinstance(rows, Mapping) else rows
+        count = len(tensors[0] if isinstance(tensors, tuple) else tensors)
         prepared = self.prepared(rows)
         try:
             answer = self.ask(prepared)

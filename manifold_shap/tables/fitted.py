@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from torch import Tensor
-
 from manifold_shap.tables.base import RowAdapter
 from manifold_shap.tables.inputs import Inputs
-from manifold_shap.tables.rows import is_texts
+from manifold_shap.tables.rows import is_inputs, is_texts
 from manifold_shap.tables.table import Table
 from manifold_shap.tables.texts import Texts
 
@@ -25,7 +23,7 @@ def fit_table(
     >>> type(fit_table(["good", "not good"])).__name__
     'Texts'
     """
-    if isinstance(x, Mapping) or (isinstance(x, tuple) and isinstance(x[0], Tensor)):
+    if is_inputs(x):
         return Inputs.fit(x, players)
     if is_texts(x):
         return Texts.fit(x)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from manifold_shap._messages import check_choice
 from manifold_shap._saved import saved
+from manifold_shap.models.rows import whole
 from manifold_shap.players import Players
 from manifold_shap.tables.base import RowAdapter
 
@@ -108,14 +109,11 @@ class Inputs(RowAdapter):
 
     def frame(self, x: Float[Tensor, "rows elements"]) -> Any:
         """The tuple or the dictionary that the model takes."""
-        parts = dict(zip(self.shapes, x.split(self._sizes, 1), strict=True))
-        tensors = {
-            name: part.unflatten(1, self.shapes[name] or (1,)).to(self.dtypes[name])
-            for name, part in parts.items()
-        }
-        tensors = {
-            name: each if self.shapes[name] else each[:, 0] for name, each in tensors.items()
-        }
+        tensors = dict[str, Tensor]()
+        for (name, shape), part in zip(self.shapes.items(), x.split(self._sizes, 1), strict=True):
+            dtype, own = self.dtypes[name], part.reshape(len(x), *shape)
+            # An imputer may draw fractions of whole numbers.
+            tensors[name] = own.to(dtype) if dtype.is_floating_point else whole(own, dtype)
         return tensors if self.keywords else tuple(tensors.values())
 
     kind = "inputs"

@@ -20,8 +20,13 @@ from manifold_shap.tables.base import RowAdapter
 
 def is_for_table(x: Any) -> bool:
     """Whether rows are a frame, texts, or several tensors, of which a table makes a tensor."""
-    several = isinstance(x, tuple) and all(isinstance(each, Tensor) for each in x)
-    return several or isinstance(x, Mapping) or is_texts(x) or is_frame(x)
+    return is_inputs(x) or is_texts(x) or is_frame(x)
+
+
+def is_inputs(x: Any) -> bool:
+    """Whether these are several tensors of each row: a dictionary, or a tuple of tensors."""
+    tensors = isinstance(x, tuple) and all(isinstance(each, Tensor) for each in x)
+    return tensors or isinstance(x, Mapping)
 
 
 def is_texts(x: Any) -> bool:

@@ -10,7 +10,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
-from manifold_shap._checks import check_whole
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
 from manifold_shap.tables.base import RowAdapter
@@ -54,21 +53,18 @@ class Texts(RowAdapter):
         self.players = Players(self.names, torch.arange(length), padding=_PADDING)
 
     @classmethod
-    def fit(cls, texts: Any, length: int | None = None) -> "Texts":
-        """Number the words of texts.
+    def fit(cls, texts: Any) -> "Texts":
+        """Number the words of texts, of which the longest says how many words a text may have.
 
         Args:
             texts: a list, an array or a column of texts.
-            length: the most words of a text; by default those of the longest.
 
         Raises:
             TypeError: `texts` is no list of texts.
-            ValueError: no text; a length below 1.
         """
         lists = [_WORD.findall(text) for text in check_texts(texts)]
         words = dict.fromkeys(word for words in lists for word in words)
-        longest = max(1, *map(len, lists))
-        return cls([*words], longest if length is None else check_whole("length", length))
+        return cls([*words], max(1, *map(len, lists)))
 
     def rows(self, frame: Any) -> Float[Tensor, "rows words"]:
         """Numbers of the words of texts.

@@ -44,7 +44,6 @@ def numbers(found: Any) -> Iterator[float]:
 @pytest.mark.skipif("MANIFOLD_SHAP_DATA" not in os.environ, reason="no MANIFOLD_SHAP_DATA")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_an_experiment_in_small(name: str, run: Run) -> None:
-    pytest.importorskip("shap")
     found = list(numbers(run(name, **SETTINGS[name])))
     assert found
     assert sum(map(math.isfinite, found)) > 0.9 * len(found)

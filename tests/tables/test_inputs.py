@@ -57,6 +57,8 @@ def test_tensors_share_players_and_keep_their_types() -> None:
     again = inputs.frame(inputs.rows((ids, mask)))
     assert [each.dtype for each in again] == [torch.int64, torch.bool]
     assert torch.equal(again[0], ids)
+    drawn = inputs.frame(torch.full((1, 6), 1.7))
+    assert drawn[0].tolist() == [[2, 2, 2]]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap.shown import number
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -34,12 +36,14 @@ class Quality:
 
     For people they are told in the unit of the target, as roots, and as the share of the model's
     variance that the value function explains: 1 where absent players leave nothing open, and of an
-    on-manifold value function as much as the features tell of each other.
+    on-manifold value function as much as the features tell of each other. None of them is the error
+    of a Shapley value.
 
         >>> errors = {"marginal": 0.04, "gaussian": 0.02}
         >>> Quality("gaussian", errors, {"gaussian": 0.001}, 0.021, 500, 0.1, "5 fits to 400 rows")
-        Quality('gaussian' explains 79 % of the model's variance, root mean squared error 0.145, \
-on 500 held-out rows, 5 fits to 400 rows; root mean squared errors: gaussian 0.141, marginal 0.2)
+        Quality('gaussian' explains 79 % of the model's variance where features are hidden (off \
+the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500 held-out rows, \
+5 fits to 400 rows; root mean squared errors: gaussian 0.141, marginal 0.2)
 
     Attributes:
         chosen: the name of the candidate that serves.
@@ -52,8 +56,8 @@ on 500 held-out rows, 5 fits to 400 rows; root mean squared errors: gaussian 0.1
         variance: of the model's outputs over these rows, the mean of those of its outputs; NaN
             where it was not measured.
         fits: which fits the errors are of.
-        weights: of the candidates in `stacked`, which sum to one; none where no mean is better than
-            the best of them.
+        weights: of the candidates in `stacked`, which sum to one; none where a single one has them
+            all.
         seconds: that fitting each candidate took.
         skipped: candidates that were not tried, and why.
         warning: what a reader of any explanation should know; empty where there is nothing.
@@ -104,7 +108,7 @@ on 500 held-out rows, 5 fits to 400 rows; root mean squared errors: gaussian 0.1
 
     def __repr__(self) -> str:
         by_error = sorted(self.mse.items(), key=lambda pair: pair[1])
-        errors = ", ".join(f"{name} {max(error, 0) ** 0.5:.3g}" for name, error in by_error)
+        errors = ", ".join(f"{name} {number(max(error, 0) ** 0.5)}" for name, error in by_error)
         parts = " + ".join(f"{share:.2f} {name}" for name, share in self.weights.items())
         of = f" ({parts})" if self.chosen == STACKED else ""
         note = f"; {self.warning}" if self.warning else ""
@@ -117,8 +121,10 @@ on 500 held-out rows, 5 fits to 400 rows; root mean squared errors: gaussian 0.1
 def in_words(quality: Mapping[str, Any], unit: str = "") -> str:
     """How good the chosen value function is, as a person can judge it; empty if nobody knows.
 
-    >>> in_words({"error": 0.0004, "variance": 0.01}, "probability")
-    "explains 96 % of the model's variance, root mean squared error 0.02 (probability)"
+    >>> measured = {"error": 0.0004, "variance": 0.01, "mse": {"marginal": 0.004}}
+    >>> in_words(measured, "probability")
+    "explains 96 % of the model's variance where features are hidden (off the manifold 60 %; 100 % \
+is out of reach), root mean squared error 0.02 (probability)"
 
     Args:
         quality: what a `Quality` says, as plain data.
@@ -127,9 +133,13 @@ def in_words(quality: Mapping[str, Any], unit: str = "") -> str:
     error, variance = (quality.get(name, math.nan) for name in ("error", "variance"))
     if not variance > 0:
         return ""
+    shares = [error, *(e for name, e in quality.get("mse", {}).items() if name == OFF_MANIFOLD)]
+    here, *there = (f"{100 * (1 - each / variance):.0f} %" for each in shares)
+    off = f"off the manifold {there[0]}; " if there else ""
     return (
-        f"explains {100 * (1 - error / variance):.0f} % of the model's variance, root mean squared "
-        f"error {max(error, 0.0) ** 0.5:.3g}{f' ({unit})' if unit else ''}"
+        f"explains {here} of the model's variance where features are hidden ({off}100 % is out of "
+        f"reach), root mean squared error {number(max(error, 0.0) ** 0.5)}"
+        f"{f' ({unit})' if unit else ''}"
     )
 
 
@@ -137,17 +147,17 @@ Errors = Mapping[str, Float[Tensor, " rows"]]
 
 
 def best(errors: Errors, slow: Sequence[str] = ()) -> str:
-    """The mean of candidates where there is one, since it has the least error nearly always.
+    """The candidate with the least error on average over rows, the mean of several among them.
 
-    Else the candidate with the least error on average over rows. One that is slow to fit has to be
-    better by a standard error of the difference. The value function off the manifold is none.
+    One that is slow to fit has to be better by a standard error of the difference. The value
+    function off the manifold is none.
     """
 
     def least(names: Sequence[str]) -> str | None:
         return min(names, key=lambda name: errors[name].mean().item(), default=None)
 
     names = [name for name in errors if name != OFF_MANIFOLD]
-    first = STACKED if STACKED in names else least([n for n in names if n not in slow])
+    first = least([name for name in names if name not in slow])
     second = least([name for name in names if name in slow])
     if first is None or second is None:
         return first or second or OFF_MANIFOLD
@@ -212,8 +222,8 @@ def report(
         here, there = (max(mse[name], 0.0) ** 0.5 for name in (chosen, OFF_MANIFOLD))
         warning = (
             f"no value function is clearly better than off the manifold: the root mean squared "
-            f"error of {chosen!r} is {here:.3g}, there {there:.3g}; features may be independent, "
-            "or the rows too few"
+            f"error of {chosen!r} is {number(here)}, there {number(there)}; features may be "
+            f"independent, the rows too few, or {chosen!r} may not suit them"
         )
     return Quality(
         chosen,

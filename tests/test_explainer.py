@@ -372,8 +372,10 @@ def test_people_are_told_how_much_of_the_model_the_value_function_explains(
     quality, found = explainer.quality, explainer(FRAME.head(2), evaluations=60)
     predictions = torch.from_numpy(TREES.predict_proba(FRAME))
     assert quality.variance == pytest.approx(predictions.var(0, correction=0).mean().item())
-    said = f"explains {100 * quality.explained:.0f} % of the model's variance, root mean squared"
-    assert f"{said} error {quality.root_mean_squared_error:.3g} (probability)" in repr(found)
+    said = f"explains {100 * quality.explained:.0f} % of the model's variance"
+    off = 100 * (1 - quality.off_manifold / quality.variance)
+    assert f"{said} where features are hidden (off the manifold {off:.0f} %" in repr(found)
+    assert f"error {quality.root_mean_squared_error:.3g} (probability)" in repr(found)
     assert said in repr(quality)
     assert any(said in line for line in selection.notes({"": found}))
 

@@ -57,7 +57,8 @@ class GlobalValues:
     >>> phi = torch.tensor([0.25, 0.125])
     >>> values = GlobalValues(phi, torch.zeros(2), 0.875, 0.5, ("age", "income"), rows=100)
     >>> values
-    GlobalValues(accuracy 0.875 = offset 0.5 + values of 2 players, 100 rows)
+    GlobalValues(mean probability of the true class 0.875 = that by class balance 0.5 + values of \
+2 players, 100 rows)
               phi  standard_error
     player
     age     0.250             0.0
@@ -83,11 +84,17 @@ class GlobalValues:
 
     @property
     def _title(self) -> str:
-        gain = "Cov(y, f(x))/Var(y)" if self.regression else "accuracy"
-        return (
-            f"GlobalValues({gain} {self.accuracy:.3g} = offset {self.offset:.3g} + values of "
-            f"{len(self.players)} players, {self.rows} rows)"
-        )
+        if self.regression:
+            gain, start = "Cov(y, f(x))/Var(y)", "offset"
+        else:
+            gain, start = "mean probability of the true class", "that by class balance"
+        players = f"values of {len(self.players)} players"
+        offset = f"{start} {self.offset:.3g} + " * (not self._starts_at_zero)
+        return f"GlobalValues({gain} {self.accuracy:.3g} = {offset}{players}, {self.rows} rows)"
+
+    @property
+    def _starts_at_zero(self) -> bool:
+        return abs(self.offset) < 1e-9 * abs(self.accuracy)
 
     def interval(
         self, level: float = 0.95

@@ -164,8 +164,11 @@ def _explanation(
 
 
 def _far_outside(value: ValueFunction, rows: Tensor) -> dict[str, int]:
-    seen = value.spec.training_range
-    count = 0 if seen is None else seen.count_far_outside(encoded(rows, value.spec.table))
+    seen, table = value.spec.training_range, value.spec.table
+    if seen is None:
+        return {}
+    owners = table.elements if table else value.players
+    count = seen.count_far_outside(encoded(rows, table), owners)
     return {"rows_far_outside": count} if count else {}
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._messages import warn
+from manifold_shap._messages import shown, warn
 from manifold_shap._stored import StoredRows
 from manifold_shap.players import Players
 from manifold_shap.spaces import Identity, OutputSpace
@@ -60,7 +60,8 @@ class Work:
 class TrainingRange(NamedTuple):
     """The smallest and the largest value of each element of a row, as networks see it.
 
-    >>> TrainingRange.of(torch.rand(200, 2)).count_far_outside(torch.tensor([[0.5, 0.7]]))
+    >>> seen, players = TrainingRange.of(torch.rand(200, 2)), Players.of_elements((2,))
+    >>> seen.count_far_outside(torch.ones(1, 2), players)
     0
     """
 
@@ -76,22 +77,27 @@ class TrainingRange(NamedTuple):
             return cls(*rows.extent)
         return cls(rows.amin(0).cpu(), rows.amax(0).cpu())
 
-    def count_far_outside(self, x: Float[Tensor, "rows *event"]) -> int:
-        """How many rows are far outside, with a warning if there are any.
+    def count_far_outside(self, x: Float[Tensor, "rows *event"], players: Players) -> int:
+        """How many rows are far outside, with a warning if there are any, which names players.
 
         A row is far outside if one of its elements is beyond the range by more than its width.
-        Elements that never vary in the data do not count.
+        Elements that never vary in the data do not count. Players own the elements.
         """
         width, rows = self.high - self.low, x.cpu()
         beyond = torch.maximum(self.low - rows, rows - self.high)
-        far = int(((beyond > width) & (width > 0)).flatten(1).any(1).sum())
-        if far:
+        far = (beyond > width) & (width > 0)
+        which = far.flatten(1).any(1).nonzero()[:, 0].tolist()
+        if which:
+            owners = [] if players.by_row else players.index[far.any(0)].unique().tolist()
+            names = [players.names[k] for k in owners if k >= 0]
+            where = f" in {shown(names)}" if names else ""
             warn(
-                f"{far} of {len(rows)} rows are far outside of the data that the value function "
-                "was made from (by more than its whole range in some column). It extrapolates "
-                "there, which no standard error counts; check the units of these rows."
+                f"{len(which)} of {len(rows)} rows, the first at position {which[0]}, are far "
+                f"outside of the data that the value function was made from, by more than the "
+                f"whole range{where}. It extrapolates there, which no standard error counts; check "
+                "the units of these rows."
             )
-        return far
+        return len(which)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,7 +27,7 @@ def value(request: pytest.FixtureRequest) -> ms.ValueFunction:
 
 
 def test_rows_of_other_units_are_said(value: ms.ValueFunction) -> None:
-    with pytest.warns(UserWarning, match="2 of 4 rows are far outside of the data .* units"):
+    with pytest.warns(UserWarning, match=r"2 of 4 rows, .*at position 2.* units"):
         found = ms.exact_shapley(value, torch.cat((X[:2], 100 * X[:2])))
     assert found.made_by["rows_far_outside"] == 2
 
@@ -46,7 +46,7 @@ def test_far_is_further_than_the_range_is_wide(x: float, far: int) -> None:
     known = TrainingRange(torch.zeros(1), torch.ones(1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert known.count_far_outside(torch.tensor([[x]])) == far
+        assert known.count_far_outside(torch.tensor([[x]]), ms.Players.of_elements((1,))) == far
 
 
 def test_rows_of_a_frame_are_far_by_their_cells() -> None:
@@ -59,6 +59,6 @@ def test_rows_of_a_frame_are_far_by_their_cells() -> None:
     towns = pd.DataFrame({"size": range(4), "town": ["Bern", "Kiel", "Lyon", "Turin"]})
     with pytest.warns(UserWarning, match="had none of"):
         assert "rows_far_outside" not in ms.exact_shapley(value, towns).made_by
-    with pytest.warns(UserWarning, match="1 of 2 rows are far outside"):
+    with pytest.warns(UserWarning, match=r"1 of 2 rows.* far outside.*in \['size'\]"):
         found = ms.exact_shapley(value, frame[:2].assign(size=[5, 5000]))
     assert found.made_by["rows_far_outside"] == 1

@@ -68,6 +68,7 @@ class Explainer:
             frame of pandas or polars, an array, a tensor or a list of rows; or a list of texts; or
             a tuple or a dictionary of tensors, which the model takes as arguments. Missing cells
             are values. Those that the model was trained on serve, others as well.
+        more: nothing: a target, which others take here, is an error that says so.
         space: the output space T; by default `probability` for a classifier and `identity` for a
             regression.
         players: groups of columns that count as one, by name, such as `{"size": ["length",
@@ -95,7 +96,7 @@ class Explainer:
         self,
         model: Any,
         frame: Any,
-        *,
+        *more: Any,
         space: str | OutputSpace | None = None,
         players: Mapping[str, Sequence[Any]] | None = None,
         left_out: Collection[Any] = (),
@@ -109,6 +110,12 @@ class Explainer:
         fit_seconds: float | None = None,
         progress: bool | None = None,
     ) -> None:
+        if more:
+            raise TypeError(
+                "Expected a model and a frame but got a third argument; leave the target out, which "
+                "predictions are explained without (`ms.global_values(explanation, y)` takes it), "
+                "and give settings by name."
+            )
         check_choice("effort", effort, _EFFORTS)
         if fit_seconds is not None:
             check_number("fit_seconds", fit_seconds, above=0)
@@ -251,11 +258,8 @@ class Explainer:
         return self._halves[:halves]
 
     def __repr__(self) -> str:
-        return (
-            f"Explainer({len(self.table.players)} players, outputs "
-            f"{shown(self.value.outputs, 10)} in {self.value.space.name!r}, by "
-            f"{self.quality.chosen!r})"
-        )
+        named = self.value.space.named(self.value.outputs)
+        return f"Explainer({len(self.table.players)} players, {named}, by {self.quality.chosen!r})"
 
 
 def _space(space: str | OutputSpace | None, model: Model, unit: str | None) -> OutputSpace:

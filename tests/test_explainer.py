@@ -366,6 +366,11 @@ def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -
         ms.Explainer(TREES, frame, **options)
 
 
+def test_a_target_has_no_place() -> None:
+    with pytest.raises(TypeError, match="leave the target out"):
+        ms.Explainer(TREES, FRAME, PRICE)
+
+
 def test_people_are_told_how_much_of_the_model_the_value_function_explains(
     explainer: ms.Explainer,
 ) -> None:

@@ -112,9 +112,8 @@ class Explainer:
     ) -> None:
         if more:
             raise TypeError(
-                "Expected a model and a frame but got a third argument; leave the target out, which "
-                "predictions are explained without (`ms.global_values(explanation, y)` takes it), "
-                "and give settings by name."
+                "Expected a model and a frame but got a third argument; leave the target out "
+                "(`ms.global_values(explanation, y)` takes it), and give settings by name."
             )
         check_choice("effort", effort, _EFFORTS)
         if fit_seconds is not None:

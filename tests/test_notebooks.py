@@ -14,6 +14,8 @@ traitlets = pytest.importorskip("traitlets.config", reason="needs manifold_shap[
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 EACH = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 PICTURE = "image/png"
+# Of a table, a name of a column or a row.
+HEADER = re.compile(r"<th[^>]*>([^<]+)</th>")
 # No address of a page, no closing tag; backslashes are doubled in a notebook's text.
 ABSOLUTE = re.compile(r"(?<![\w.:/<])/\w[\w.-]*/|\b[A-Z]:\\\\")
 
@@ -23,10 +25,14 @@ def code_cells(path: Path) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def kinds(cells: list[Any]) -> list[list[tuple[str, list[str]]]]:
-    """What each cell shows, whatever it says: tables, pictures, or printed lines and warnings."""
+def kinds(cells: list[Any]) -> list[list[tuple[str, list[str], list[str]]]]:
+    """What each cell shows, but for numbers: pictures, lines, and tables with their headers."""
     return [
-        [(output.output_type, sorted(output.get("data", ()))) for output in cell.outputs]
+        [
+            (each.output_type, sorted(data), sorted(HEADER.findall(data.get("text/html", ""))))
+            for each in cell.outputs
+            for data in [each.get("data", {})]
+        ]
         for cell in cells
     ]
 

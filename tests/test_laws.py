@@ -33,28 +33,20 @@ def blocks_on_a_line(places: int) -> Tensor:
     return probability
 
 
-@pytest.mark.parametrize("half", [0, 1, None])
-def test_blocks_on_a_line_have_the_probabilities_worked_out_by_hand(half: int | None) -> None:
-    expected = blocks_on_a_line(4)
-    assert expected.sum().item() == pytest.approx(1, abs=1e-6)
-    law = ms.laws.Blocks(LINE)
-    if half is None:
-        mask = law.sample((200, 200), generator(1))
-    else:
-        mask = law.sample_antithetic((40_000,), generator(2))[:, half]
-    assert_law(counts(mask), expected)
-
-
 @pytest.mark.parametrize("law", [ms.laws.Blocks(LINE), ms.laws.SizeUniform(4)])
-def test_shorter_rows_have_the_law_of_fewer_players(law: ms.laws.CoalitionLaw) -> None:
-    mask = law.sample_antithetic((3, 10_000), generator(3), SHORT[:, None])
-    for row, count in enumerate(SHORT.tolist()):
-        assert not mask[row, ..., count:].any()
+def test_rows_of_any_length_have_the_law_of_so_many_players(law: ms.laws.CoalitionLaw) -> None:
+    short = law.sample_antithetic((3, 10_000), generator(3), SHORT[:, None])
+    whole = law.sample_antithetic((40_000,), generator(2))
+    single = law.sample((200, 200), generator(1)).flatten(0, 1)[:, None]
+    for mask, count in zip((*short, whole, single), (*SHORT.tolist(), 4, 4), strict=True):
+        assert not mask[..., count:].any()
         expected = blocks_on_a_line(count)
         if isinstance(law, ms.laws.SizeUniform):
             expected = ms.laws.SizeUniform(count).log_prob(all_coalitions(count)).exp()
-        for half in range(2):
-            assert_law(counts(mask[row, :, half, :count]), expected)
+            # Halves cover all players but one.
+            assert mask is single or (mask.sum((1, 2)) == count - 1).all()
+        for half in mask.unbind(1):
+            assert_law(counts(half[:, :count]), expected)
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (2, 9), (1, 12)])

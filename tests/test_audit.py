@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,8 @@ def hasty(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
     found = ms.exact_shapley(value, x)
     noise = torch.randn(found.phi.shape, generator=torch.Generator().manual_seed(seed))
     phi = found.phi + BIAS[: len(found.players), None] + SPREAD * noise
-    unknown = torch.full_like(phi, torch.nan)
     made_by = {**found.made_by, "estimator": "hasty"}
-    return ms.Explanation(
-        phi, unknown, found.base, found.prediction, found.x, found.players, found.outputs,
-        found.space, made_by=made_by,
-    )  # fmt: skip
+    return replace(found, phi=phi, standard_error=phi * torch.nan, made_by=made_by)
 
 
 @pytest.fixture(scope="module")
@@ -97,23 +94,16 @@ def test_one_row_has_no_interval(explained: ms.Explanation) -> None:
     assert "NaN" not in json.dumps(known)
 
 
-class Stops:
-    """Exact values with known errors, until the interruption."""
+def test_streamed_rows_have_the_audit_of_all(tmp_path: Path) -> None:
+    path, calls = tmp_path / "rows", iter(range(4))
 
-    def __init__(self, calls: int) -> None:
-        self.left = calls
-
-    def __call__(self, value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
-        if self.left == 0:
+    def stops(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
+        if next(calls, None) is None:
             raise KeyboardInterrupt
-        self.left -= 1
         return hasty(value, x, seed)
 
-
-def test_streamed_rows_have_the_audit_of_all(tmp_path: Path) -> None:
-    path = tmp_path / "rows"
     with pytest.raises(KeyboardInterrupt):
-        ms.explain_rows(path, game, ROWS, Stops(4), block=64, audit=400)
+        ms.explain_rows(path, game, ROWS, stops, block=64, audit=400)
     assert ms.explain_rows(path, game, ROWS, hasty, block=64, audit=400, resume=True) == 400 - 192
     stored = ms.Explanation.load(path)
     whole = ms.audit(stored, game, rows=400)

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -125,36 +124,21 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     assert torch.equal(found.phi, again.phi)
 
 
-FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y": [0, 1, 0, 1, 0, 1]}
-
-
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
-        ({"y": None}, r"one label for each of the rows, but got \(\)"),
-        ({"y": [0, 1, 2, 0, 1, 0]}, "labels to be among the outputs"),
-        ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "but its index has"),
-        ({"folds": 1}, "folds"),
-        ({"folds": 7}, "folds"),
+        ({"folds": 1}, "`folds` to be a whole number from 2 to 90 but got 1"),
+        ({"folds": 91}, "`folds` to be a whole number from 2 to 90 but got 91"),
+        # Errors of a bias, and of coalitions that rows share, do not show in how rows scatter.
+        (
+            {"estimator": partial(ms.kernel_shapley, evaluations=16)},
+            r"without bias .* of its own for each, but got 'kernel'",
+        ),
     ],
 )
-def test_bad_input(changes: dict[str, Any], said: str) -> None:
-    given = {**FINE, **changes}
-    x, y = pd.DataFrame(given.pop("x").numpy(), columns=["a", "b"]), given.pop("y")
-
-    def model(x: Any) -> Any:
-        p = 1 / (1 + np.exp(-np.asarray(x)[:, 0]))
-        return np.stack((p, 1 - p), -1)
-
-    with pytest.raises((TypeError, ValueError), match=said):
-        ms.corrected_global_values(model, x, y, **{"folds": 2, "training": FEW, **given})
-
-
-def test_errors_of_the_estimator_have_to_show_in_how_rows_scatter(known: dict[str, Any]) -> None:
-    """Those of a bias, and of coalitions that rows share, do not."""
-    few = partial(ms.kernel_shapley, evaluations=16)
-    with pytest.raises(ValueError, match=r"without bias .* of its own for each, but got 'kernel'"):
-        ms.corrected_global_values(
-            model, known["x"][:90], known["y"][:90], estimator=few,
-            learn=lambda *_: (known["m"], known["h"]),
-        )  # fmt: skip
+def test_settings_without_honest_errors(
+    known: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    rows, learned = (known["x"][:90], known["y"][:90]), (known["m"], known["h"])
+    with pytest.raises(ValueError, match=words):
+        ms.corrected_global_values(model, *rows, learn=lambda *_: learned, **changes)

@@ -12,10 +12,7 @@ import manifold_shap as ms
 
 def explained(phi: Tensor, error: float = 0.0) -> ms.Explanation:
     """Of additive games, whose values are their parts."""
-    parts = phi.flatten(2) if phi.ndim > 2 else phi[..., None]
-    found = ms.exact_shapley(
-        lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), parts[..., 0]
-    )
+    found = ms.exact_shapley(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), phi)
     # Explanations of the same rows, whose values differ.
     same = torch.zeros_like(found.x)
     return replace(found, x=same, standard_error=torch.full_like(found.phi, error))

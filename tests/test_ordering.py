@@ -248,14 +248,6 @@ def test_one_component_gives_the_symmetric_values(estimator: Callable[..., ms.Ex
     assert estimator(game, x, ordering=GROUPS, **options).made_by["groups"] == GROUPS.names
 
 
-def test_many_players_in_small_components_are_enumerated() -> None:
-    x = torch.rand(2, 40, generator=generator())
-    linear = ms.as_value_function(lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True), x)
-    names = [[f"x{k + j}" for j in range(4)] for k in range(0, 40, 4)]
-    explanation = ms.exact_shapley(linear, x, ordering=names)
-    torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-4, atol=1e-5)
-
-
 # Each of 16 effects has two causes, all of which hang together.
 CROWN = {f"x{16 + k}": [f"x{k}", f"x{(k + 1) % 16}"] for k in range(16)}
 WIDE = [[f"x{k}" for k in part] for part in (range(15), range(15, 32))]

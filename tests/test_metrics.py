@@ -1,4 +1,4 @@
-"""The mean squared error of a value function, against explicit sums and known games."""
+"""The error of a value function, against explicit sums and known games, and its leakage."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from manifold_shap import _random as noise
 from manifold_shap.coalitions import Coalitions
 from manifold_shap.corrected import CorrectedValue
 from manifold_shap.values import Estimate
-from tests.examples import Padded
+from tests.examples import VALUES, Padded
 
 X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))
 
@@ -48,21 +48,11 @@ class Noisy(ms.ValueFunction):
         return torch.zeros(len(x), 1)
 
 
-def explicit(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Tensor:
-    """Squared errors `[rows, m]`, one call per pair."""
-    errors = torch.zeros(mask.shape[:2], dtype=torch.float64)
-    for b in range(len(x)):
-        for k in range(mask.shape[1]):
-            v = value(x[b : b + 1], mask[b : b + 1, k : k + 1])[0, 0]
-            f = value.prediction(x[b : b + 1])[0]
-            errors[b, k] = sum((f[y] - v[y]) ** 2 for y in range(len(f))) / len(f)
-    return errors
-
-
 @pytest.mark.parametrize("kind", ["surrogate", "marginal"])
 def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction], kind: str) -> None:
     value, mask = make_value(kind, "ilr"), ms.metrics.shapley_pairs(7, 4, least=60)
-    score, errors = ms.metrics.mean_squared_error(value, X, mask), explicit(value, X, mask)
+    score = ms.metrics.mean_squared_error(value, X, mask)
+    errors = (value(X, mask).double() - value.prediction(X)[:, None]).square().mean(-1)
     by_row = errors.mean(1)
     assert score.mse == pytest.approx(errors.mean().item(), rel=1e-5)
     assert score.standard_error == pytest.approx((by_row.std() / 7**0.5).item(), rel=1e-5)
@@ -183,3 +173,30 @@ def test_coalitions_of_padded_rows_are_of_the_players_they_have() -> None:
     mask = ms.metrics.shapley_pairs(5, 6, 50, counts=value.counts(x))
     assert not mask[1].any()
     assert not mask[0, :, 3:].any()
+
+
+# The game of the callable is scaled by a player, present or not; the corrected game is moved by
+# what the model says of the whole row. Leakage is of players that all rows share.
+LEAKY = ("callable", "corrected", "grouped by row", "ragged", "padded", "words of padded rows")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in VALUES if kind not in LEAKY])
+def test_no_value_function_of_ours_reads_absent_players(kind: str) -> None:
+    value, x, *_ = VALUES[kind]()
+    mask = ms.metrics.shapley_pairs(len(x), len(value.players), least=40)
+    # Rows in batches of another kind may round otherwise.
+    assert ms.metrics.leakage(value, x, mask) < 1e-12
+
+
+def test_values_of_an_absent_player_come_from_another_row() -> None:
+    def leaky(x: Tensor, mask: Tensor) -> Tensor:
+        return x[:, None, :1].expand(-1, mask.shape[1], -1)
+
+    x = torch.tensor([[0.0, 1.0], [3.0, 1.0]])
+    mask = torch.tensor([[[False, True]], [[True, False]]])
+    assert ms.metrics.leakage(leaky, x, mask) == 9 / 2
+    with pytest.raises(ValueError, match="at least 2 rows, to take values from, but got 1"):
+        ms.metrics.leakage(leaky, x[:1], mask[:1])
+    rows = Padded.some_rows()
+    with pytest.raises(ValueError, match="leakage"):
+        ms.metrics.leakage(Padded(), rows, torch.ones(len(rows), 1, 6, dtype=torch.bool))

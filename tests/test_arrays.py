@@ -111,24 +111,13 @@ def test_labels_of_every_kind_are_stored_as_they_are(
 
 
 @pytest.mark.parametrize(
-    ("x", "kind", "message"),
+    ("x", "message"),
     [
-        (
-            PANDAS.assign(colour="red", born=DATE),
-            ValueError,
-            r"not: \['colour \(String\)', .born \(Datetime.*Explainer\(model, frame\)",
-        ),
-        (
-            pl.DataFrame({"a": [1, None], "b": [1.0, float("nan")], "c": [1, 2]}),
-            ValueError,
-            r"every cell but these columns do not: \['a \(Int64\)', 'b \(Float64\)'\]; .*Table.fit",
-        ),
-        (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame"),
-        ([[1, None]], TypeError, "but got a list of other things"),
-        (model, TypeError, "got function"),
+        (pl.LazyFrame(COLUMNS), "got LazyFrame"),
+        ([[1, None]], "but got a list of other things"),
+        (model, "got function"),
     ],
-    ids=["text", "holes", "lazy", "none", "model"],
 )
-def test_what_holds_no_numbers_is_told_the_way(x: Any, kind: type, message: str) -> None:
-    with pytest.raises(kind, match=message):
+def test_what_holds_no_numbers_is_refused(x: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         ms.imputers.MarginalImputer(x)

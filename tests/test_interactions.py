@@ -44,9 +44,3 @@ def test_log_ratios_are_compositions() -> None:
     torch.testing.assert_close(found.norms(), found.values.square().sum(-1).sqrt())
     assert found.projections().shape == (3, 4, 4, 3)
     torch.testing.assert_close(found.projections().sum(-1), torch.zeros(3, 4, 4), atol=1e-5, rtol=0)
-
-
-def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
-    for ask in (found.compositions, found.norms, found.projections):
-        with pytest.raises(ValueError, match=r"space='ilr' but this one is in 'identity'"):
-            ask()

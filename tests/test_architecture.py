@@ -44,13 +44,9 @@ LAYERS = (
 # Packages that few modules import, anywhere in them.
 RESERVED = {
     "lightning": ("training.runner",),
-    "narwhals": ("_arrays", "tables", "models"),
     "hydra": ("cli",),
     "omegaconf": ("cli",),
     "matplotlib": ("plots", "report"),
-    "torchvision": ("data",),
-    "xarray": ("io", "explanation"),
-    "zarr": ("io",),
 }
 
 # Slow to import, or not always there: `import manifold_shap` leaves them for those who need them.

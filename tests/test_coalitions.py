@@ -87,17 +87,6 @@ def test_leverage_scores_are_those_of_the_regression_of_kernelshap(n: int) -> No
     torch.testing.assert_close(probability, (scores / scores.sum()).float())
 
 
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 3), st.integers(1, 70))
-@settings(deadline=None, max_examples=40)
-def test_orders_drawn_in_pieces_are_those_drawn_in_one_go(
-    pieces: list[int], pairs: int, players: int
-) -> None:
-    whole = sample_orders((sum(pieces), pairs), players, generator(5))
-    one = generator(5)
-    parts = [sample_orders((piece, pairs), players, one) for piece in pieces]
-    assert torch.equal(torch.cat(parts), whole)
-
-
 @given(st.sampled_from([1, 5, 62, 63, 200]), st.integers(0, 40), st.integers(0, 1_000))
 @settings(deadline=None, max_examples=40)
 def test_distinct_coalitions_stand_for_all(players: int, count: int, seed: int) -> None:

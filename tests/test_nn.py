@@ -47,18 +47,6 @@ def test_the_layer_is_linear_in_masked_input_and_mask(
     assert torch.equal(layer(far, mask)[:, 0], found[:, 0])
 
 
-@given(owners(), st.integers(1, 4))
-@settings(deadline=None, max_examples=60)
-def test_along_an_order_the_layer_sees_coalitions_grow(index: list[int], outputs: int) -> None:
-    layer = make(index, outputs)
-    x, _ = inputs(layer, 1)
-    orders = torch.rand(len(x), 2, layer.players).argsort(-1)
-    sizes = torch.arange(1, layer.players)[:, None]
-    mask = orders.argsort(-1)[:, :, None] < sizes
-    expected = layer(x, mask.flatten(1, 2)).unflatten(1, (2, -1))
-    torch.testing.assert_close(layer.along(x, orders), expected)
-
-
 @pytest.mark.parametrize("players", [30, 1000])
 def test_running_sums_in_half_precision_err_as_their_rounding_does(players: int) -> None:
     """Of a thousand steps, the last one still counts: block by block, sums are in single."""

@@ -14,7 +14,7 @@ from manifold_shap.corrected import CorrectedValue
 from manifold_shap.oracles import PosteriorValue, true_value
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.mapped import MappedValue
-from tests.laws import Enumerated, garden
+from tests.laws import garden
 
 ROWS = 10_000
 FEW: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
@@ -41,25 +41,27 @@ def model(x: Tensor) -> Tensor:
     return torch.stack((torch.sigmoid(logits), torch.sigmoid(-logits)), -1)
 
 
-def truth(law: Enumerated) -> Tensor:
-    """Φ(i) by sums over all joint states, in double precision."""
-    whole = law.joint
-    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
-    p = whole.flatten(0, -2).sum(-1)
-    there = p > 0
-    value = true_value(model, law)
-    explained = ms.exact_shapley(value, states[there])
-    label = whole.flatten(0, -2)[there]
-    # phi depends on the row alone, and the label is drawn given the row.
-    return torch.einsum("rc,rpc->p", label, explained.phi.double())
-
-
 @pytest.fixture(scope="module")
 def known() -> dict[str, Any]:
     law = garden()
     x, y = law.sample(ROWS, seed=1)
     m, h = true_value(model, law), PosteriorValue(law)
-    return {"law": law, "x": x, "y": y, "m": m, "h": h, "phi": truth(law)}
+    # All joint states that occur, and their probabilities with each label.
+    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
+    joint = law.joint.flatten(0, -2)
+    states, joint = states[joint.sum(-1) > 0], joint[joint.sum(-1) > 0]
+    # Shapley values depend on the row alone, and the label is drawn given the row.
+    phi = torch.einsum("rc,rpc->p", joint, ms.exact_shapley(m, states).phi.double())
+    return {
+        "law": law,
+        "x": x,
+        "y": y,
+        "m": m,
+        "h": h,
+        "states": states,
+        "joint": joint,
+        "phi": phi,
+    }
 
 
 def apart(found: ms.GlobalValues, phi: Tensor) -> Tensor:
@@ -81,10 +83,7 @@ def test_one_wrong_function_of_the_two_is_corrected(
 
 def test_the_bias_is_the_product_of_both_errors(known: dict[str, Any]) -> None:
     """-E[(h' - h) · (m' - m)], of the whole population: no rows are drawn."""
-    law = known["law"]
-    whole = law.joint.flatten(0, -2)
-    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
-    states, whole = states[whole.sum(-1) > 0], whole[whole.sum(-1) > 0]
+    states, whole = known["states"], known["joint"]
     m, h = Flat(known["m"], 0.5), Flat(known["h"], 0.4)
     mask = torch.tensor([[[True, False, True, False, False]]]).expand(len(states), -1, -1)
     keys = torch.zeros(len(states), 1, dtype=torch.int64)

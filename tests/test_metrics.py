@@ -98,17 +98,14 @@ def noisy(x: Tensor, mask: Tensor) -> Tensor:
     return total + torch.randn_like(total) * (mask.sum(-1, keepdim=True) % x.shape[1] > 0)
 
 
-def softmax(draws: int) -> ms.ImputedValue:
-    return ms.imputed_value(lambda x: x.softmax(-1), ms.imputers.MarginalImputer(X), draws=draws)
-
-
 UNSAID: dict[str, Callable[[], Any]] = {
     "of one's own": lambda: Unsaid(4, 2.0),
     "grouped": lambda: Unsaid(4, 2.0).grouped({"both": ["x0", "x1"]}),
     "selected": lambda: Unsaid(4, 2.0).select([0]),
     "a function": lambda: noisy,
-    "one draw": lambda: softmax(1),
-    "a log-ratio": lambda: ms.values.LogRatioOfMean(softmax(4)),
+    "one draw": lambda: ms.imputed_value(
+        lambda x: x.softmax(-1), ms.imputers.MarginalImputer(X), draws=1
+    ),
     "corrected": lambda: CorrectedValue(Unsaid(4, 0.0), Unsaid(4, 2.0), *torch.zeros(2, 1)),
 }
 

@@ -118,7 +118,7 @@ def check_known(words: Iterable[Any], known: Collection[Any], what: str) -> None
         raise ValueError(f"Expected {what} among {shown(known)} but got {shown(unknown)}.")
 
 
-def check_seed(seed: Any, name: str = "seed") -> int:
+def check_seed(seed: Any) -> int:
     """The seed of a random number generator: a whole number from 0 to 2^63 - 1.
 
     >>> check_seed(7)
@@ -128,7 +128,7 @@ def check_seed(seed: Any, name: str = "seed") -> int:
         TypeError: `seed` is no whole number.
         ValueError: it is negative or has more than 63 bits.
     """
-    return check_whole(name, seed, 0, 2**63 - 1, "0 is as good as any other")
+    return check_whole("seed", seed, 0, 2**63 - 1, "0 is as good as any other")
 
 
 def to_tensor(x: Any, name: str = "x", columns: Sequence[str] = ()) -> Tensor:
@@ -265,7 +265,7 @@ def check_channels_first(event: Sequence[int]) -> None:
     )
 
 
-def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*batch players"]:
+def check_mask(mask: Any, players: int) -> Bool[Tensor, "*batch players"]:
     """Coalitions as a bool tensor whose last axis has one entry per player.
 
     >>> check_mask(np.array([[True, False]]), players=2)
@@ -280,12 +280,12 @@ def check_mask(mask: Any, players: int, name: str = "mask") -> Bool[Tensor, "*ba
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = mask.dtype if isinstance(mask, Tensor | np.ndarray) else type(mask).__name__
         raise TypeError(
-            f"Expected `{name}` to be a bool tensor or array (True = in the coalition) but got "
-            f"{kind}; compare a number with a threshold, as in `{name} > 0`."
+            "Expected `mask` to be a bool tensor or array (True = in the coalition) but got "
+            f"{kind}; compare a number with a threshold, as in `mask > 0`."
         )
     if mask.ndim == 0 or mask.shape[-1] != players:
         raise ValueError(
-            f"Expected `{name}` with {players} players on its last axis but got shape "
+            f"Expected `mask` with {players} players on its last axis but got shape "
             f"{tuple(mask.shape)}; a mask has one entry per player, not per input element."
         )
     return mask

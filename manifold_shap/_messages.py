@@ -73,7 +73,7 @@ def check_flag(name: str, value: Any) -> bool:
     return value
 
 
-def check_text(name: str, value: Any, fix: str = "") -> str:
+def check_text(name: str, value: Any) -> str:
     """Text, or a path, as `str`.
 
     >>> from pathlib import Path
@@ -86,8 +86,7 @@ def check_text(name: str, value: Any, fix: str = "") -> str:
     """
     if not isinstance(value, str | os.PathLike):
         raise TypeError(
-            f"Expected `{name}` to be text but got {value!r:.100} ({type(value).__name__})"
-            f"{f'; {fix}' if fix else ''}."
+            f"Expected `{name}` to be text but got {value!r:.100} ({type(value).__name__})."
         )
     text = os.fspath(value)
     if "\0" in text:

@@ -323,10 +323,9 @@ def _by_size(
     variance: Float[Tensor, " pairs"],
     size: Int64[Tensor, " pairs"],
     players: int,
-    most: int = 28,
 ) -> SizeCurve:
-    # Up to `most` bins of equal width: one size each where there are few players.
-    bins = min(players + 1, most)
+    # Bins of equal width: one size each where there are few players.
+    bins = min(players + 1, 28)
     bin_of = size * bins // (players + 1)
     pairs = torch.bincount(bin_of, minlength=bins)
     zeros = torch.zeros(bins, dtype=torch.float64)

@@ -79,9 +79,7 @@ class Ordering:
         return cls(ordering, players, constants)
 
     @classmethod
-    def of_groups(
-        cls, groups: Any, players: Players, constants: Collection[str] = ()
-    ) -> "Ordering":
+    def of_groups(cls, groups: Any, players: Players) -> "Ordering":
         """Orders in which groups stay together: one of the groups, then one within each.
 
         Shapley values over these orders are Owen values (Owen 1977, "Values of games with a priori
@@ -97,12 +95,12 @@ class Ordering:
 
         Args:
             groups: names of the players in each.
-            players, constants: as of the class.
+            players: as of the class.
 
         Raises:
             TypeError, ValueError: as for components.
         """
-        return _Groups(groups, players, constants)
+        return _Groups(groups, players)
 
     def among(self, players: Players) -> "Ordering":
         """The same order among some of the players.

@@ -13,18 +13,10 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap._arrays import (
-    as_instances,
-    column_names,
-    is_frame,
-    read_numbers,
-    row_labels,
-)
 
 COLUMNS = {"age": [30, 40, 50], "weight": [70.5, 80.0, 60.0], "smokes": [True, False, True]}
 NUMBERS = torch.tensor([[30, 70.5, 1], [40, 80, 0], [50, 60, 1]])
 PANDAS = pd.DataFrame(COLUMNS, index=["Ann", "Bob", "Eve"])
-FEW = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 2}}
 
 
 def model(x: Any) -> torch.Tensor:
@@ -40,17 +32,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-def test_frames_of_numbers_are_their_numbers(kind: str) -> None:
-    frame = FRAMES[kind]
-    assert is_frame(frame)
-    assert column_names(frame) == tuple(COLUMNS)
-    assert read_numbers(frame, "x").tolist() == NUMBERS.double().tolist()
-    labels = tuple(PANDAS.index) if isinstance(frame, pd.DataFrame) else None
-    assert row_labels(frame) == labels
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "list", "array"])
+@pytest.mark.parametrize("kind", [*FRAMES, "list", "array"])
 @pytest.mark.parametrize("door", ["imputed", "retrained", "callable"])
 def test_whatever_holds_the_numbers_the_values_are_the_same(door: str, kind: str) -> None:
     doors: dict[str, Callable[[Any], Any]] = {
@@ -63,9 +45,8 @@ def test_whatever_holds_the_numbers_the_values_are_the_same(door: str, kind: str
     value = doors[door](x)
     found = ms.exact_shapley(value, x)
     assert torch.equal(found.phi, expected.phi)
-    named = kind in FRAMES
-    assert found.players.names == (tuple(COLUMNS) if named else ("x0", "x1", "x2"))
-    assert found.instances == (("Ann", "Bob", "Eve") if kind == "pandas" else (0, 1, 2))
+    assert found.players.names == (tuple(COLUMNS) if kind in FRAMES else ("x0", "x1", "x2"))
+    assert found.instances == (tuple(x.index) if isinstance(x, pd.DataFrame) else (0, 1, 2))
     if door != "callable":
         mask = ms.metrics.shapley_pairs(3, 3, least=6)
         assert torch.equal(value(x, mask), value(NUMBERS, mask))
@@ -98,10 +79,8 @@ DATE = datetime(2024, 5, 1)
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        (range(2, 4), (2, 3)),
         (np.array([3, 5], dtype=np.int32), (3, 5)),
         (pd.Index([0.5, 2]), (0.5, 2.0)),
-        (["a", "longer"], ("a", "longer")),
         (pd.Index([1, "a"]), ("1", "a")),
         ([True, False], ("True", "False")),
         (
@@ -119,11 +98,11 @@ DATE = datetime(2024, 5, 1)
 def test_labels_of_every_kind_are_stored_as_they_are(
     labels: Any, expected: tuple, tmp_path: Path
 ) -> None:
-    found = as_instances(labels)
+    x = torch.ones(len(expected), 2)
+    explanation = ms.exact_shapley(lambda x, mask: x[:, None] * mask, x).with_labels(labels)
+    found = explanation.instances
     assert found == expected
     assert list(map(type, found)) == list(map(type, expected))
-    x = torch.ones(len(found), 2)
-    explanation = ms.exact_shapley(lambda x, mask: x[:, None] * mask, x).with_labels(labels)
     assert explanation.to_frame().index.equals(pd.Index(list(expected)))
     explanation.save(tmp_path / "rows.zarr")
     plain = isinstance(expected[0], int | float | str) or expected[0] is DATE
@@ -132,26 +111,13 @@ def test_labels_of_every_kind_are_stored_as_they_are(
 
 
 @pytest.mark.parametrize(
-    ("x", "kind", "message"),
+    ("x", "message"),
     [
-        (
-            PANDAS.assign(colour="red", born=DATE),
-            ValueError,
-            r"not: \['colour \(String\)', .born \(Datetime.*Explainer\(model, frame\)",
-        ),
-        (
-            pl.DataFrame({"a": [1, None], "b": [1.0, float("nan")], "c": [1, 2]}),
-            ValueError,
-            r"every cell but these columns do not: \['a \(Int64\)', 'b \(Float64\)'\]; .*Table.fit",
-        ),
-        (pl.LazyFrame(COLUMNS), TypeError, r"got LazyFrame"),
-        ([[1, None]], TypeError, "but got a list of other things"),
-        (model, TypeError, "got function"),
+        (pl.LazyFrame(COLUMNS), "got LazyFrame"),
+        ([[1, None]], "but got a list of other things"),
+        (model, "got function"),
     ],
-    ids=["text", "holes", "lazy", "none", "model"],
 )
-def test_what_holds_no_numbers_is_told_the_way(x: Any, kind: type, message: str) -> None:
-    with pytest.raises(kind, match=message):
-        read_numbers(x, "x")
-    with pytest.raises(kind, match=message.replace("`x`", "`reference`")):
+def test_what_holds_no_numbers_is_refused(x: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         ms.imputers.MarginalImputer(x)

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor
 
 import manifold_shap as ms
@@ -27,12 +29,8 @@ def hasty(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
     found = ms.exact_shapley(value, x)
     noise = torch.randn(found.phi.shape, generator=torch.Generator().manual_seed(seed))
     phi = found.phi + BIAS[: len(found.players), None] + SPREAD * noise
-    unknown = torch.full_like(phi, torch.nan)
     made_by = {**found.made_by, "estimator": "hasty"}
-    return ms.Explanation(
-        phi, unknown, found.base, found.prediction, found.x, found.players, found.outputs,
-        found.space, made_by=made_by,
-    )  # fmt: skip
+    return replace(found, phi=phi, standard_error=phi * torch.nan, made_by=made_by)
 
 
 @pytest.fixture(scope="module")
@@ -45,34 +43,20 @@ def truth() -> ms.Explanation:
     return ms.exact_shapley(game, ROWS)
 
 
-# What is measured.
-
-
-def test_of_all_rows_an_exact_reference_finds_the_very_errors(
+def test_an_exact_reference_finds_the_very_errors_and_intervals_over_rows(
     explained: ms.Explanation, truth: ms.Explanation
 ) -> None:
-    found = ms.audit(explained, game, rows=len(ROWS))
-    away = (explained.phi - truth.phi).double()
-    assert found.rows == len(ROWS)
-    assert found.reference == "exact"
-    torch.testing.assert_close(found.bias().estimate, away.mean(0))
-    torch.testing.assert_close(found.mean_squared_error().estimate, away.square().mean(0))
-    relative = away.square().sum() / truth.phi.double().square().sum()
-    torch.testing.assert_close(found.relative_error().estimate, relative.sqrt())
-
-
-def test_intervals_are_those_of_means_over_rows(
-    explained: ms.Explanation, truth: ms.Explanation
-) -> None:
-    from scipy import stats
-
     few = [3, 50, 70, 200, 399]
     found = ms.audit(explained[few], game, rows=5)
     away = (explained.phi - truth.phi).double()[few]
+    assert (found.rows, found.reference) == (5, "exact")
+    relative = away.square().sum() / truth.phi[few].double().square().sum()
+    torch.testing.assert_close(found.relative_error().estimate, relative.sqrt())
     for measured, sample in (
         (found.bias(0.9), away),
         (found.mean_squared_error(0.9), away.square()),
     ):
+        torch.testing.assert_close(measured.estimate, sample.mean(0))
         error = stats.sem(sample.numpy(), axis=0)
         low, high = stats.t.interval(0.9, 4, sample.mean(0).numpy(), error)
         torch.testing.assert_close(measured.low, torch.from_numpy(low))
@@ -90,9 +74,6 @@ def test_the_noise_of_the_reference_is_in_no_figure(truth: ms.Explanation) -> No
     assert error.high < naive.sqrt() / 2
     bias = noisy.bias(0.999)
     assert bool(((bias.low <= 1e-6) & (bias.high >= -1e-6)).all())
-
-
-# Plain data and frames.
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -113,26 +94,16 @@ def test_one_row_has_no_interval(explained: ms.Explanation) -> None:
     assert "NaN" not in json.dumps(known)
 
 
-# Of streamed rows.
+def test_streamed_rows_have_the_audit_of_all(tmp_path: Path) -> None:
+    path, calls = tmp_path / "rows", iter(range(4))
 
-
-class Stops:
-    """Exact values with known errors, until the interruption."""
-
-    def __init__(self, calls: int) -> None:
-        self.left = calls
-
-    def __call__(self, value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
-        if self.left == 0:
+    def stops(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
+        if next(calls, None) is None:
             raise KeyboardInterrupt
-        self.left -= 1
         return hasty(value, x, seed)
 
-
-def test_streamed_rows_have_the_audit_of_all(tmp_path: Path) -> None:
-    path = tmp_path / "rows"
     with pytest.raises(KeyboardInterrupt):
-        ms.explain_rows(path, game, ROWS, Stops(4), block=64, audit=400)
+        ms.explain_rows(path, game, ROWS, stops, block=64, audit=400)
     assert ms.explain_rows(path, game, ROWS, hasty, block=64, audit=400, resume=True) == 400 - 192
     stored = ms.Explanation.load(path)
     whole = ms.audit(stored, game, rows=400)
@@ -166,14 +137,15 @@ def test_the_ordering_and_the_basis_are_those_of_the_explanation(
     assert ms.audit(grouped, value, rows=5).relative_error().estimate < 1e-5
 
 
-# Errors.
-
-
-def test_references_with_a_bias_are_refused(explained: ms.Explanation) -> None:
-    with pytest.raises(ValueError, match=r"^Expected a `reference` without bias but got 'kernel'"):
-        ms.audit(explained, game, rows=5, reference=partial(ms.kernel_shapley, evaluations=12))
-
-
-def test_other_value_functions_are_refused(explained: ms.Explanation) -> None:
-    with pytest.raises(ValueError, match=r"^Expected the value function that was .* predictions"):
-        ms.audit(explained, lambda x, mask: 2 * game(x, mask), rows=5)
+@pytest.mark.parametrize(
+    ("value", "reference", "words"),
+    [
+        (game, partial(ms.kernel_shapley, evaluations=12), "`reference` without bias but got 'k"),
+        (lambda x, mask: 2 * game(x, mask), None, "the value function that was .* predictions"),
+    ],
+)
+def test_what_would_measure_something_else_is_refused(
+    explained: ms.Explanation, value: Any, reference: Any, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        ms.audit(explained, value, rows=5, reference=reference)

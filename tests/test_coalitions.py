@@ -1,6 +1,7 @@
 """Coalition laws against their formulas, and orders."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -18,7 +19,6 @@ from manifold_shap.coalitions import (
     distinct_coalitions,
     is_proper,
     sample_orders,
-    sample_subsets,
 )
 from manifold_shap.laws import CoalitionLaw, LeverageScores, ShapleyKernel, SizeUniform
 
@@ -55,14 +55,16 @@ def kernel_weight(size: int, n: int) -> float:
     return (n - 1) / (math.comb(n, size) * size * (n - size)) if proper else 0.0
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 9])
-def test_size_uniform_is_the_law_of_the_shapley_sum(n: int) -> None:
+@pytest.mark.parametrize("n", [2, 3, 6, 10])
+@pytest.mark.parametrize(
+    ("law", "weight"), [(SizeUniform, shapley_probability), (ShapleyKernel, kernel_weight)]
+)
+def test_laws_are_those_of_their_formulas(
+    law: type[CoalitionLaw], weight: Callable[[int, int], float], n: int
+) -> None:
     masks = all_coalitions(n)
-    probability = SizeUniform(n).log_prob(masks).exp()
-    expected = torch.tensor([shapley_probability(int(s), n) for s in masks.sum(1)])
-    torch.testing.assert_close(probability, expected)
-    assert probability.sum().item() == pytest.approx(1, abs=1e-5)
-    assert SizeUniform(n).log_prob(torch.ones(n, dtype=torch.bool)) == -math.inf
+    weights = torch.tensor([weight(int(size), n) for size in masks.sum(1)])
+    torch.testing.assert_close(law(n).log_prob(masks).exp(), weights / weights.sum())
 
 
 @pytest.mark.parametrize("law", [SizeUniform(4), ShapleyKernel(4), LeverageScores(4)])
@@ -71,25 +73,6 @@ def test_samples_are_of_their_law_and_repeat_with_their_seed(law: CoalitionLaw) 
     assert mask.shape == (400, 100, 4)
     assert_law(counts(mask), law.log_prob(all_coalitions(4)).exp())
     assert torch.equal(law.sample((400, 100), generator(3)), mask)
-
-
-def test_antithetic_halves_follow_the_law_and_cover_all_players_but_one() -> None:
-    law = SizeUniform(4)
-    mask = law.sample_antithetic((40_000,), generator(2))
-    assert mask.shape == (40_000, 2, 4)
-    before, after = mask.unbind(1)
-    assert not (before & after).any()
-    assert ((before | after).sum(1) == 3).all()
-    for half in (before, after):
-        assert_law(counts(half), law.log_prob(all_coalitions(4)).exp())
-
-
-@pytest.mark.parametrize("n", [2, 3, 6, 10])
-def test_shapley_kernel_is_the_law_of_kernelshap(n: int) -> None:
-    masks = all_coalitions(n)
-    weight = torch.tensor([kernel_weight(int(s), n) for s in masks.sum(1)])
-    probability = ShapleyKernel(n).log_prob(masks).exp()
-    torch.testing.assert_close(probability, weight / weight.sum())
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 10])
@@ -102,26 +85,6 @@ def test_leverage_scores_are_those_of_the_regression_of_kernelshap(n: int) -> No
     assert scores.sum().item() == pytest.approx(n - 1)
     probability = LeverageScores(n).log_prob(masks).exp()
     torch.testing.assert_close(probability, (scores / scores.sum()).float())
-
-
-def test_subsets_have_their_sizes_and_are_uniform_among_them() -> None:
-    size = torch.tensor([0, 2, 5, 1]).repeat(10_000)
-    mask = sample_subsets(size, 5, generator(10))
-    assert torch.equal(mask.sum(1), size)
-    for s in (1, 2):
-        probability = (all_coalitions(5).sum(1) == s).double()
-        assert_law(counts(mask[size == s]), probability)
-
-
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 3), st.integers(1, 70))
-@settings(deadline=None, max_examples=40)
-def test_orders_drawn_in_pieces_are_those_drawn_in_one_go(
-    pieces: list[int], pairs: int, players: int
-) -> None:
-    whole = sample_orders((sum(pieces), pairs), players, generator(5))
-    one = generator(5)
-    parts = [sample_orders((piece, pairs), players, one) for piece in pieces]
-    assert torch.equal(torch.cat(parts), whole)
 
 
 @given(st.sampled_from([1, 5, 62, 63, 200]), st.integers(0, 40), st.integers(0, 1_000))

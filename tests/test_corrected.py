@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,7 +14,7 @@ from manifold_shap.corrected import CorrectedValue
 from manifold_shap.oracles import PosteriorValue, true_value
 from manifold_shap.values.base import Estimate
 from manifold_shap.values.mapped import MappedValue
-from tests.laws import Enumerated, garden
+from tests.laws import garden
 
 ROWS = 10_000
 FEW: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
@@ -42,25 +41,27 @@ def model(x: Tensor) -> Tensor:
     return torch.stack((torch.sigmoid(logits), torch.sigmoid(-logits)), -1)
 
 
-def truth(law: Enumerated) -> Tensor:
-    """Φ(i) by sums over all joint states, in double precision."""
-    whole = law.joint
-    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
-    p = whole.flatten(0, -2).sum(-1)
-    there = p > 0
-    value = true_value(model, law)
-    explained = ms.exact_shapley(value, states[there])
-    label = whole.flatten(0, -2)[there]
-    # phi depends on the row alone, and the label is drawn given the row.
-    return torch.einsum("rc,rpc->p", label, explained.phi.double())
-
-
 @pytest.fixture(scope="module")
 def known() -> dict[str, Any]:
     law = garden()
     x, y = law.sample(ROWS, seed=1)
     m, h = true_value(model, law), PosteriorValue(law)
-    return {"law": law, "x": x, "y": y, "m": m, "h": h, "phi": truth(law)}
+    # All joint states that occur, and their probabilities with each label.
+    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
+    joint = law.joint.flatten(0, -2)
+    states, joint = states[joint.sum(-1) > 0], joint[joint.sum(-1) > 0]
+    # Shapley values depend on the row alone, and the label is drawn given the row.
+    phi = torch.einsum("rc,rpc->p", joint, ms.exact_shapley(m, states).phi.double())
+    return {
+        "law": law,
+        "x": x,
+        "y": y,
+        "m": m,
+        "h": h,
+        "states": states,
+        "joint": joint,
+        "phi": phi,
+    }
 
 
 def apart(found: ms.GlobalValues, phi: Tensor) -> Tensor:
@@ -82,10 +83,7 @@ def test_one_wrong_function_of_the_two_is_corrected(
 
 def test_the_bias_is_the_product_of_both_errors(known: dict[str, Any]) -> None:
     """-E[(h' - h) · (m' - m)], of the whole population: no rows are drawn."""
-    law = known["law"]
-    whole = law.joint.flatten(0, -2)
-    states = torch.cartesian_prod(*(torch.arange(n) for n in law.sizes)).float()
-    states, whole = states[whole.sum(-1) > 0], whole[whole.sum(-1) > 0]
+    states, whole = known["states"], known["joint"]
     m, h = Flat(known["m"], 0.5), Flat(known["h"], 0.4)
     mask = torch.tensor([[[True, False, True, False, False]]]).expand(len(states), -1, -1)
     keys = torch.zeros(len(states), 1, dtype=torch.int64)
@@ -125,36 +123,21 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     assert torch.equal(found.phi, again.phi)
 
 
-FINE = {"x": torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), "y": [0, 1, 0, 1, 0, 1]}
-
-
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
-        ({"y": None}, r"one label for each of the rows, but got \(\)"),
-        ({"y": [0, 1, 2, 0, 1, 0]}, "labels to be among the outputs"),
-        ({"y": pd.Series([0, 1] * 3, index=range(5, 11))}, "but its index has"),
-        ({"folds": 1}, "folds"),
-        ({"folds": 7}, "folds"),
+        ({"folds": 1}, "`folds` to be a whole number from 2 to 90 but got 1"),
+        ({"folds": 91}, "`folds` to be a whole number from 2 to 90 but got 91"),
+        # Errors of a bias, and of coalitions that rows share, do not show in how rows scatter.
+        (
+            {"estimator": partial(ms.kernel_shapley, evaluations=16)},
+            r"without bias .* of its own for each, but got 'kernel'",
+        ),
     ],
 )
-def test_bad_input(changes: dict[str, Any], said: str) -> None:
-    given = {**FINE, **changes}
-    x, y = pd.DataFrame(given.pop("x").numpy(), columns=["a", "b"]), given.pop("y")
-
-    def model(x: Any) -> Any:
-        p = 1 / (1 + np.exp(-np.asarray(x)[:, 0]))
-        return np.stack((p, 1 - p), -1)
-
-    with pytest.raises((TypeError, ValueError), match=said):
-        ms.corrected_global_values(model, x, y, **{"folds": 2, "training": FEW, **given})
-
-
-def test_errors_of_the_estimator_have_to_show_in_how_rows_scatter(known: dict[str, Any]) -> None:
-    """Those of a bias, and of coalitions that rows share, do not."""
-    few = partial(ms.kernel_shapley, evaluations=16)
-    with pytest.raises(ValueError, match=r"without bias .* of its own for each, but got 'kernel'"):
-        ms.corrected_global_values(
-            model, known["x"][:90], known["y"][:90], estimator=few,
-            learn=lambda *_: (known["m"], known["h"]),
-        )  # fmt: skip
+def test_settings_without_honest_errors(
+    known: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    rows, learned = (known["x"][:90], known["y"][:90]), (known["m"], known["h"])
+    with pytest.raises(ValueError, match=words):
+        ms.corrected_global_values(model, *rows, learn=lambda *_: learned, **changes)

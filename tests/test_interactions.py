@@ -1,6 +1,5 @@
 """The result object of interactions."""
 
-import pytest
 import torch
 
 import manifold_shap as ms
@@ -8,12 +7,8 @@ from manifold_shap.simplex import geometry
 from tests.examples import VALUES, Ragged, table, uniform
 
 
-@pytest.fixture
-def found() -> ms.Interactions:
-    return ms.shapley_interactions(table(4), uniform(7, 4), index="k-SII")
-
-
-def test_a_frame_has_every_pair_once(found: ms.Interactions) -> None:
+def test_a_frame_has_every_pair_once() -> None:
+    found = ms.shapley_interactions(table(4), uniform(7, 4), index="k-SII")
     frame = found.to_frame()
     assert len(frame) == 7 * 10 * 2
     line = frame.query("instance == 3 and player == 'x1' and other == 'x2' and output == '1'")
@@ -44,9 +39,3 @@ def test_log_ratios_are_compositions() -> None:
     torch.testing.assert_close(found.norms(), found.values.square().sum(-1).sqrt())
     assert found.projections().shape == (3, 4, 4, 3)
     torch.testing.assert_close(found.projections().sum(-1), torch.zeros(3, 4, 4), atol=1e-5, rtol=0)
-
-
-def test_other_outputs_are_no_compositions(found: ms.Interactions) -> None:
-    for ask in (found.compositions, found.norms, found.projections):
-        with pytest.raises(ValueError, match=r"space='ilr' but this one is in 'identity'"):
-            ask()

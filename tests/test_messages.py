@@ -1,4 +1,4 @@
-"""Messages of errors and warnings, and checks of plain settings."""
+"""Warnings name the line of the caller, once."""
 
 import warnings
 from typing import Any

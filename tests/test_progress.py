@@ -18,34 +18,25 @@ def leave_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ipykernel.zmqshell", raising=False)
 
 
-def shown() -> bool:
-    bar = progress_bar(None, 1)
-    return not bar.disable and bar.mininterval < 1  # Else a line a minute.
+def test_bars_appear_where_a_person_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> bool:
+        bar = progress_bar(None, 1)
+        return not bar.disable and bar.mininterval < 1
 
-
-def test_a_person_looks_at_a_terminal_and_at_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not shown()
     leave_the_test(monkeypatch)
     assert shown()
+    with monkeypatch.context() as of_a_worker:
+        of_a_worker.setattr(multiprocessing, "parent_process", lambda: object())
+        assert not shown()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     # Else a line a minute is written.
     assert (progress_bar(None, 1).disable, progress_bar(None, 1).mininterval) == (False, 60)
     monkeypatch.setitem(sys.modules, "ipykernel.zmqshell", sys)
     assert shown()
-
-
-def test_nobody_looks_at_tests_and_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    leave_the_test(monkeypatch)
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
-    assert not shown()
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
-    assert shown()
-    monkeypatch.setenv("PYTEST_CURRENT_TEST", "this")
-    assert not shown()
-
-
-@pytest.mark.parametrize("progress", [True, False])
-def test_who_asks_is_heard(progress: bool) -> None:
-    assert progress_bar(progress, 1).disable is not progress
+    # Who asks is heard.
+    assert not progress_bar(True, 1).disable
+    assert progress_bar(False, 1).disable
 
 
 def test_trainings_show_a_bar_by_the_same_rule(

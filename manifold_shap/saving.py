@@ -33,6 +33,10 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
     files in the folder are left alone. An imputer of your own is saved, too; import its class
     before `ms.load`.
 
+    Of rows that lie in a file or a data set, 16 MB are kept. A VAE that was trained on more draws
+    from codes of all of them; once it is loaded, from codes of the kept rows: its values then
+    differ a little from those before.
+
         >>> import tempfile, torch
         >>> import manifold_shap as ms
         >>> x = torch.randn(100, 3, generator=torch.Generator().manual_seed(0))

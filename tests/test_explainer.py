@@ -69,6 +69,9 @@ def test_a_frame_gives_a_frame_with_its_index(explainer: ms.Explainer) -> None:
     assert tuple(found.columns[:3]) == ("prediction", "base", "phi_house")
     assert (found.dtypes == "float64").all()
     assert found["phi_town"].tolist() == known.phi[:, 1, 0].tolist()
+    # Of several levels, pandas joins those of the same names.
+    joined = rows.join(known.to_frame()[["house"]])
+    assert joined["house"].tolist() == found["phi_house"].tolist()
     pd.testing.assert_frame_equal(explainer.frame(rows[["town", "rooms", "size", "renovated"]],
                                                   **exact), found)  # fmt: skip
     nothing = explainer.frame(rows.head(0), **exact)

@@ -341,7 +341,7 @@ def test_groups_of_columns_are_players() -> None:
     assert table.players.names == ("size", "t")
     assert table.players.index.tolist() == [0, 0, 1]
     assert table.elements.index.tolist() == [0, 0, 1, 1, 1]
-    assert [table.player_of(name) for name in "akt"] == ["size", "more", "t"]
+    assert [table._player_of(name) for name in "akt"] == ["size", "more", "t"]
     assert through_json(table).players.names == table.players.names
     assert ms.Table.fit(frame, {"k": ["a", "k"]}).players.names == ("k", "b", "t")
     for bad in ({"k": ["a", "b"]}, {"k": ["t"]}, {"id": ["a", "k"]}):

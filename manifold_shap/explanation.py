@@ -120,20 +120,16 @@ class Explanation:
     def __post_init__(self) -> None:
         labels = as_instances(self.instances) or tuple(range(len(self.phi)))
         object.__setattr__(self, "instances", labels)
-        by_player = (len(labels), len(self.players), len(self.outputs))
-        shapes = {name: tuple(rows.shape) for name, rows in self._by_row().items()}
-        expected = {
-            **dict.fromkeys(("phi", "standard_error", "model_error"), by_player),
-            **dict.fromkeys(("base", "prediction"), (len(labels), len(self.outputs))),
-            **dict.fromkeys(("x", "owners"), (len(labels), *self.players.event)),
-            "covariance": (*by_player, len(self.outputs)),
-            "degrees_of_freedom": (len(labels),),
-        }
-        for name, shape in shapes.items():
-            if shape != expected[name]:
+        names = {"instances": labels, "players": self.players, "outputs": self.outputs}
+        sizes = {axis: len(each) for axis, each in {**names, "outputs_too": self.outputs}.items()}
+        for name, rows in self._by_row().items():
+            expected = [sizes[axis] for axis in storage.AXES[name]]
+            expected += self.players.event if name in storage.OF_EVENTS else ()
+            if [*rows.shape] != expected:
                 raise ValueError(
-                    f"Expected `{name}` of shape {expected[name]} for {len(labels)} instances, "
-                    f"{len(self.players)} players and {len(self.outputs)} outputs but got {shape}."
+                    f"Expected `{name}` of shape {tuple(expected)} for {len(labels)} instances, "
+                    f"{len(self.players)} players and {len(self.outputs)} outputs but got "
+                    f"{tuple(rows.shape)}."
                 )
         if self.players.by_row != (self.owners is not None):
             raise ValueError(

@@ -120,8 +120,8 @@ class Explanation:
     def __post_init__(self) -> None:
         labels = as_instances(self.instances) or tuple(range(len(self.phi)))
         object.__setattr__(self, "instances", labels)
-        names = {"instances": labels, "players": self.players, "outputs": self.outputs}
-        sizes = {axis: len(each) for axis, each in {**names, "outputs_too": self.outputs}.items()}
+        sizes = {"instances": len(labels), "players": len(self.players)}
+        sizes |= dict.fromkeys(("outputs", "outputs_too"), len(self.outputs))
         for name, rows in self._by_row().items():
             expected = [sizes[axis] for axis in storage.AXES[name]]
             expected += self.players.event if name in storage.OF_EVENTS else ()

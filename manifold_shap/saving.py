@@ -69,8 +69,9 @@ def save(thing: Any, folder: str | Path, *, model_file: str | Path | None = None
     plain: dict[str, Any] = {"format": _FORMAT, "version": __version__, "things": things}
     plain["checksum"] = hashlib.sha256(content[_TENSORS]).hexdigest()
     if model_file is not None:
-        plain["model"] = f"model{Path(model_file).suffix.lower()}"
-        content[plain["model"]] = Path(model_file).read_bytes()
+        file = local_path("model_file", model_file)
+        plain["model"] = f"model{file.suffix.lower()}"
+        content[plain["model"]] = file.read_bytes()
     content[SETTINGS] = json.dumps(plain, ensure_ascii=False).encode()
     earlier = _settings(folder)
     taken = [name for name in content if (folder / name).exists()]

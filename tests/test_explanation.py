@@ -1,6 +1,5 @@
 """The explanation: labels, conversions, and a store that is whole or not there."""
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -247,13 +246,24 @@ def test_efficiency_gap_on_numbers_by_hand() -> None:
     assert constant.efficiency_gap == 0
 
 
-def test_players_and_outputs_must_fit_phi() -> None:
-    with pytest.raises(ValueError, match=r"`phi` of shape \(2, 2, 2\) .* but got \(2, 3, 2\)"):
-        make(players=ms.Players.of_elements((2,)))
-    with pytest.raises(ValueError, match=r"`phi` of shape \(2, 3, 1\)"):
-        make(outputs=("one",))
-    with pytest.raises(ValueError, match=r"`phi` of shape \(3, 3, 2\)"):
-        make(instances=(1, 2, 3))
+@pytest.mark.parametrize(
+    ("whole", "changes", "words"),
+    [
+        (make(), {"players": ms.Players.of_elements((2,))}, r"`phi` .*\(2, 2, 2\) .*\(2, 3, 2\)"),
+        (make(), {"outputs": ("one",)}, r"`phi` of shape \(2, 3, 1\)"),
+        (make(), {"instances": (1, 2, 3)}, r"`phi` of shape \(3, 3, 2\)"),
+        (make(), {"x": torch.zeros(2, 4)}, r"`x` of shape \(2, 3\)"),
+        (make("ilr"), {"covariance": torch.zeros(2, 3, 2)}, r"`covariance` of .*\(2, 3, 2, 2\)"),
+        (ragged(), {"owners": None}, "`owners` where rows have players of their own"),
+        (make(), {"owners": torch.zeros(2, 3, dtype=torch.int64)}, "`owners` .*got some"),
+    ],
+)
+@pytest.mark.usefixtures("any_type")
+def test_what_does_not_fit_together(
+    whole: ms.Explanation, changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        replace(whole, **changes)
 
 
 def full() -> ms.Explanation:
@@ -359,10 +369,6 @@ def test_rows_with_players_of_their_own() -> None:
     assert explanation.data.iloc[0, :2].tolist() == [8.0, 7.0]
     assert np.isnan(explanation.data.iloc[0, 2])
     assert explanation[0].efficiency_gap == 0
-    with pytest.raises(ValueError, match="Expected `owners` where rows have players of their own"):
-        dataclasses.replace(ragged(), owners=None)
-    with pytest.raises(ValueError, match=r"`owners` .*got some"):
-        make(owners=torch.zeros(2, 3, dtype=torch.int64))
 
 
 # What is printed.
@@ -372,10 +378,6 @@ X = torch.tensor([[1.0, 2.0, -4.0, 0.5], [3.0, 5.0, 0.0, -0.25]])
 
 def total(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (x[:, None] * mask).sum(-1, keepdim=True)
-
-
-def both(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return torch.cat((total(x, mask), 1 - total(x, mask)), -1)
 
 
 def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> None:
@@ -392,42 +394,30 @@ def test_errors_are_shown_where_they_are_known() -> None:
     explanation = ms.permutation_shapley(lambda x, mask: total(x, mask) ** 3, X[:1], permutations=4)
     first = explanation.phi[0, :, 0].abs().argsort()[-2]
     assert f" ± {explanation.standard_error[0, first, 0]:.2g}, " in repr(explanation)
-    unknown = torch.full_like(explanation.phi, torch.nan)
-    assert "±" not in repr(ms.Explanation(**{**vars(explanation), "standard_error": unknown}))
+    unknown = replace(explanation, standard_error=torch.full_like(explanation.phi, torch.nan))
+    assert "±" not in repr(unknown)
+    assert repr(unknown).splitlines()[-1] == "standard errors are unknown"
+    assert "<p>standard errors are unknown</p>" in unknown._repr_html_()
 
 
 def test_of_several_outputs_the_one_that_is_moved_most_is_shown() -> None:
-    lines = repr(ms.exact_shapley(lambda x, m: both(x, m) * torch.tensor([1, 2]), X)).splitlines()
-    assert lines[2].split()[:3] == ["0", "1", "3"]
-    assert lines[3].split()[:3] == ["1", "1", "−13.5"]
+    both = ms.as_value_function(lambda x, m: torch.cat((total(x, m), -2 * total(x, m)), -1), X)
+    lines = repr(ms.exact_shapley(both, X)).splitlines()
+    assert [line.split()[:3] for line in lines[2:]] == [["0", "1", "1"], ["1", "1", "−15.5"]]
 
 
 @pytest.mark.parametrize(
     ("rows", "end"), [(5, None), (6, "and 1 more row"), (9, "and 4 more rows")]
 )
-def test_many_rows_are_counted(rows: int, end: str | None) -> None:
-    explanation = ms.exact_shapley(total, X[:1].repeat(rows, 1))
-    lines = repr(explanation).splitlines()
-    assert len(lines) == 2 + min(rows, 5) + (end is not None)
-    assert end in (None, lines[-1])
-    assert explanation._repr_html_().count("<tr") == 1 + min(rows, 5)
-
-
-def test_html_is_escaped() -> None:
+def test_many_rows_are_counted_and_html_is_escaped(rows: int, end: str | None) -> None:
     players = ms.Players.of_elements((4,), ["<b>", "b", "c", "d"])
     value = ms.as_value_function(total, X, players, outputs=["<i>"])
-    page = ms.exact_shapley(value, X)._repr_html_()
-    assert "&lt;b&gt; = 3: +3.00" in page
+    explanation = ms.exact_shapley(value, X[:1].repeat(rows, 1))
+    lines, page = repr(explanation).splitlines(), explanation._repr_html_()
+    assert len(lines) == 2 + min(rows, 5) + (end is not None)
+    assert end in (None, lines[-1])
+    assert page.count("<tr") == 1 + min(rows, 5)
+    assert "&lt;b&gt; = 1: +1.00" in page
     assert "&lt;i&gt;" in page
     assert "<b>" not in page
     assert "<i>" not in page
-
-
-def test_errors_that_are_not_known_are_said() -> None:
-    value = ms.imputed_value(
-        lambda x: x[:, :1], ms.imputers.GaussianImputer(torch.randn(30, 4)), "identity"
-    )
-    once = ms.exact_shapley(value, X)
-    assert repr(once).splitlines()[-1] == "standard errors are unknown"
-    assert "<p>standard errors are unknown</p>" in once._repr_html_()
-    assert "unknown" not in repr(ms.exact_shapley(value, X, evaluations=28))

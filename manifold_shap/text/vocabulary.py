@@ -220,7 +220,7 @@ class Vocabulary:
             FileNotFoundError: no file is there.
             KeyError, ValueError: it is damaged, or something else.
         """
-        plain = json.loads(Path(path).read_text(encoding="utf-8"))
+        plain = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
         return cls(plain["tokens"], plain["lowercase"])
 
     def _numbers(self, rows: Any) -> Int64[Tensor, "rows length"]:

@@ -196,7 +196,7 @@ def in_file(place: Path) -> np.ndarray:
     ],
     ids=["tensor", "memmap", "zarr", "data set", "list", "frame"],
 )
-def test_rows_may_be_anywhere_and_be_explained_anywhere(
+def test_rows_may_be_anywhere(
     path: Path, tmp_path: Path, whole: dict[str, bytes], rows: Callable[..., Any], threads: bool
 ) -> None:
     with Threads(2) if threads else Elsewhere() as executor:

@@ -13,6 +13,7 @@ from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose
 from manifold_shap.estimators.auto import auto_shapley
+from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation, wide_frame
 from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
@@ -214,8 +215,11 @@ class Explainer:
                 f"Expected names of `outputs` but got {outputs}; the largest ones may differ from "
                 "part to part, which are to have the same columns."
             )
-        # Without rows, one of the first cells of each column tells which columns there are.
-        rows = frame if len(frame) else self.table.frame(torch.zeros(1, len(self.table.names)))
+        rows: Any = frame
+        if not len(frame):  # A row of known cells, quickly, tells which columns there are.
+            rows = self.table.frame(torch.zeros(1, len(self.table.names)))
+            settings = {name: settings[name] for name in ("outputs", "halves") if name in settings}
+            settings |= {"estimator": permutation_shapley, "permutations": 2}
         found = wide_frame(self(rows, **{"progress": False, **settings}))
         return found[: len(frame)].set_axis(frame.index)
 

@@ -51,8 +51,7 @@ class Explanation:
     `base + phi.nansum(1)` is `prediction`, for every row and output.
 
     Where rows have players of their own, such as the words of a text, the axis of players is as
-    long as the most that a row can have, and the entries of players that a row lacks are NaN:
-    a word that is not there has no value, rather than none of importance.
+    long as the most that a row can have, and the entries of players that a row lacks are NaN.
 
     Attributes:
         phi: Shapley values `[instances, players, outputs]`, in units of the output space.

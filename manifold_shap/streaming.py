@@ -101,8 +101,9 @@ def explain_rows(
             executor's processes: define functions and classes at the top level of a module.
         FileExistsError: an explanation stands at `path`, without `resume` or `overwrite`, or
             something else.
-        OSError: no space or no permission. After an error or Ctrl-C, too, finished blocks stay,
-            and a note on the error says how much.
+        OSError: no space or no permission. After an error, too, finished blocks stay, and a note on
+            the error says how much.
+        KeyboardInterrupt: on Ctrl-C, with what is kept as its message.
 
     >>> import tempfile
     >>> from manifold_shap import Explanation, exact_shapley
@@ -167,10 +168,13 @@ def explain_rows(
                 made_by["audit"] = audit_of(some, value, again, None, seed, progress).to_dict()
             group.attrs["made_by"] = json.dumps(made_by)
     except (Exception, KeyboardInterrupt) as error:
-        error.add_note(
+        kept = (
             f"{sum(sizes[k] for k in done)} of {count} rows are kept in {place}; the same "
             "call with resume=True continues from there."
         )
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(kept) from error
+        error.add_note(kept)
         raise
     return rows
 

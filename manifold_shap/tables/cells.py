@@ -20,9 +20,7 @@ from manifold_shap.tables.distinct import Cells
 _KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "float": (str, float),
     "Decimal": (str, Decimal),
-    "date": (date.isoformat, date.fromisoformat),
-    "time": (time.isoformat, time.fromisoformat),
-    "datetime": (datetime.isoformat, datetime.fromisoformat),
+    **{kind.__name__: (kind.isoformat, kind.fromisoformat) for kind in (date, time, datetime)},
     "Timestamp": (
         lambda moment: [moment.isoformat(), moment.tz and str(moment.tz)],
         lambda entry: (

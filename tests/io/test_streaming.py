@@ -355,10 +355,9 @@ def test_what_cannot_be_explained_is_refused_before_any_work(
     assert not path.parent.exists() or not list(path.parent.iterdir())
 
 
-@pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
-def test_what_is_no_explanation_is_not_replaced(path: Path, how: dict[str, bool]) -> None:
+def test_what_is_no_explanation_is_not_replaced(path: Path) -> None:
     path.mkdir(parents=True)
     (path / "notes.txt").touch()
     with pytest.raises(FileExistsError, match="something else stands there"):
-        run(path, **how)
+        run(path, resume=True, overwrite=True)
     assert (path / "notes.txt").exists()

@@ -101,7 +101,7 @@ def cells(draw: st.DrawFn, of: st.SearchStrategy, missing: list) -> list:
 
 def through_json(table: ms.Table) -> ms.Table:
     settings, _ = table.state()
-    return ms.Table.restored(json.loads(json.dumps(settings)), {}, None)
+    return ms.Table.restored(json.loads(json.dumps(settings, allow_nan=False)), {}, None)
 
 
 def same(found: Any, expected: Any) -> None:

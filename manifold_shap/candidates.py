@@ -31,7 +31,6 @@ from manifold_shap.quality import OFF_MANIFOLD, STACKED, Quality, report
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.base import RowAdapter
-from manifold_shap.tables.texts import Texts
 from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.values import ImputedValue, StackedValue, ValueFunction, imputed_value
 from manifold_shap.values.batches import Batches
@@ -322,17 +321,8 @@ def _deletion(fits: Fits) -> ValueFunction:
 
 
 def _surrogate(fits: Fits) -> ValueFunction:
-    task = fits.task
-    if isinstance(task.table, Texts):
-        return fit_surrogate(
-            task.model,
-            fits.x,
-            table=task.table,
-            space=task.space,
-            network="transformer",
-            seed=task.seed,
-            progress=task.progress,
-        )
+    if fits.task.table.players.by_row:  # Of words, which the mixture does not take.
+        return _learned(fits, network="transformer")
     return _taught(
         fits,
         teacher_pairs=60_000,
@@ -350,13 +340,17 @@ def _guided_surrogate(fits: Fits) -> ValueFunction:
 
 def _taught(fits: Fits, **options: Any) -> ValueFunction:
     """A surrogate that the mixture teaches, with few draws, each a row of the model."""
+    mixture = cast(ImputedValue, fits["mixture"]).imputer
+    return _learned(fits, teacher=fits.imputed(mixture, _TEACHER_DRAWS), **options)
+
+
+def _learned(fits: Fits, **options: Any) -> ValueFunction:
     task = fits.task
     return fit_surrogate(
         task.model,
         fits.x,
         table=task.table,
         space=task.space,
-        teacher=fits.imputed(cast(ImputedValue, fits["mixture"]).imputer, _TEACHER_DRAWS),
         seed=task.seed,
         progress=task.progress,
         **options,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from manifold_shap._arrays import row_labels
@@ -12,13 +13,13 @@ from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose
 from manifold_shap.estimators.auto import auto_shapley
-from manifold_shap.explanation import Explanation, wide_columns, wide_frame
+from manifold_shap.estimators.permutation import permutation_shapley
+from manifold_shap.explanation import Explanation, wide_frame
 from manifold_shap.learning_error import with_learning_error
 from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.fitted import fit_table
-from manifold_shap.tables.rows import constant_players, is_texts
 from manifold_shap.values import ValueFunction
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ class Explainer:
         self.seed = check_seed(seed)
 
         self.table = fit_table(frame, players, left_out)
-        fast, slow = (OF_TEXTS, ("surrogate",)) if is_texts(frame) else (FAST, SLOW)
+        of_words = self.table.players.by_row
+        fast, slow = (OF_TEXTS, ("surrogate",)) if of_words else (FAST, SLOW)
         if candidates is None:
             candidates = fast if effort == "low" else (*fast, *slow)
         candidates = [candidates] if isinstance(candidates, str) else candidates
@@ -195,6 +197,9 @@ class Explainer:
         if others:
             found = with_learning_error(found, others)
         made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
+        levels = getattr(getattr(frame, "index", None), "names", ())
+        if len(levels) > 1:
+            made_by["levels"] = [name if name is None else str(name) for name in levels]
         return replace(found, made_by=made_by, instances=row_labels(frame) or ())
 
     def frame(self, frame: "pd.DataFrame", **settings: Any) -> "pd.DataFrame":
@@ -211,22 +216,18 @@ class Explainer:
         Raises:
             ValueError: another frame, or a number of `outputs`.
         """
-        import pandas as pd
-
-        outputs = settings.get("outputs")
-        if isinstance(outputs, int):
+        if isinstance(outputs := settings.get("outputs"), int):
             raise ValueError(
                 f"Expected names of `outputs` but got {outputs}; the largest ones may differ from "
                 "part to part, which are to have the same columns."
             )
-        if len(frame):
-            found = wide_frame(self(frame, **{"progress": False, **settings}))
-            return found.set_axis(frame.index)
-        value = self.value.select(outputs)
-        constant = constant_players(value.players, value.spec.table)
-        known = ["model_error"] if settings.get("halves") else []
-        columns = wide_columns((*value.players.names, *constant), value.outputs, known)
-        return pd.DataFrame(index=frame.index, columns=list(columns), dtype=float)
+        rows: Any = frame
+        if not len(frame):  # A row of known cells, quickly, tells which columns there are.
+            rows = self.table.frame(torch.zeros(1, len(self.table.names)))
+            settings = {name: settings[name] for name in ("outputs", "halves") if name in settings}
+            settings |= {"estimator": permutation_shapley, "permutations": 2}
+        found = wide_frame(self(rows, **{"progress": False, **settings}))
+        return found[: len(frame)].set_axis(frame.index)
 
     kind = "front door"
 

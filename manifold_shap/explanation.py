@@ -48,10 +48,10 @@ class Explanation:
     `explanation[mask]` and `explanation[[3, 1]]` by position, `explanation.loc["Ann"]` by label,
     and `for row in explanation`; all of these are explanations again, of one or more rows.
 
-    `phi` sums over players to `prediction - base`, for every row and output.
+    `base + phi.nansum(1)` is `prediction`, for every row and output.
 
-    Where rows have players of their own (`Players.of_rows`), the axis of players is as long as the
-    most that a row can have, and the entries of players that a row lacks are NaN.
+    Where rows have players of their own, such as the words of a text, the axis of players is as
+    long as the most that a row can have, and the entries of players that a row lacks are NaN.
 
     Attributes:
         phi: Shapley values `[instances, players, outputs]`, in units of the output space.
@@ -62,8 +62,10 @@ class Explanation:
             estimated; see `with_learning_error`.
         base: v(empty coalition) of each row, `[instances, outputs]`.
         prediction: v(grand coalition) of each row, `[instances, outputs]`.
-        x: the rows explained, as the model sees them: a tensor `[instances, *event]` or, of a
-            table, a frame with these rows. `data` says what each player was.
+        x: the rows explained: a tensor `[instances, *event]`; of a table what the model sees, a
+            frame or a tensor; of texts a frame of their words, with None behind the last; of
+            several tensors one, with all elements of a row in turn. `data` says what each player
+            was.
         players: names, and the player that owns each element of a row, or each column of a frame;
             -1 for columns that are not players.
         outputs: names of the outputs.
@@ -117,20 +119,16 @@ class Explanation:
     def __post_init__(self) -> None:
         labels = as_instances(self.instances) or tuple(range(len(self.phi)))
         object.__setattr__(self, "instances", labels)
-        by_player = (len(labels), len(self.players), len(self.outputs))
-        shapes = {name: tuple(rows.shape) for name, rows in self._by_row().items()}
-        expected = {
-            **dict.fromkeys(("phi", "standard_error", "model_error"), by_player),
-            **dict.fromkeys(("base", "prediction"), (len(labels), len(self.outputs))),
-            **dict.fromkeys(("x", "owners"), (len(labels), *self.players.event)),
-            "covariance": (*by_player, len(self.outputs)),
-            "degrees_of_freedom": (len(labels),),
-        }
-        for name, shape in shapes.items():
-            if shape != expected[name]:
+        sizes = {"instances": len(labels), "players": len(self.players)}
+        sizes |= dict.fromkeys(("outputs", "outputs_too"), len(self.outputs))
+        for name, rows in self._by_row().items():
+            expected = [sizes[axis] for axis in storage.AXES[name]]
+            expected += self.players.event if name in storage.OF_EVENTS else ()
+            if [*rows.shape] != expected:
                 raise ValueError(
-                    f"Expected `{name}` of shape {expected[name]} for {len(labels)} instances, "
-                    f"{len(self.players)} players and {len(self.outputs)} outputs but got {shape}."
+                    f"Expected `{name}` of shape {tuple(expected)} for {len(labels)} instances, "
+                    f"{len(self.players)} players and {len(self.outputs)} outputs but got "
+                    f"{tuple(rows.shape)}."
                 )
         if self.players.by_row != (self.owners is not None):
             raise ValueError(
@@ -352,16 +350,23 @@ class Explanation:
         """
         import pandas as pd
 
-        index = label_index(self.instances)
         names = pd.Index(self.players.names, name="player")
         chosen = self.outputs
         if output is not None:
             chosen = (chosen[output_position("output", output, chosen)],)
         values = {name: self.phi[..., self.outputs.index(name)].numpy() for name in chosen}
-        parts = {name: pd.DataFrame(each, index, names, copy=True) for name, each in values.items()}
+        parts = {k: pd.DataFrame(v, self.index, names, copy=True) for k, v in values.items()}
         if len(chosen) == 1:
             return parts[chosen[0]]
         return pd.concat(parts, axis=1, names=["output", "player"])
+
+    @property
+    def index(self) -> "pd.Index":
+        """Labels of the rows as pandas has them, to join a frame's own columns to `to_frame()`."""
+        index = label_index(self.instances)
+        # In a store, labels of several levels are text.
+        known = index.nlevels > 1 and "levels" in self.made_by
+        return index.set_names(self.made_by["levels"]) if known else index
 
     def to_shap(
         self,
@@ -702,29 +707,15 @@ def wide_frame(explanation: Explanation) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    known = [] if explanation.model_error is None else ["model_error"]
-    columns = wide_columns(explanation.players.names, explanation.outputs, known)
-    index = label_index(explanation.instances)
-    return pd.DataFrame(_numbers(explanation).numpy(), index, columns)
-
-
-def wide_columns(
-    players: Sequence[str], outputs: Sequence[str], known: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """Names of the columns of a wide frame, in their order."""
+    players, outputs = explanation.players.names, explanation.outputs
     of = [f"_{output}" for output in outputs] if len(outputs) > 1 else [""]
-    ends = [f"{end}{output}" for end in ("prediction", "base") for output in of]
-    measures = ("phi", "standard_error", *known)
-    own = ["".join(name) for name in product(measures, of, (f"_{name}" for name in players))]
-    names = (*ends, *own)
+    names, columns = list[str](), list[Tensor]()
+    for measure in ("prediction", "base", "phi", "standard_error", "model_error"):
+        numbers = getattr(explanation, measure)
+        if numbers is not None:
+            ends = [f"_{name}" for name in players] if numbers.ndim == 3 else [""]
+            names += map("".join, product([measure], of, ends))
+            columns.append(numbers.movedim(1, -1).flatten(1))
     check_distinct(names, "names of columns, of outputs and players,", "rename some of them")
-    return names
-
-
-def _numbers(explanation: Explanation) -> Float[Tensor, "instances columns"]:
-    """All columns of numbers, in double precision."""
-    by_player = [explanation.phi, explanation.standard_error]
-    if explanation.model_error is not None:
-        by_player.append(explanation.model_error)
-    own = [each.transpose(1, 2).flatten(1) for each in by_player]
-    return torch.cat([explanation.prediction, explanation.base, *own], dim=1).double()
+    values = torch.cat([own.double() for own in columns], 1).numpy()
+    return pd.DataFrame(values, explanation.index, names)

@@ -134,25 +134,15 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     >>> place.cleanup()
     """
     path = local_path("path", path)
-    beside, old = _beside(path), _beside(path)
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(beside)
-        if beside.is_dir() and path.exists():
-            path.rename(old)  # No directory takes the place of another one.
+        if beside.is_dir():  # It takes the place of no other one.
+            remove(path)
         os.replace(beside, path)
-    except OSError as error:
-        if old.exists():
-            old.rename(path)
-        error.add_note(f"Nothing was changed at {path}.")
-        raise
     finally:
         remove(beside)
-        remove(old)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex}")
 
 
 def remove(place: Location) -> None:

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 FORMAT = "manifold_shap explanation"
 _BY_PLAYER, _BY_ROW = ("instances", "players", "outputs"), ("instances", "outputs")
-# The axes of each tensor of an explanation; those of a row come behind "instances".
-_AXES = {
+# The axes of each tensor of an explanation; of two, those of a row come behind "instances".
+OF_EVENTS = ("x", "owners")
+AXES = {
     **dict.fromkeys(("phi", "standard_error", "model_error"), _BY_PLAYER),
     **dict.fromkeys(("base", "prediction"), _BY_ROW),
-    **dict.fromkeys(("x", "owners", "degrees_of_freedom"), ("instances",)),
+    **dict.fromkeys((*OF_EVENTS, "degrees_of_freedom"), ("instances",)),
     "covariance": (*_BY_PLAYER, "outputs_too"),
 }
 # What a chunk that is gone would silently make NaN, which the others may be.
@@ -49,9 +50,9 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     players = explanation.players
     event = [f"axis_{k}" for k in range(len(players.event))]
     arrays: dict[str, Any] = {"player_of_element": (event, players.index.numpy().copy())}
-    for name, axes in _AXES.items():
+    for name, axes in AXES.items():
         if isinstance(tensor := getattr(explanation, name), Tensor):
-            of_row = event if name in ("x", "owners") else []
+            of_row = event if name in OF_EVENTS else []
             arrays[name] = [*axes, *of_row], tensor.numpy().copy()
     columns, partition = None, explanation.partition
     if "x" not in arrays:
@@ -96,7 +97,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
         for name in ("space", "made_by", "columns", "partition", "padding")
         if name in dataset.attrs
     }
-    found: dict[str, Any] = {name: _tensor(dataset, name) for name in _AXES if name in dataset}
+    found: dict[str, Any] = {name: _tensor(dataset, name) for name in AXES if name in dataset}
     if "columns" in plain:
         from manifold_shap.tables.cells import unpacked
 

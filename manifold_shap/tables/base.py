@@ -26,8 +26,8 @@ class RowAdapter(ABC):
     Attributes:
         players: that own the columns.
         names: of the columns that are in the tensors.
-        header: of all columns; those that are not in the tensors are in every coalition.
         constants: the cell of each column that has but one, which is not in the tensors.
+        constant_players: names of the players that explanations add for these columns.
         elements: the players as owners of what networks see.
         encodings: how columns are encoded, where they are.
         width: how many numbers networks see of a row.
@@ -35,7 +35,6 @@ class RowAdapter(ABC):
 
     players: Players
     names: tuple[str, ...]
-    header: tuple[Any, ...]
     encodings: "tuple[Encoding, ...]" = ()
 
     # -- must be defined --------------------------------------------------------------------
@@ -60,7 +59,7 @@ class RowAdapter(ABC):
 
     @property
     def elements(self) -> Players:
-        return self.players
+        return self.owners(self.players)
 
     @property
     def width(self) -> int:
@@ -69,6 +68,10 @@ class RowAdapter(ABC):
     @property
     def constants(self) -> Mapping[str, Any]:
         return {}
+
+    @property
+    def constant_players(self) -> tuple[str, ...]:
+        return ()
 
     def check(self, x: Float[Tensor, "rows columns"], name: str = "x") -> None:  # noqa: B027
         """Raise ValueError unless `rows` can have made these; errors call them `name`."""
@@ -86,10 +89,6 @@ class RowAdapter(ABC):
     def owners(self, players: Players) -> Players:
         """Players of the columns as owners of the elements that networks see."""
         return players
-
-    def player_of(self, name: str) -> str:
-        """The name of the player that owns a column."""
-        return self.players.names[int(self.players.index[self.names.index(name)])]
 
     def grouped(self, groups: Mapping[str, Any]) -> Players:
         """Groups of columns by name, and each other column, as players."""

@@ -20,9 +20,7 @@ from manifold_shap.tables.distinct import Cells
 _KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "float": (str, float),
     "Decimal": (str, Decimal),
-    "date": (date.isoformat, date.fromisoformat),
-    "time": (time.isoformat, time.fromisoformat),
-    "datetime": (datetime.isoformat, datetime.fromisoformat),
+    **{kind.__name__: (kind.isoformat, kind.fromisoformat) for kind in (date, time, datetime)},
     "Timestamp": (
         lambda moment: [moment.isoformat(), moment.tz and str(moment.tz)],
         lambda entry: (
@@ -92,7 +90,11 @@ def cells_state(cells: Cells) -> Any:
     """
     native = cells.to_native()
     if isinstance(native, pd.Series):
-        plain = [to_plain(cell) for cell in native.astype(object).tolist()]
+        plain = native.astype(object).tolist()
+        kinds = {*map(type, plain)}
+        # Most columns hold what JSON has itself, and no cell of these needs to be looked at.
+        if not (kinds <= {int, str} or (kinds == {float} and np.isfinite(plain).all())):
+            plain = [to_plain(cell) for cell in plain]
         return {"dtype": _dtype_state(native.dtype), "cells": plain}
     written = io.BytesIO()
     native.to_frame().write_ipc(written)
@@ -105,8 +107,8 @@ def cells_from(state: Any) -> Cells:
         import polars as pl
 
         return nw.from_native(pl.read_ipc(io.BytesIO(bytes(state))).to_series(), series_only=True)
-    cells = [from_plain(entry) for entry in state["cells"]]
-    return nw.from_native(_series(cells, _dtype_from(state["dtype"])), series_only=True)
+    cells = pd.Series([from_plain(entry) for entry in state["cells"]], dtype=object)
+    return nw.from_native(cells.astype(_dtype_from(state["dtype"])), series_only=True)
 
 
 def packed(frame: Any) -> tuple[list[str], list[Any]]:
@@ -148,14 +150,6 @@ def _plain(cell: Any) -> Any:
         return to_plain(cell)
     except ValueError:
         return str(cell)
-
-
-def _series(cells: list[Any], dtype: Any) -> pd.Series:
-    if not isinstance(dtype, np.dtype) or dtype.kind in "mM":
-        return pd.Series(pd.array(cells, dtype=dtype))
-    array = np.empty(len(cells), dtype)
-    array[:] = cells
-    return pd.Series(array, dtype=dtype)
 
 
 def _dtype_state(dtype: Any) -> Any:

@@ -18,7 +18,7 @@ from manifold_shap.tables.distinct import (
     numbers_of,
     to_pandas,
 )
-from manifold_shap.tables.encoding import Encoding, NearestCategory, NearestNumber, nearest_cell
+from manifold_shap.tables.encoding import Encoding, NearestCategory, NearestNumber
 from manifold_shap.tables.frames import joined, narrowed
 
 # Whole numbers up to this are exact in float32.
@@ -111,9 +111,17 @@ class Column:
     @cached_property
     def nearest(self) -> NearestNumber | NearestCategory:
         """From elements to codes of cells of training."""
-        trained = len(self.counts)
-        missing = np.flatnonzero(to_pandas(self.cells[:trained]).isna())
-        return nearest_cell(self.encoding, self.elements[:trained].numpy(), missing, self.counts)
+        kind, counts, trained = self.encoding.kind, self.counts, len(self.counts)
+        elements = self.elements[:trained].numpy()
+        if kind in ("continuous", "ordered"):
+            missing = np.flatnonzero(to_pandas(self.cells[:trained]).isna())
+            most = int(missing[counts[missing].argmax()]) if len(missing) else None
+            return NearestNumber(elements[: trained - len(missing), 0], most)
+        place = elements[:, 0].astype(np.int64) if kind == "binary" else elements.argmax(1)
+        codes_of = [np.flatnonzero(place == k) for k in range(len(self.encoding.categories))]
+        # A category that training has no row of, such as False of a column of True, is never drawn.
+        nowhere = np.zeros(1, dtype=np.int64)
+        return NearestCategory([codes if len(codes) else nowhere for codes in codes_of], counts)
 
 
 def _check_count(name: Any, count: int) -> None:

@@ -256,25 +256,3 @@ def largest(
         place[tied], u = chosen[:, 0], u.clone()
         u[tied] = ((wanted - upper.gather(1, chosen) + share) / share)[:, 0]
     return place, u
-
-
-def nearest_cell(
-    encoding: Encoding, elements: NDArray[np.float32], missing: Codes, counts: Codes
-) -> NearestNumber | NearestCategory:
-    """How elements of a column become codes.
-
-    Args:
-        encoding: of the column.
-        elements: of each cell of training `[codes, width]`.
-        missing: codes of missing cells.
-        counts: how often each code occurs in training.
-    """
-    if encoding.kind in ("continuous", "ordered"):
-        most = int(missing[counts[missing].argmax()]) if len(missing) else None
-        return NearestNumber(elements[: len(elements) - len(missing), 0], most)
-    binary = encoding.kind == "binary"
-    place = elements[:, 0].astype(np.int64) if binary else elements.argmax(1)
-    codes_of = [np.flatnonzero(place == k) for k in range(len(encoding.categories))]
-    # A category that training has no row of, such as False of a column of True, is never drawn.
-    nowhere = np.zeros(1, dtype=np.int64)
-    return NearestCategory([codes if len(codes) else nowhere for codes in codes_of], counts)

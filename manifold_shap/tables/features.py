@@ -17,11 +17,7 @@ def as_text(value: Any) -> str:
     """
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return "missing"
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value))
-    if isinstance(value, numbers.Integral):
-        return str(int(value))
-    if isinstance(value, numbers.Real):
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         return _number(float(value))
     if isinstance(value, np.datetime64 | datetime.datetime):
         moment = pd.Timestamp(value)

@@ -49,7 +49,7 @@ class Inputs(RowAdapter):
         self.shapes, self.dtypes, self.keywords = dict(shapes), dict(dtypes), keywords
         self._sizes = [torch.Size(shape).numel() for shape in shapes.values()]
         self.players = players
-        self.names = self.header = tuple(
+        self.names = tuple(
             f"{name} {k}"
             for name, size in zip(shapes, self._sizes, strict=True)
             for k in range(size)

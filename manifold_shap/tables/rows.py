@@ -105,10 +105,9 @@ def constant_players(players: Players, table: RowAdapter | None) -> tuple[str, .
         ValueError: a player of the game has one of their names.
     """
     # Rows with players of their own are explained by these alone.
-    if table is None or not table.constants or players.by_row:
+    if table is None or players.by_row:
         return ()
-    owners = dict.fromkeys(map(table.player_of, table.constants))
-    names = tuple(name for name in owners if name not in table.players.names)
+    names = table.constant_players
     taken = [name for name in names if name in players.names]
     if taken:
         raise ValueError(

@@ -8,7 +8,6 @@ categories valid, and a missing cell is a value like any other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -32,6 +31,8 @@ from manifold_shap.tables.rows import constant_players, named_groups, players_of
 
 # Rows that are needed to tell that a column identifies them.
 _LEAST_IDENTIFIED = 20
+# While one thread numbers new cells, others wait.
+_NUMBERING = Lock()
 
 
 @saved
@@ -78,7 +79,7 @@ class Table(RowAdapter):
         left_out: Iterable[Any],
         one_hot: Sequence[Sequence[int]] = (),
     ) -> None:
-        self._adapter, self._columns, self._lock = adapter, dict(columns), Lock()
+        self._adapter, self._columns = adapter, dict(columns)
         self._playing = [columns[name] for name in playing]
         self.header, self.left_out, self.groups = tuple(adapter.header), tuple(left_out), groups
         self.encodings = tuple(column.encoding for column in self._playing)
@@ -138,9 +139,10 @@ class Table(RowAdapter):
     def constants(self) -> dict[str, Any]:
         return {str(c.name): to_pandas(c.cells).iloc[0] for c in self._constant_columns}
 
-    @cached_property
-    def elements(self) -> Players:
-        return self.owners(self.players)
+    @property
+    def constant_players(self) -> tuple[str, ...]:
+        owners = dict.fromkeys(map(self._player_of, self.constants))
+        return tuple(name for name in owners if name not in self.players.names)
 
     @property
     def width(self) -> int:
@@ -151,10 +153,6 @@ class Table(RowAdapter):
         """Players of the columns as owners of the elements of an encoded row."""
         widths = torch.tensor([encoding.width for encoding in self.encodings])
         return Players(players.names, players.index.repeat_interleave(widths))
-
-    def player_of(self, name: str) -> str:
-        """The name of the player that owns a column, be it one that varies or a constant."""
-        return next((group for group, own in self.groups.items() if name in own), name)
 
     def grouped(self, groups: Mapping[str, Any]) -> Players:
         """Groups of columns by name, and each other column, as players.
@@ -182,7 +180,7 @@ class Table(RowAdapter):
                 columns, or infinite numbers.
         """
         read = dict(zip(self.header, self._adapter.read(frame), strict=True))
-        with self._lock:
+        with _NUMBERING:
             codes = [column.codes(read[column.name]) for column in self._playing]
         self._warn_of_new(codes)
         for column in self._constant_columns:
@@ -246,7 +244,7 @@ class Table(RowAdapter):
         if not players.by_row:
             names = [*players.names, *constant_players(players, self)]
             for name in self.constants:
-                owner = self.player_of(name)
+                owner = self._player_of(name)
                 # A constant in a group with columns that vary belongs to their player.
                 of_column[columns.index(name)] = (
                     players.index[self.players.index == self.players.names.index(owner)][0]
@@ -364,12 +362,8 @@ class Table(RowAdapter):
             FrameAdapter.restored(settings["rows"]), by_name, playing, groups, left_out, one_hot
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A lock is neither copied nor sent to another process.
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())
+    def _player_of(self, name: str) -> str:
+        return next((group for group, own in self.groups.items() if name in own), name)
 
     @property
     def _constant_columns(self) -> list[Column]:

@@ -18,6 +18,8 @@ from manifold_shap.text.vocabulary import check_texts
 # A word, with the punctuation at it and the spaces behind it; the first with those before it.
 _WORD = re.compile(r"^\s+\S+\s*|\S+\s*")
 _PADDING, _UNKNOWN = 0, 1
+# While one thread numbers new words, others wait.
+_NUMBERING = Lock()
 
 
 @saved
@@ -37,7 +39,6 @@ class Texts(RowAdapter):
     met; networks see them as one unknown word.
 
     Attributes:
-        words: by number. The first two stand for the end of a text, and for unknown words.
         players: the first word, the second, ...; a text has as many of them as it has words.
 
     Args:
@@ -46,11 +47,15 @@ class Texts(RowAdapter):
     """
 
     def __init__(self, words: Sequence[str], length: int) -> None:
-        self.words, self._lock = ["", "", *words], Lock()
-        self._number = {word: number for number, word in enumerate(self.words) if word}
+        self._number = {word: number for number, word in enumerate(words, _UNKNOWN + 1)}
         self._known = len(self.words)
-        self.names = self.header = tuple(f"word {k}" for k in range(1, length + 1))
+        self.names = tuple(f"word {k}" for k in range(1, length + 1))
         self.players = Players(self.names, torch.arange(length), padding=_PADDING)
+
+    @property
+    def words(self) -> list[str]:
+        """By number; the first two stand for the end of a text, and for unknown words."""
+        return ["", "", *self._number]
 
     @classmethod
     def fit(cls, texts: Any) -> "Texts":
@@ -82,15 +87,16 @@ class Texts(RowAdapter):
                     f"Expected texts of 1 to {most} words, as those of training have, but text {k} "
                     f"has {len(words)}; leave it out or cut it, or learn from longer ones."
                 )
-        x = torch.zeros(len(lists), most)
-        with self._lock:
-            for row, words in zip(x, lists, strict=True):
-                row[: len(words)] = torch.tensor([self._numbered(word) for word in words])
-        return x
+        number = self._number
+        with _NUMBERING:
+            found = [[number.setdefault(k, len(number) + 2) for k in words] for words in lists]
+        padded = [[*own, *[_PADDING] * (most - len(own))] for own in found]
+        return torch.tensor(padded, dtype=torch.float32)
 
     def frame(self, x: Float[Tensor, "rows words"]) -> list[str]:
         """The texts, letter by letter."""
-        return ["".join(map(self.words.__getitem__, row)) for row in x.long().tolist()]
+        words = self.words
+        return ["".join(map(words.__getitem__, row)) for row in x.long().tolist()]
 
     def check(self, x: Float[Tensor, "rows words"], name: str = "x") -> None:
         if bool(((x < 0) | (x >= len(self.words)) | (x != x.round())).any()):
@@ -111,8 +117,9 @@ class Texts(RowAdapter):
         """A frame of the words: a line for each text, None behind its end."""
         import pandas as pd
 
-        words = [[self.words[k] or None for k in row] for row in x.long().tolist()]
-        return pd.DataFrame(words, columns=list(self.names), dtype=object), players, owners
+        words = self.words
+        cells = [[words[k] or None for k in row] for row in x.long().tolist()]
+        return pd.DataFrame(cells, columns=list(self.names), dtype=object), players, owners
 
     kind = "texts"
 
@@ -125,16 +132,3 @@ class Texts(RowAdapter):
         made = cls(settings["words"], settings["length"])
         made._known = settings["known"]
         return made
-
-    def _numbered(self, word: str) -> int:
-        if word not in self._number:
-            self._number[word] = len(self.words)
-            self.words.append(word)
-        return self._number[word]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A lock is neither copied nor sent to another process.
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())

@@ -72,7 +72,7 @@ class Vocabulary:
         self.lowercase = lowercase
         self._number = {token: number for number, token in enumerate(self.tokens)}
         self._is_word = torch.tensor([False, True, *map(is_word, known)])
-        self._ends = torch.tensor([False, False, *map(ends_sentence, known)])
+        self._ends = torch.tensor([False, False, *(token in _ENDS for token in known)])
 
     @classmethod
     def fit(cls, texts: Any, size: int = 20_000, lowercase: bool = True) -> "Vocabulary":
@@ -131,10 +131,8 @@ class Vocabulary:
                 f"{len(lists[long[0]])}, one of {len(long)} that are longer; give a length up to "
                 f"{longest}, or cut them by truncate=True."
             )
-        rows = torch.full((len(lists), length), PADDING)
-        for row, tokens in zip(rows, lists, strict=True):
-            numbers = [self._number.get(token, UNKNOWN) for token in tokens[:length]]
-            row[: len(numbers)] = torch.tensor(numbers, dtype=torch.int64)
+        known = [[self._number.get(token, UNKNOWN) for token in own[:length]] for own in lists]
+        rows = torch.tensor([[*own, *[PADDING] * (length - len(own))] for own in known])
         unknown, every = int((rows == UNKNOWN).sum()), int((rows != PADDING).sum())
         if unknown:
             warn(
@@ -220,7 +218,7 @@ class Vocabulary:
             FileNotFoundError: no file is there.
             KeyError, ValueError: it is damaged, or something else.
         """
-        plain = json.loads(Path(path).read_text(encoding="utf-8"))
+        plain = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
         return cls(plain["tokens"], plain["lowercase"])
 
     def _numbers(self, rows: Any) -> Int64[Tensor, "rows length"]:
@@ -314,15 +312,6 @@ def is_word(token: str) -> bool:
     """
     bare = _with_one_mark(token).rstrip(_COMBINING)
     return bare[:1] == "_" or bare[:1].isalnum() or len(bare) > 1
-
-
-def ends_sentence(token: str) -> bool:
-    """Whether a token is a mark that ends a sentence.
-
-    >>> ends_sentence("?"), ends_sentence(",")
-    (True, False)
-    """
-    return token in _ENDS
 
 
 def check_texts(texts: Any, name: str = "texts") -> list[str]:

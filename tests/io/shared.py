@@ -1,11 +1,9 @@
 """A game and estimators that processes of an engine import, without a test framework."""
 
 import os
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import torch
 from torch import Tensor
@@ -34,31 +32,8 @@ def contents(store: Path) -> dict[str, bytes]:
     return {str(path.relative_to(store)): path.read_bytes() for path in files}
 
 
-class Watched:
-    """An estimator that takes its time, and leaves a file for every block that it begins.
-
-    Args:
-        place: a directory for these files.
-        seconds: that a block takes.
-    """
-
-    def __init__(self, place: Path, seconds: float = 0.0) -> None:
-        self.place, self.seconds = place, seconds
-
-    def __call__(self, value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
-        if len(x) > 1:  # The first row alone is explained beforehand, by the process that calls.
-            (self.place / f"{seed}.{os.getpid()}.{uuid4().hex}").touch()
-            time.sleep(self.seconds)
-        return FEW(value, x, seed=seed)
-
-    def begun(self) -> list[tuple[str, int]]:
-        """Seed and process of every block that was begun."""
-        parts = [path.name.split(".") for path in self.place.iterdir()]
-        return [(seed, int(process)) for seed, process, _ in parts]
-
-
-def stuck(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
-    """An estimator that kills the process that it is called in, but for a single row."""
-    if len(x) > 1:
+def dies(value: Any, x: Tensor, seed: int = 0) -> ms.Explanation:
+    """An estimator that kills the process that it is called in by the last block."""
+    if len(x) == len(ROWS) % BLOCK:
         os._exit(9)
     return FEW(value, x, seed=seed)

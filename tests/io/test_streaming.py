@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from concurrent.futures import ThreadPoolExecutor as Threads
@@ -22,8 +21,6 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 import manifold_shap as ms
-from manifold_shap.coalitions import Coalitions
-from manifold_shap.values.base import Estimate
 from tests.io.shared import BLOCK, FEW, ROWS, contents, game, run
 
 FIELDS = ("phi", "standard_error", "prediction", "base", "covariance", "degrees_of_freedom")
@@ -57,19 +54,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return contents(path)
 
 
-@pytest.fixture(scope="module")
-def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a call has left that stopped after two of its three blocks."""
-    path = tmp_path_factory.mktemp("interrupted") / "rows.zarr"
+@pytest.fixture
+def left(path: Path) -> None:
+    """What a call has left at `path` that stopped after two of its three blocks."""
     with pytest.raises(KeyboardInterrupt, match=r"16 of 22 rows are kept in .* resume=True"):
         run(path, estimator=Stops(3))
-    return path
-
-
-@pytest.fixture
-def left(path: Path, interrupted: Path) -> Path:
-    """The same at `path`."""
-    return Path(shutil.copytree(interrupted, path))
 
 
 # What a store holds.
@@ -158,29 +147,17 @@ def test_cells_of_a_table_come_back(path: Path, as_codes: bool) -> None:
     assert ms.audit(loaded, value, rows=6).relative_error().estimate < 1e-6
 
 
-class Words(ms.ValueFunction):
-    """Rows of up to 12 words, and some padding."""
-
-    def __init__(self) -> None:
-        super().__init__(ms.values.GameSpec(ms.Players.tokens(12, padding=0), ("sum",)))
-
-    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        mask = coalitions.masks()
-        return Estimate((x[:, None, : mask.shape[-1]] * mask).sum(-1, keepdim=True).tanh())
-
-    def prediction(self, x: Tensor) -> Tensor:
-        return x.sum(-1, keepdim=True).tanh()
-
-    def base(self, x: Tensor) -> Tensor:
-        return torch.zeros(len(x), 1)
-
-
 def test_rows_of_several_lengths_say_how_each_was_explained(path: Path) -> None:
     lengths = [2, 2, 2, 12, 12, 2, 1, 12]
     x = torch.stack([(torch.arange(12) < k) * (k + 1.0) / 20 for k in lengths])
     few = partial(ms.auto_shapley, evaluations=100)
-    run(path, value=Words(), x=x, estimator=few, block=3, executor=Threads(2))
-    loaded, alone = ms.Explanation.load(path), few(Words(), x)
+    words = ms.as_value_function(
+        lambda x, mask: (x[:, None, : mask.shape[-1]] * mask).sum(-1, keepdim=True).tanh(),
+        x,
+        ms.Players.tokens(12, padding=0),
+    )
+    run(path, value=words, x=x, estimator=few, block=3, executor=Threads(2))
+    loaded, alone = ms.Explanation.load(path), few(words, x)
     assert loaded.counts.tolist() == lengths
     for name in ("auto", "estimator"):
         assert set(alone.made_by[name]) == {"1", "2", "12"}
@@ -201,22 +178,31 @@ def test_an_estimator_that_changes_its_mind_about_outputs_is_refused(path: Path)
         run(path, estimator=partial(FEW, outputs=1), block=1, overwrite=True)
 
 
-@pytest.mark.parametrize("how", ["memmap", "zarr", "data set", "list", "frame"])
+def in_file(place: Path) -> np.ndarray:
+    np.save(place / "rows.npy", ROWS.numpy())
+    return np.load(place / "rows.npy", mmap_mode="r")
+
+
+@pytest.mark.parametrize("threads", [True, False])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda _: ROWS,
+        in_file,
+        lambda place: zarr.create_array(place / "rows", data=ROWS.numpy()),
+        lambda _: TensorDataset(ROWS, torch.arange(len(ROWS))),
+        lambda _: ROWS.tolist(),
+        lambda _: pd.DataFrame(ROWS.numpy(), columns=["x0", "x1", "x2", "x3"]),
+    ],
+    ids=["tensor", "memmap", "zarr", "data set", "list", "frame"],
+)
 def test_rows_may_be_anywhere(
-    path: Path, tmp_path: Path, whole: dict[str, bytes], how: str
+    path: Path, tmp_path: Path, whole: dict[str, bytes], rows: Callable[..., Any], threads: bool
 ) -> None:
-    x: Any = zarr.create_array(tmp_path / "rows", data=ROWS.numpy())
-    if how == "memmap":
-        np.save(tmp_path / "rows.npy", ROWS.numpy())
-        x = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    elif how == "data set":
-        x = TensorDataset(ROWS, torch.arange(len(ROWS)))
-    elif how == "list":
-        x = ROWS.tolist()
-    elif how == "frame":
-        x = pd.DataFrame(ROWS.numpy(), columns=["x0", "x1", "x2", "x3"])
-    run(path, x=x, executor=Elsewhere())
+    with Threads(2) if threads else Elsewhere() as executor:
+        assert run(path, x=rows(tmp_path), executor=executor) == len(ROWS)
     assert contents(path) == whole
+    assert list(path.parent.iterdir()) == [path]
 
 
 # Executors.
@@ -225,29 +211,14 @@ def test_rows_may_be_anywhere(
 class Elsewhere(Executor):
     """Runs calls at once, but pickles all that goes in and out, as other processes do."""
 
-    def __init__(self) -> None:
-        self.sent: list[int] = []
-
     def submit(self, call: Any, /, *args: Any, **kwargs: Any) -> Future:
         future: Future = Future()
-        sent = pickle.dumps((call, args, kwargs))
-        self.sent.append(len(sent))
-        call, args, kwargs = pickle.loads(sent)
+        call, args, kwargs = pickle.loads(pickle.dumps((call, args, kwargs)))
         try:
             future.set_result(pickle.loads(pickle.dumps(call(*args, **kwargs))))
         except BaseException as error:
             future.set_exception(error)
         return future
-
-
-@pytest.mark.parametrize("executor", [partial(Threads, 2), Elsewhere])
-def test_every_executor_writes_the_same_bytes(
-    path: Path, whole: dict[str, bytes], executor: Callable[..., Any]
-) -> None:
-    with executor() as given:
-        assert run(path, executor=given) == len(ROWS)
-    assert contents(path) == whole
-    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_url_of_a_store_is_written_and_read(whole: dict[str, bytes]) -> None:
@@ -300,12 +271,11 @@ def test_interruptions_change_no_byte(
     assert contents(path) == whole
 
 
-def test_a_store_that_was_not_laid_out_is_begun_again(
-    path: Path, left: Path, whole: dict[str, bytes]
-) -> None:
-    attributes = json.loads((left / "zarr.json").read_text())
+@pytest.mark.usefixtures("left")
+def test_a_store_that_was_not_laid_out_is_begun_again(path: Path, whole: dict[str, bytes]) -> None:
+    attributes = json.loads((path / "zarr.json").read_text())
     del attributes["attributes"]["call"]
-    (left / "zarr.json").write_text(json.dumps(attributes))
+    (path / "zarr.json").write_text(json.dumps(attributes))
     assert run(path, resume=True) == len(ROWS)
     assert contents(path) == whole
 
@@ -325,16 +295,6 @@ def test_an_earlier_explanation_is_replaced_if_told_to(path: Path, whole: dict[s
     assert not torch.equal(ms.Explanation.load(path).phi, loaded.phi)
 
 
-class Scaled:
-    """The game, times something."""
-
-    def __init__(self, scale: float) -> None:
-        self.scale = scale
-
-    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        return game(x, mask) * self.scale
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -342,7 +302,7 @@ class Scaled:
         ({"labels": range(1, 23)}, r"x or labels\. Give"),
         ({"seed": 1}, r"seed, phi\. Give"),
         ({"estimator": partial(ms.permutation_shapley, permutations=6)}, "permutations"),
-        ({"value": Scaled(1.1)}, r"phi, prediction\."),
+        ({"value": lambda x, mask: game(x, mask) * 1.1}, r"phi, prediction\."),
         ({"value": lambda x, mask: game(x, mask)[..., :2]}, "outputs"),
     ],
 )
@@ -352,9 +312,6 @@ def test_another_call_is_not_resumed(path: Path, changes: dict[str, Any], named:
     with pytest.raises(ValueError, match=rf"rows and settings .* these differ: .*{named}"):
         run(path, **changes, resume=True)
     assert contents(path) == before
-
-
-# Progress.
 
 
 # Errors.
@@ -398,10 +355,9 @@ def test_what_cannot_be_explained_is_refused_before_any_work(
     assert not path.parent.exists() or not list(path.parent.iterdir())
 
 
-@pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
-def test_what_is_no_explanation_is_not_replaced(path: Path, how: dict[str, bool]) -> None:
+def test_what_is_no_explanation_is_not_replaced(path: Path) -> None:
     path.mkdir(parents=True)
     (path / "notes.txt").touch()
     with pytest.raises(FileExistsError, match="something else stands there"):
-        run(path, **how)
+        run(path, resume=True, overwrite=True)
     assert (path / "notes.txt").exists()

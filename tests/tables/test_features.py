@@ -23,12 +23,8 @@ from manifold_shap.tables.features import as_text
         (np.datetime64("1954-03-02T12:30"), "1954-03-02 12:30:00"),
         (pd.Timedelta(days=3), "3 days"),
         ("Rome", "Rome"),
+        *((cell, "missing") for cell in (None, np.nan, pd.NaT, pd.NA)),
     ],
 )
 def test_cells_are_written_as_a_person_would(value: object, said: str) -> None:
     assert as_text(value) == said
-
-
-@pytest.mark.parametrize("value", [None, np.nan, pd.NaT, pd.NA])
-def test_a_missing_cell_is_called_so(value: object) -> None:
-    assert as_text(value) == "missing"

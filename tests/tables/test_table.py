@@ -9,7 +9,9 @@ import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -99,7 +101,7 @@ def cells(draw: st.DrawFn, of: st.SearchStrategy, missing: list) -> list:
 
 def through_json(table: ms.Table) -> ms.Table:
     settings, _ = table.state()
-    return ms.Table.restored(json.loads(json.dumps(settings)), {}, None)
+    return ms.Table.restored(json.loads(json.dumps(settings, allow_nan=False)), {}, None)
 
 
 def same(found: Any, expected: Any) -> None:
@@ -166,56 +168,57 @@ def test_cells_of_polars_come_back(kind: str, data: st.DataObject) -> None:
     check_frame(pl.DataFrame({"own": own, "other": range(len(own))}))
 
 
+NUMBERS = (np.random.default_rng(0).normal(size=(9, 3)) * 9).astype("int64")
+MIXED = NUMBERS.astype(object)
+MIXED[2, 0], MIXED[3, 0] = None, "text"
+# Zeros of two signs, missing cells of two kinds, and ones of three are told apart.
+ALIKE = pd.DataFrame([[-0.0, None, True], [0.0, np.nan, 1], [1.0, "x", 1.0]], dtype=object)
+
+
 @pytest.mark.parametrize(
-    "dtype", ["float32", "float64", "int8", "int64", "uint64", "bool", "M8[s]"]
+    "rows",
+    [
+        *map(NUMBERS.astype, ("float32", "float64", "int8", "int64", "uint64", "bool", "M8[s]")),
+        NUMBERS[::-1, ::2],
+        MIXED,
+        *map(torch.tensor(NUMBERS).to, (torch.float32, torch.float64, torch.bfloat16, torch.int32)),
+        torch.tensor(NUMBERS) > 0,
+        ALIKE.astype({0: float}),
+    ],
 )
-def test_cells_of_arrays_come_back(dtype: str) -> None:
-    array = (np.random.default_rng(0).normal(size=(9, 3)) * 9).astype("int64").astype(dtype)
-    check_frame(array)
-    check_frame(array[::-1, ::2])
-    mixed = array.astype(object)
-    mixed[2, 0], mixed[3, 0] = None, "text"
-    check_frame(mixed)
+def test_cells_of_arrays_and_tensors_come_back(rows: Any) -> None:
+    check_frame(rows)
+
+
+def test_lists_become_arrays_and_gradients_end() -> None:
     table = ms.Table.fit([[1, "a"], [2, "b"]])
     assert table.frame(table.rows([[2, "a"]])).tolist() == [[2, "a"]]
-
-
-@pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.bool]
-)
-def test_cells_of_tensors_come_back(dtype: torch.dtype) -> None:
-    rows = torch.arange(12).reshape(4, 3).to(dtype) if dtype != torch.bool else torch.eye(3) > 0
-    check_frame(rows)
     grown = torch.ones(4, 3, requires_grad=True) * torch.arange(4)[:, None]
     table = ms.Table.fit(grown)
     assert not table.frame(table.rows(grown)).requires_grad
 
 
-def test_zeros_of_two_signs_and_missing_cells_of_two_kinds_are_told_apart() -> None:
-    cells = [[-0.0, None, True], [0.0, np.nan, 1], [1.0, "x", 1.0]]
-    frame = pd.DataFrame(cells, columns=[*"abc"], dtype=object).astype({"a": float})
-    table = ms.Table.fit(frame)
-    x = table.rows(frame)
-    assert all(len(codes.unique()) == 3 for codes in x.T)
-    assert torch.equal(*table.encode(x)[:2, :1])
-    same(table.frame(x), frame)
+def named(*names: Any) -> pd.Index:
+    return pd.Index(names, dtype=object, tupleize_cols=False)
 
 
 @pytest.mark.parametrize(
-    "names", [[0, 1], [("a", 1), ("a", 2)], ["", "é 漢"], [None, "x"], [pd.Timestamp(0), True]]
+    "names",
+    [
+        named(0, 1),
+        named(("a", 1), ("a", 2)),
+        named("", "é 漢"),
+        named(None, "x"),
+        named(pd.Timestamp(0), True),
+        pd.MultiIndex.from_product([["size"], [1, 2]], names=["what", None]),
+    ],
 )
-def test_names_of_any_kind(names: list) -> None:
-    frame = pd.DataFrame([[1, 2.0], [3, None], [5, 1.0]])
-    frame.columns = pd.Index(names, dtype=object, tupleize_cols=False)
+def test_names_of_any_kind(names: pd.Index) -> None:
+    frame = pd.DataFrame([[1, 2.0], [3, None], [5, 1.0]]).set_axis(names, axis=1)
     check_frame(frame)
-    assert ms.Table.fit(frame).names == tuple(map(str, names))
-
-
-def test_a_header_of_several_levels() -> None:
-    header = pd.MultiIndex.from_product([["size", "weight"], [1, 2]], names=["what", None])
-    frame = pd.DataFrame([[1, 2, 3, 4.0], [5, 6, 7, None]], columns=header)
-    check_frame(frame)
-    assert through_json(ms.Table.fit(frame)).frame(torch.zeros(1, 4)).columns.equals(header)
+    table = through_json(ms.Table.fit(frame))
+    assert table.names == tuple(map(str, names))
+    assert table.frame(torch.zeros(1, 2)).columns.equals(names)
 
 
 def mixed_frame() -> pd.DataFrame:
@@ -341,7 +344,7 @@ def test_groups_of_columns_are_players() -> None:
     assert table.players.names == ("size", "t")
     assert table.players.index.tolist() == [0, 0, 1]
     assert table.elements.index.tolist() == [0, 0, 1, 1, 1]
-    assert [table.player_of(name) for name in "akt"] == ["size", "more", "t"]
+    assert [table._player_of(name) for name in "akt"] == ["size", "more", "t"]
     assert through_json(table).players.names == table.players.names
     assert ms.Table.fit(frame, {"k": ["a", "k"]}).players.names == ("k", "b", "t")
     for bad in ({"k": ["a", "b"]}, {"k": ["t"]}, {"id": ["a", "k"]}):
@@ -416,29 +419,15 @@ def test_new_rows_may_be_wider_than_training(trained: Any, later: Any) -> None:
     same(through_json(table).frame(x), new)
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.lists(st.lists(st.integers(-30, 30), min_size=1, max_size=40), min_size=1, max_size=9))
-def test_codes_never_change(batches: list[list[int]]) -> None:
-    table = ms.Table.fit(pd.DataFrame({"a": [3, 1, 2]}))
-    met = {1: 0.0, 2: 1.0, 3: 2.0}
-    for batch in [*batches, *batches]:
-        codes = table.rows(pd.DataFrame({"a": batch})).flatten().tolist()
-        for number, code in zip(batch, codes, strict=True):
-            assert met.setdefault(number, code) == code
-    assert sorted(met.values()) == list(range(len(met)))
-
-
-def test_threads_share_a_table() -> None:
+def test_threads_share_a_table_whose_codes_never_change() -> None:
     table = ms.Table.fit(pd.DataFrame({"a": [0.0, 1.0, 2.0]}))
     rng = np.random.default_rng(0)
     frames = [pd.DataFrame({"a": rng.integers(0, 500, 50) / 7}) for _ in range(60)]
-
-    def there_and_back(frame: pd.DataFrame) -> bool:
-        x = table.rows(frame)
-        return table.frame(x).equals(frame) and bool(table.encode(x).isfinite().all())
-
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(there_and_back, frames))
+        codes = list(pool.map(table.rows, frames))
+    for frame, x in zip(frames, codes, strict=True):
+        same(table.frame(x), frame)
+        assert torch.equal(table.rows(frame), x)
 
 
 def test_columns_are_matched_by_name_and_cells_by_value() -> None:
@@ -518,7 +507,7 @@ class Colour(enum.Enum):
     RED, BLUE = 1, 2
 
 
-@pytest.mark.parametrize("cell", [Colour.RED, dt.UTC, slice(3)], ids=str)
+@pytest.mark.parametrize("cell", [Colour.RED, UUID(int=1), PurePath("a"), b"a"], ids=str)
 def test_cells_that_cannot_be_written_are_in_the_way_of_saving_alone(cell: Any) -> None:
     check_frame(pd.DataFrame({"a": [cell, "x", None], "b": [1, 2, 3]}), saved=False)
 

@@ -42,6 +42,7 @@ def test_a_word_is_worth_what_the_model_gives_it(kind: type, explainer: ms.Expla
     torch.testing.assert_close(
         explanation.phi[..., 0], torch.tensor(expected).to(explanation.phi), equal_nan=True
     )
+    assert torch.allclose(explanation.base + explanation.phi.nansum(1), explanation.prediction)
     assert explanation.data is not None
     assert explanation.data.iloc[1].dropna().tolist() == ["Good ", "unseen"]
     assert "Good " in explanation.plot.text().html

@@ -121,10 +121,11 @@ def test_texts_of_no_one_and_many_tokens() -> None:
     assert vocabulary.words(rows)[0].unique().tolist() == [-1]
 
 
-def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path) -> None:
+def test_a_vocabulary_is_kept_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     vocabulary, path = ms.text.Vocabulary.fit(TEXTS, lowercase=False), tmp_path / "vocabulary.json"
-    vocabulary.save(path)
-    loaded = ms.text.Vocabulary.load(path)
+    vocabulary.save("~/vocabulary.json")
+    loaded = ms.text.Vocabulary.load("~/vocabulary.json")
     assert (loaded.tokens, loaded.lowercase) == (vocabulary.tokens, False)
     assert torch.equal(
         loaded.sentences(loaded.encode(TEXTS)), vocabulary.sentences(loaded.encode(TEXTS))

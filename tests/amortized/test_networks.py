@@ -7,12 +7,10 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from manifold_shap.amortized.contributions import contributions
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
-from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
 from tests.learned import NETWORKS, PATCHES, TEXT, network_of
 from tests.learned import rows_of as rows
@@ -20,29 +18,22 @@ from tests.learned import rows_of as rows
 CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
 
 
-def value_of(network: SurrogateNetwork, players: ms.Players) -> ms.SurrogateValue:
-    """The game of a network, whose grand coalition is the model's own."""
-
-    def model(x: Tensor) -> Tensor:
-        every = torch.ones(len(x), 1, network.players, dtype=torch.bool)
-        with torch.no_grad():
-            return network.eval()(x, every)[:, 0]
-
-    x = rows(players, 3)
-    space = ms.spaces.Probability() if network.game.on_simplex else ms.spaces.Identity()
-    returns = "probabilities" if network.game.on_simplex else "values"
-    with torch.no_grad():
-        base = network.eval()(x[:1], torch.zeros(1, 1, network.players, dtype=torch.bool))[0, 0]
-    return ms.SurrogateValue(network, ms.as_model(model, x, returns=returns), players, space, base)
-
-
 def made(kind: str) -> ms.SurrogateValue:
-    """A game of each kind of surrogate network, with random weights."""
-    return value_of(network_of(kind), NETWORKS[kind][0])
+    """The game of a network with random weights, whose grand coalition is the model's own."""
+    (players, _), network = NETWORKS[kind], network_of(kind)
+
+    @torch.no_grad()
+    def of_all(x: Tensor, present: bool = True) -> Tensor:
+        return network(x, torch.full((len(x), 1, network.players), present))[:, 0]
+
+    x, on_simplex = rows(players, 3), network.game.on_simplex
+    space = ms.spaces.Probability() if on_simplex else ms.spaces.Identity()
+    model = ms.as_model(of_all, x, returns="probabilities" if on_simplex else "values")
+    return ms.SurrogateValue(network, model, players, space, of_all(x[:1], False)[0])
 
 
 PADDED = ["text", "padded mlp", "padded conv", "padded segments", "padded own"]
-KINDS = ["conv", "conv of channels", "conv of series", "patches", "own", *PADDED]
+KINDS = ["mlp", "conv", "conv of channels", "conv of series", "patches", "own", *PADDED]
 
 
 def started(value: ms.SurrogateValue) -> ms.AmortizedExplainer:
@@ -148,22 +139,6 @@ def test_shapley_values_are_where_the_loss_has_no_slope(batch: int) -> None:
     if batch == 64:
         other = exact.phi[0] + 0.2 * torch.randn(4, 3, generator=generator)
         assert slopes(other).abs().max() > 10
-
-
-def test_of_many_players_labels_are_contributions_where_these_are_cheap() -> None:
-    torch.manual_seed(0)
-    players = ms.Players.pixels((1, 8, 8))
-    value, x = value_of(Perceptron(GameShape.of(players, 3, True), [16]), players), rows(players, 5)
-    change, network = value.prediction(x) - value.base(x), Fixed(torch.randn(64, 3))
-    found = network.loss(value.surrogate, x, change, value.base(x), generator_of(3))
-    missed = network(value.surrogate, x, change) - contributions(
-        value.surrogate, x, generator_of(3)
-    )
-    torch.testing.assert_close(found, missed.square().sum(1).mean(1))
-
-
-def generator_of(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def test_a_transformer_begins_with_the_weights_of_the_surrogate() -> None:

@@ -9,7 +9,6 @@ from tests.examples import Drawn, Ragged, table, uniform
 
 
 def test_their_exact_values_are_ours() -> None:
-    pytest.importorskip("shapiq")
     x = uniform(3, 6)
     game = ms.interop.to_shapiq(table(6), x[1:2], output="1")
     found = ms.shapley_interactions(table(6), x[1:2], index="k-SII").values[0, ..., 1].double()
@@ -22,7 +21,6 @@ def test_their_exact_values_are_ours() -> None:
 
 
 def test_values_are_those_of_coalitions() -> None:
-    pytest.importorskip("shapiq")
     mask = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]])
     x = uniform(1, 4)
     game = ms.interop.to_shapiq(table(4), x, output=0, batch_size=1)
@@ -32,7 +30,6 @@ def test_values_are_those_of_coalitions() -> None:
 
 
 def test_a_coalition_has_one_value_whatever_is_drawn() -> None:
-    pytest.importorskip("shapiq")
     game = ms.interop.to_shapiq(Drawn(4), torch.zeros(1, 4), output=0, seed=3)
     mask = np.array([[1, 0, 0, 1], [0, 1, 0, 0]])
     first = game(mask)
@@ -42,13 +39,11 @@ def test_a_coalition_has_one_value_whatever_is_drawn() -> None:
 
 
 def test_players_are_those_of_the_row() -> None:
-    pytest.importorskip("shapiq")
     x = torch.tensor([[1.0, 2, 3, 4, 0, 0, 0, 0]])
     assert ms.interop.to_shapiq(Ragged(), x, output="tanh").n_players == 2
 
 
 def test_bad_input() -> None:
-    pytest.importorskip("shapiq")
     with pytest.raises(ValueError, match=r"Expected one row.* but got 2"):
         ms.interop.to_shapiq(table(3), uniform(2, 3), output=0)
     with pytest.raises(ValueError, match="`output`"):

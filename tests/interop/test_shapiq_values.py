@@ -1,11 +1,11 @@
 """Shapley values and interactions as shapiq's, and its plots of them."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import shapiq
 import torch
 
 import manifold_shap as ms
@@ -18,12 +18,7 @@ def _closed() -> Iterator[None]:
     plt.close("all")
 
 
-@pytest.fixture
-def shapiq() -> Any:
-    return pytest.importorskip("shapiq")
-
-
-def test_shapley_values_are_those_of_its_own_computation(shapiq: Any) -> None:
+def test_shapley_values_are_those_of_its_own_computation() -> None:
     x = uniform(3, 5)
     ours = ms.exact_shapley(table(5), x).to_shapiq(-1, "1")
     theirs = ms.interop.to_shapiq(table(5), x[2:], output="1").exact_values("SV", 1)
@@ -37,7 +32,7 @@ def test_shapley_values_are_those_of_its_own_computation(shapiq: Any) -> None:
 
 
 @pytest.mark.parametrize("index", ["SII", "k-SII"])
-def test_interactions_are_those_of_its_own_computation(shapiq: Any, index: str) -> None:
+def test_interactions_are_those_of_its_own_computation(index: str) -> None:
     x = uniform(2, 5)
     ours = ms.shapley_interactions(table(5), x, index=index).to_shapiq(1, 0)
     theirs = ms.interop.to_shapiq(table(5), x[1:], output=0).exact_values(index, 2)
@@ -51,7 +46,7 @@ def test_interactions_are_those_of_its_own_computation(shapiq: Any, index: str) 
         )
 
 
-def test_the_budget_is_that_of_one_row(shapiq: Any) -> None:
+def test_the_budget_is_that_of_one_row() -> None:
     x = uniform(5, 6)
     several, one = (ms.permutation_shapley(table(6), some, permutations=8) for some in (x, x[:1]))
     assert several.made_by["evaluations"] == 5 * one.made_by["evaluations"] > 0
@@ -63,7 +58,7 @@ def test_the_budget_is_that_of_one_row(shapiq: Any) -> None:
     assert ragged.to_shapiq(0, "tanh").estimation_budget is None
 
 
-def test_players_are_those_of_the_row(shapiq: Any) -> None:
+def test_players_are_those_of_the_row() -> None:
     explanation = ms.exact_shapley(Ragged(), Ragged.some_rows())
     counts = [explanation.to_shapiq(row, "tanh").n_players for row in range(5)]
     assert counts == [3, 1, 4, 3, 2]
@@ -72,7 +67,7 @@ def test_players_are_those_of_the_row(shapiq: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_its_plots_draw_shapley_values_of_rows(shapiq: Any) -> None:
+def test_its_plots_draw_shapley_values_of_rows() -> None:
     explanation = ms.exact_shapley(table(4), uniform(3, 4))
     rows = [explanation.to_shapiq(row, 0) for row in range(3)]
     names = list(explanation.players.names)
@@ -86,7 +81,6 @@ def test_its_plots_draw_shapley_values_of_rows(shapiq: Any) -> None:
 def test_bad_input() -> None:
     explanation = ms.exact_shapley(table(3), uniform(2, 3))
     pairs = ms.shapley_interactions(table(3), uniform(2, 3))
-    pytest.importorskip("shapiq")
     for made in (explanation, pairs):
         with pytest.raises(ValueError, match="`row`"):
             made.to_shapiq(2, 0)
@@ -94,7 +88,7 @@ def test_bad_input() -> None:
             made.to_shapiq(0, "no")
 
 
-def test_errors_that_are_not_known_are_not_zero(shapiq: Any) -> None:
+def test_errors_that_are_not_known_are_not_zero() -> None:
     explanation = ms.exact_shapley(table(3), uniform(1, 3))
     unknown = torch.full_like(explanation.standard_error, torch.nan)
     object.__setattr__(explanation, "standard_error", unknown)

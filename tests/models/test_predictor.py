@@ -115,9 +115,6 @@ def test_each_of_several_labels_is_an_output(name: str) -> None:
             model = as_model(given, CODEBOOK, returns=returns)
             assert (model.returns, model.classes) == ("values", ("0", "1"))
             np.testing.assert_allclose(model(CODES), expected, atol=1e-6)
-    imputer = ms.imputers.MarginalImputer(CODES)
-    value = ms.imputed_value(as_model(classifier, CODEBOOK), imputer, "identity", draws=4)
-    assert value.outputs == ("0", "1")
 
 
 @pytest.mark.parametrize("objective", ["estimator", "booster"])
@@ -132,19 +129,17 @@ def test_probabilities_that_do_not_sum_to_one_are_values(objective: str) -> None
         as_model(model, CODEBOOK, returns="probabilities")
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_a_classifier_that_does_not_say_its_classes(named: bool) -> None:
+def test_a_classifier_that_does_not_say_its_classes() -> None:
     inner = FITTED["sklearn"]
 
     class Wrapper:
         """As of AutoGluon: fitted, and without `classes_`."""
 
         def predict_proba(self, rows: pd.DataFrame) -> Any:
-            p = inner.predict_proba(rows)
-            return pd.DataFrame(p, rows.index, ["no", "yes"]) if named else p
+            return pd.DataFrame(inner.predict_proba(rows), rows.index, ["no", "yes"])
 
     model = as_model(Wrapper(), CODEBOOK)
-    assert model.classes == (("no", "yes") if named else ("0", "1"))
+    assert model.classes == ("no", "yes")
     expected = torch.from_numpy(inner.predict_proba(FRAME))
     torch.testing.assert_close(model(CODES, scale="probabilities"), expected)
 

@@ -42,6 +42,12 @@ def of_surrogate(x: Tensor, **own: Any) -> Tensor:
     return surrogate(x, **own)(X[:4], MASK)
 
 
+def of_taught(x: Tensor, **own: Any) -> Tensor:
+    """By so many values that rows are drawn."""
+    teacher = ms.imputed_value(model, ms.imputers.GaussianImputer(X), draws=2)
+    return surrogate(x, teacher_pairs=400, teacher=teacher, **own)(X[:4], MASK)
+
+
 def of_guided(x: Tensor, **own: Any) -> Tensor:
     guide = ms.imputers.MixtureImputer(x, components=2)
     taught = {"guide": guide, "teacher": ms.imputed_value(model, guide, draws=2)}
@@ -69,6 +75,7 @@ def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:
 FITS: dict[str, Callable[..., Tensor]] = {
     "imputer": of_imputer,
     "surrogate": of_surrogate,
+    "taught": of_taught,
     "guided": of_guided,
     "amortized": of_amortized,
     "corrected": of_corrected,

@@ -1,21 +1,11 @@
 """Shapley values and interactions as shapiq's, and its plots of them."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-import shapiq
 import torch
 
 import manifold_shap as ms
 from tests.examples import Ragged, table, uniform
-
-
-@pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def test_shapley_values_are_those_of_its_own_computation() -> None:
@@ -64,18 +54,6 @@ def test_players_are_those_of_the_row() -> None:
     assert counts == [3, 1, 4, 3, 2]
     pairs = ms.shapley_interactions(Ragged(), Ragged.some_rows())
     assert [pairs.to_shapiq(row, "tanh").n_players for row in range(5)] == counts
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_its_plots_draw_shapley_values_of_rows() -> None:
-    explanation = ms.exact_shapley(table(4), uniform(3, 4))
-    rows = [explanation.to_shapiq(row, 0) for row in range(3)]
-    names = list(explanation.players.names)
-    rows[0].plot_waterfall(names, show=False)
-    shapiq.bar_plot(rows, feature_names=names, show=False)
-    told = " ".join(text.get_text() for text in plt.gca().get_yticklabels())
-    assert all(name in told for name in names)
-    explanation.to_shapiq(0, 0).plot_sentence(["a", "b", "c", "d"], show=False)
 
 
 def test_bad_input() -> None:

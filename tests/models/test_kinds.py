@@ -23,7 +23,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 
-import manifold_shap as ms
 from manifold_shap import Table
 from manifold_shap.models import as_model
 from manifold_shap.models.kinds import predictor_of
@@ -254,27 +253,6 @@ def test_a_model_gives_what_its_library_gives(name: str) -> None:
         assert given.equals(case.frame)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "pandas, scikit-learn",
-        "polars, xgboost",
-        "pandas, catboost",
-        "pandas, onnx",
-        "pandas, network",
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Of the candidates no value function is clearly better")
-def test_a_model_and_its_table_need_nothing_else(name: str) -> None:
-    case = case_of(name)
-    explainer = ms.Explainer(case.model, case.frame, candidates=["gaussian"], model_batch_size=50)
-    explanation = explainer(case.frame[:3], evaluations=30)
-    assert explainer.model.returns == case.returns
-    assert_same(explanation.prediction, case._replace(expected=case.expected[:3]))
-    total = explanation.base + explanation.phi.sum(1)
-    torch.testing.assert_close(total.double(), explanation.prediction.double(), rtol=0, atol=1e-5)
-
-
 @every_case
 def test_a_method_of_a_model_is_asked_as_the_model_itself(name: str) -> None:
     case = case_of(name)
@@ -288,9 +266,11 @@ def test_a_method_of_a_model_is_asked_as_the_model_itself(name: str) -> None:
             as_model(method, table)
         return
     model = as_model(method, table, returns=returns)
-    assert (model.returns, model.classes) == (whole.returns, whole.classes)
+    assert model.returns == whole.returns == case.returns
+    assert model.classes == whole.classes
     scale = "values" if case.returns == "values" else "probabilities"
-    assert_same(model(table.rows(case.frame), scale=scale), case)
+    for each in (whole, model):
+        assert_same(each(table.rows(case.frame), scale=scale), case)
 
 
 @pytest.mark.parametrize("name", ["pandas, scikit-learn", "pandas, xgboost", "pandas, catboost"])

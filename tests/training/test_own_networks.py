@@ -12,16 +12,11 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
 from tests.learned import Masked
+from tests.training.test_directories import MASK, X, model
 
-X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
-MASK = torch.tensor([[True, False, False], [True, True, False]]).expand(4, -1, -1)
 FEW: dict[str, Any] = {
     "max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 5},
 }  # fmt: skip
-
-
-def model(x: Tensor) -> Tensor:
-    return x[:, :2].softmax(-1)
 
 
 def dense(inputs: Sequence[int], outputs: Sequence[int]) -> nn.Module:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import manifold_shap as ms
+from tests.examples import people
 from tests.exports.test_files import onnx_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:onnx")
@@ -19,32 +20,18 @@ TRAINED = 80
 FEW: Any = {"max_epochs": 2, "trainer": {"accelerator": "cpu", "limit_train_batches": 5}}
 
 
-def _table() -> pd.DataFrame:
-    generator = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "size": generator.normal(50, 20, 120),
-            "income": generator.normal(1e6, 1e5, 120),
-            "town": generator.choice(["Oslo", "Rome", "Bern"], 120),
-            "fast": generator.choice([True, False], 120),
-            "opened": pd.Timestamp("2020-01-01")
-            + pd.to_timedelta(generator.integers(0, 10**8, 120), "s"),
-            "grade": pd.Categorical(generator.choice(["c", "b", "a"], 120), list("cba"), True),
-        }
-    )
-    frame.loc[generator.choice(120, 30, replace=False), "income"] = np.nan
-    frame.loc[TRAINED + 3, "town"] = "Lima"  # No town of training.
-    return frame
-
-
-TABLE = _table()
+TABLE = people(120).assign(
+    opened=pd.Timestamp("2020-01-01") + pd.to_timedelta(80_000 * np.arange(120), "s"),
+    grade=pd.Categorical(list("cba") * 40, list("cba"), True),
+)
+TABLE.loc[TRAINED + 3, "town"] = "Lima"  # No town of training.
 
 
 def model(frame: pd.DataFrame) -> np.ndarray:
     """A regression that any cell changes."""
     days = (frame["opened"] - pd.Timestamp("2020-01-01")).dt.total_seconds() / 1e8
-    parts = frame["size"] / 50 + frame["income"].fillna(0) / 1e6 + (frame["town"] == "Rome")
-    return np.asarray(parts + days * frame["fast"] + frame["grade"].cat.codes, dtype=float)
+    parts = frame["age"] / 50 + frame["income"].fillna(0) + (frame["town"] == "Rome")
+    return np.asarray(parts + days * frame["member"] + frame["grade"].cat.codes, dtype=float)
 
 
 class Trained(NamedTuple):
@@ -104,7 +91,7 @@ def test_a_file_does_not_depend_on_the_rows_that_were_asked_about(
     trained.loaded[0].export(tmp_path / "again.onnx")
     assert (tmp_path / "again.onnx").read_bytes() == files[0].read_bytes()
     sides = onnx.load(files[0]).graph.input[0].type.tensor_type.shape.dim
-    assert [side.dim_value for side in sides] == [0, 9]
+    assert [side.dim_value for side in sides] == [0, 10]
 
 
 def elements(column: Mapping[str, Any], cell: Any) -> Iterator[float]:

@@ -71,21 +71,6 @@ def test_a_regression_is_learned_alike_in_any_unit() -> None:
     assert (of(1e25) - expected).abs().max() < 0.03 * expected.std()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"activation": "tanh"}, "Expected `activation` to be one of"),
-        ({"x": TABLE / 0}, "300 of 300 entries of `x_train` are"),
-        ({"x_validation": TABLE[:, :2]}, r"`x_validation` of shape \(rows, 3\)"),
-        ({"model": lambda x: x}, "Expected the model to return a distribution"),
-        ({"players": ms.Players.of_elements((2,))}, r"`x_train` of shape \(rows, 2\)"),
-    ],
-)
-def test_errors(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit(**settings)
-
-
 @pytest.mark.gpu
 def test_training_on_a_gpu_gives_a_value_function_that_moves() -> None:
     value = fit(**{**LONGER, "trainer": {"accelerator": "gpu", "limit_train_batches": 50}})

@@ -112,23 +112,3 @@ def test_a_teacher_may_be_on_an_accelerator(device: str) -> None:
     assert {part.device.type for part in buffers} == {device}
     # A draw of the teacher may be another one where two uniform numbers are equal to rounding.
     torch.testing.assert_close(moved(x, mask).cpu(), expected, rtol=0, atol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"teacher": None}, TypeError, "`teacher` to be a value function of an"),
-        ({"guide": ms.imputers.GaussianImputer(X)}, TypeError, "`guide` to be a `MixtureImputer`"),
-        (
-            {"guide": ms.imputers.MixtureImputer(X[:, :3])},
-            ValueError,
-            "`guide` to have the surrogate's",
-        ),
-        ({"network": "conv"}, ValueError, "no `network` and no `x_validation` with a"),
-        ({"x_validation": X}, ValueError, "no `x_validation` with a `guide`"),
-    ],
-)
-@pytest.mark.usefixtures("any_type")
-def test_bad_input(settings: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        fit(**settings)

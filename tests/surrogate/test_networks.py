@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from manifold_shap.coalitions import Nested, Toggled, is_proper, toggled
 from manifold_shap.surrogate.network import SurrogateNetwork
-from tests.learned import NETWORKS, SERIES, Masked, network_of, rows_of
+from tests.learned import NETWORKS, SERIES, network_of, rows_of
 
 CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
 QUICK: dict[str, Any] = {
@@ -179,30 +179,3 @@ def test_each_network_learns_a_value_function_and_is_loaded_again(
     assert torch.equal(again(x[:20], mask), value(x[:20], mask))
     explanation = ms.auto_shapley(again, x[:2])
     assert explanation.efficiency_gap < 1e-5
-
-
-class Short(Masked):
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(x, mask)[:1]
-
-
-EVENT = (1, 8, 8)
-
-
-@pytest.mark.usefixtures("any_type")
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"network": Short(EVENT, 2)}, r"`network` to return a tensor of shape \(\d+, 2\)"),
-        ({"network": Masked(EVENT, 3)}, r"`network` to return a tensor .* got \(\d+, 3\)"),
-        ({"network": Masked(EVENT, 2, softmax=False)}, "`network` to return a distribution"),
-        ({"network": "cnn"}, "Expected `network` to be one of"),
-        ({"network": 3}, "but got 3; or pass a torch module"),
-        ({"network": "conv", "patch": 2}, "options of the network 'conv' .*'patch'"),
-        ({"network": "transformer", "hidden": [32, 64]}, "one multiple of 32 for all layers"),
-    ],
-)
-def test_bad_networks_are_named(settings: dict[str, Any], message: str) -> None:
-    x, model = data(60)
-    with pytest.raises(ValueError, match=message):
-        ms.fit_surrogate(model, x, **settings, **QUICK)

@@ -126,23 +126,6 @@ def test_a_surrogate_taught_by_drawn_rows_is_read_back(tmp_path: Path) -> None:
     assert taught.items() >= {"pairs": 4000, "share": 0.5, **teacher.provenance}.items()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"teacher_pairs": 1}, "`teacher_pairs` to be a whole number of at least 2"),
-        ({"teacher_share": 1.5}, "number above 0 and of at most 1 but got 1.5"),
-        ({"players": ms.Players("abc", [1, 0, 2])}, "give the same `players` to both"),
-        ({"space": "ilr"}, "space='ilr', as the surrogate, but it has 'probability'"),
-        ({"model": lambda x: classifier(1 - x)}, "it predicts otherwise"),
-        ({"teacher": TableValue(torch.inf)}, r"entries of `value\(x, mask\)` are NaN"),
-    ],
-)
-@pytest.mark.usefixtures("any_type")
-def test_errors(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit(**{"teacher": TableValue(), **settings})
-
-
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_another_model_is_told_from_another_machine_in_any_unit(unit: float) -> None:
     known = unit * torch.linspace(0, 1, 20)[:, None]

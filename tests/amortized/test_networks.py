@@ -7,10 +7,12 @@ import torch
 from torch import Tensor, nn
 
 import manifold_shap as ms
+from manifold_shap.amortized.contributions import contributions
 from manifold_shap.amortized.network import AmortizedNetwork
 from manifold_shap.amortized.transformer import AmortizedTransformer
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.surrogate.transformer import Transformer
 from tests.learned import NETWORKS, PATCHES, TEXT, network_of
 from tests.learned import rows_of as rows
@@ -139,6 +141,17 @@ def test_shapley_values_are_where_the_loss_has_no_slope(batch: int) -> None:
     if batch == 64:
         other = exact.phi[0] + 0.2 * torch.randn(4, 3, generator=generator)
         assert slopes(other).abs().max() > 10
+
+
+def test_of_many_players_labels_are_contributions_where_these_are_cheap() -> None:
+    torch.manual_seed(0)
+    players = ms.Players.pixels((1, 8, 8))
+    surrogate, network = Perceptron(GameShape.of(players, 3, True), [16]), Fixed(torch.randn(64, 3))
+    x, change = rows(players, 5), torch.randn(5, 3)
+    seed = torch.Generator().manual_seed
+    found = network.loss(surrogate, x, change, torch.zeros(5, 3), seed(3))
+    missed = network(surrogate, x, change) - contributions(surrogate, x, seed(3))
+    torch.testing.assert_close(found, missed.square().sum(1).mean(1))
 
 
 def test_a_transformer_begins_with_the_weights_of_the_surrogate() -> None:

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, TensorDataset
 
 import manifold_shap as ms
 from manifold_shap.surrogate.fit import SurrogateTask
@@ -22,9 +20,7 @@ from tests.learned import (
     classifier,
     exact_values,
     fit,
-    interrupted,
     of_three,
-    weights,
 )
 
 EVERY = MASKS.expand(8, -1, -1)
@@ -90,33 +86,6 @@ def test_a_model_of_whole_numbers_sees_whole_numbers(tmp_path: Path) -> None:
     loaded = ms.load(tmp_path, model)
     mask = ms.metrics.shapley_pairs(3, 2, least=6)
     assert torch.equal(loaded(tokens[:3], mask), value(tokens[:3], mask))
-
-
-def test_the_same_weights_wherever_rows_lie(tmp_path: Path) -> None:
-    x = torch.randn(150, 4, generator=torch.Generator().manual_seed(0))
-    pairs, model = TensorDataset(x, torch.zeros(150)), lambda x: x[:, :3].softmax(-1)
-    given: dict[str, Any] = {"x_validation": None, "hidden": [8, 8]}
-    expected = fit(model, x, **given)
-    np.save(tmp_path / "x.npy", x.numpy())
-    for rows in (
-        pairs,
-        DataLoader(pairs, num_workers=1),
-        np.load(tmp_path / "x.npy", mmap_mode="r"),
-    ):
-        found = fit(model, rows, **given)
-        assert torch.equal(weights(found), weights(expected))
-        assert torch.equal(found.expectation, expected.expectation)
-        assert found.spec.training_range is not None
-        assert torch.equal(
-            torch.stack(found.spec.training_range), torch.stack((x.amin(0), x.amax(0)))
-        )
-    place = tmp_path / "interrupted"
-    with pytest.raises(KeyboardInterrupt):
-        fit(model, pairs, directory=place, trainer=interrupted(13), **given)
-    assert torch.equal(weights(fit(model, pairs, directory=place, **given)), weights(expected))
-    few = {"hidden": [8], "max_epochs": 1, "trainer": {"limit_train_batches": 5}}
-    one, other = (ms.fit_amortized(expected, rows, **few) for rows in (x, pairs))
-    assert torch.equal(one(x), other(x))
 
 
 MEMORY = """

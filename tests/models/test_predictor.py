@@ -11,7 +11,6 @@ import pytest
 import torch
 import xgboost
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -97,7 +96,6 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
 SEVERAL = np.stack((LABEL, (FRAME["d"] > 0.2).to_numpy().astype(int)), 1)
 LABELLED: dict[str, Callable[[], Any]] = {
     "lists": lambda: MultiOutputClassifier(LogisticRegression()),
-    "forest": lambda: RandomForestClassifier(5, random_state=0),
     "one for each": lambda: OneVsRestClassifier(LogisticRegression()),
     "xgboost": lambda: xgboost.XGBClassifier(**TREES),
     "catboost": lambda: catboost.CatBoostClassifier(loss_function="MultiLogloss", **CATBOOST),

@@ -36,28 +36,29 @@ def surrogate(x: Any, **own: Any) -> Any:
     return ms.fit_surrogate(model, x, **{**FEW, "hidden": [8, 8], **own})
 
 
-def of_imputer(x: Any, **own: Any) -> Tensor:
-    return vae(x, **own).impute(X[:4], Listed(MASK, torch.arange(8).reshape(4, 2)), range(3)).rows
+def amortized(x: Any, **own: Any) -> Any:
+    return ms.fit_amortized(surrogate(X), x, **{**FEW, **own})
 
 
-def of_surrogate(x: Any, **own: Any) -> Tensor:
-    return surrogate(x, **own)(X[:4], MASK)
+def values_of(learned: Any) -> Tensor:
+    """What it gives for four rows."""
+    if isinstance(learned, ms.SurrogateValue):
+        return learned(X[:4], MASK)
+    if isinstance(learned, ms.VAEImputer):
+        return learned.impute(X[:4], Listed(MASK, torch.arange(8).reshape(4, 2)), range(3)).rows
+    return learned(X[:4])
 
 
 def of_taught(x: Tensor, **own: Any) -> Tensor:
     """By so many values that rows are drawn."""
     teacher = ms.imputed_value(model, ms.imputers.GaussianImputer(X), draws=2)
-    return surrogate(x, teacher_pairs=400, teacher=teacher, **own)(X[:4], MASK)
+    return values_of(surrogate(x, teacher_pairs=400, teacher=teacher, **own))
 
 
 def of_guided(x: Tensor, **own: Any) -> Tensor:
     guide = ms.imputers.MixtureImputer(x, components=2)
     taught = {"guide": guide, "teacher": ms.imputed_value(model, guide, draws=2)}
-    return surrogate(x, teacher_pairs=100, **taught, **own)(X[:4], MASK)
-
-
-def of_amortized(x: Any, **own: Any) -> Tensor:
-    return ms.fit_amortized(surrogate(X), x, **{**FEW, **own})(X[:4])
+    return values_of(surrogate(x, teacher_pairs=100, **taught, **own))
 
 
 def of_corrected(x: Tensor, **own: Any) -> Tensor:
@@ -75,11 +76,11 @@ def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:
 
 
 FITS: dict[str, Callable[..., Tensor]] = {
-    "imputer": of_imputer,
-    "surrogate": of_surrogate,
+    "imputer": lambda x, **own: values_of(vae(x, **own)),
+    "surrogate": lambda x, **own: values_of(surrogate(x, **own)),
     "taught": of_taught,
     "guided": of_guided,
-    "amortized": of_amortized,
+    "amortized": lambda x, **own: values_of(amortized(x, **own)),
     "corrected": of_corrected,
     "classifier": of_classifier,
 }

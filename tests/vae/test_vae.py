@@ -76,16 +76,29 @@ def test_detached_the_masked_encoder_does_not_move_the_encoder() -> None:
     assert any(not torch.equal(a, b) for a, b in zip(gradients[0], moved, strict=True))
 
 
-@pytest.mark.parametrize("fill", [None, -1.0])
-def test_the_masked_encoder_never_sees_what_is_absent(fill: float | None) -> None:
-    made, x = network(fill=fill), rows(1).requires_grad_()
-    for k in (0, 5, 10):
-        r = made.encode_masked(x, masks(1)[:, k : k + 1])
+def check_unseen(made: MaskedVAE, x: Tensor, mask: Tensor) -> None:
+    """Of one flat row, the absent elements of every coalition, and no others."""
+    x.requires_grad_()
+    for own in mask.unbind(1):
+        r = made.encode_masked(x, own[:, None])
         total = r.component_distribution.base_dist.loc.sum() + r.mixture_distribution.logits.sum()
         (gradient,) = torch.autograd.grad(total, x)
-        present = masks(1)[0, k]
-        assert not gradient[0, ~present].any()
-        assert bool(present.any()) == bool(gradient[0, present].any())
+        present = made.players.expand(own).flatten(1)
+        assert not gradient[~present].any()
+        assert bool(present.any()) == bool(gradient[present].any())
+
+
+@pytest.mark.parametrize("fill", [None, -1.0])
+def test_the_masked_encoder_never_sees_what_is_absent(fill: float | None) -> None:
+    check_unseen(network(fill=fill), rows(1), masks(1))
+
+
+def test_with_a_fill_value_the_mask_is_not_shown() -> None:
+    x, mask = rows(1), torch.tensor([[[True] * 4, [True, True, True, False]]])
+    x[:, 3] = 0.0
+    for fill, same in ((0.0, True), (None, False)):
+        whole, part = network(fill=fill).encode_masked(x, mask).mean[0]
+        assert torch.allclose(whole, part) == same
 
 
 def imputer(posterior: str = "bank", **settings: object) -> VAEImputer:

@@ -61,6 +61,9 @@ def made(kind: str) -> tuple[ms.SurrogateValue, Tensor]:
         assert isinstance(value, ms.SurrogateValue)
         return value, x
     value = networks.made(kind)
+    # Its own v(N) is the network's, which would hide whether it is the model's.
+    model, returns = value.model, value.model.returns
+    value.model = ms.Model(lambda x: model(x, scale=returns).flip(-1), model.classes, returns)
     return value, networks.rows(value.players, 7, seed=1)
 
 

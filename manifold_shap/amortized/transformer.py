@@ -117,7 +117,6 @@ class PlayerSums(nn.Module):
     """
 
     index: Tensor
-    order: Tensor
     share: Tensor
 
     def __init__(self, event: Sequence[int], index: Sequence[int], outputs: int, step: int) -> None:
@@ -128,15 +127,12 @@ class PlayerSums(nn.Module):
         self.maps = 1 if bool((owners == owners[:1]).all()) else event[0]
         self.channels = outputs * self.maps * step ** len(self.size)
         self.register_buffer("index", owners[: self.maps].flatten(), persistent=False)
-        self.register_buffer("order", self.index.argsort(), persistent=False)
         self.register_buffer("share", 1 / self.index.bincount()[:, None], persistent=False)
 
     def forward(
         self, found: Float[Tensor, "batch channels *grid"]
     ) -> Float[Tensor, "batch players outputs"]:
         values = self._by_position(found)
-        if len(self.share) == len(self.index):
-            return values[:, self.order]
         sums = values.new_zeros(values.shape[0], len(self.share), self.outputs)
         return sums.index_add(1, self.index, values) * self.share
 

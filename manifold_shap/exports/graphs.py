@@ -132,20 +132,18 @@ def export(what: Any, path: str | Path) -> None:
     """
     import onnxscript  # noqa: F401  It makes ONNX files for torch.
 
-    write_bytes(location("path", path), _content(what))
-
-
-def _content(what: Any) -> bytes:
     if isinstance(what, AmortizedExplainer):
-        return _graph(what.value, _AmortizedGraph(what), "phi", what.game.outputs)
-    if (network := what.one_network()) is None:
+        content = _graph(what.value, _AmortizedGraph(what), "phi", what.game.outputs)
+    elif (network := what.one_network()) is not None:
+        content = _graph(network.value, _ValueGraph(*network), "v", what.outputs)
+    else:
         raise TypeError(
             "Expected a value function that is one network, a surrogate of `ms.fit_surrogate` with "
             f"the players it was trained with, but got {type(what).__name__} ({what.name}); "
             "`ms.fit_surrogate(model, x, teacher=value, players=value.players)` makes a surrogate "
             "of it."
         )
-    return _graph(network.value, _ValueGraph(*network), "v", what.outputs)
+    write_bytes(location("path", path), content)
 
 
 def _graph(value: SurrogateValue, module: nn.Module, output: str, outputs: Any) -> bytes:

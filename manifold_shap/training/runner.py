@@ -198,7 +198,8 @@ class LightningTask(L.LightningModule):
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         loss = self._loss(batch, self.global_step).mean()
         if (processes := self.trainer.world_size) > 1:
-            own, every = _counts(self.trainer.train_dataloader, batch_idx)
+            batches: Any = self.trainer.train_dataloader
+            own, every = batches.sampler.counts(batch_idx)
             # Lightning takes the mean over processes; their parts of a batch may differ by a row.
             loss = loss * (own * processes / every)
         if batch_idx % _EVERY == 0:
@@ -217,7 +218,8 @@ class LightningTask(L.LightningModule):
     def validation_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> None:
         # No training step has a negative number.
         losses = self._loss(batch, -1 - batch_idx)
-        own, _ = _counts(self.trainer.val_dataloaders, batch_idx)
+        batches: Any = self.trainer.val_dataloaders
+        own, _ = batches.sampler.counts(batch_idx)
         # Of all batches and processes Lightning takes the mean over rows.
         mean = losses[:own].sum() / max(own, 1)
         self.log("validation", mean, batch_size=own, sync_dist=True)
@@ -275,11 +277,6 @@ class LightningTask(L.LightningModule):
                 "trainer={'gradient_clip_val': 1.0}."
             )
         return found
-
-
-def _counts(batches: Any, number: int) -> tuple[int, int]:
-    sampler: IndexBatches = batches.sampler
-    return sampler.counts(number)
 
 
 class Batches(L.LightningDataModule):

@@ -412,13 +412,9 @@ class Likelihood(nn.Module):
         super().__init__()
         made = [family_of(family) for family in families]
         self.families: Any = nn.ModuleList(made)
-        owners = {
-            "parameter_of": [family.parameter_of for family in made],
-            "statistic_of": [family.statistic_of for family in made],
-            "feature_of": [family.feature_of for family in made],
-        }
-        for name, own in owners.items():
-            self.register_buffer(name, torch.tensor([*chain(*own)]), persistent=False)
+        for name in ("parameter_of", "statistic_of", "feature_of"):
+            owners = [*chain(*(getattr(family, name) for family in made))]
+            self.register_buffer(name, torch.tensor(owners), persistent=False)
         self.elements = sum(len(family.elements) for family in made)
         self._parameters_wide = [len(family.parameter_of) for family in made]
         self._statistics_wide = [len(family.statistic_of) for family in made]

@@ -161,14 +161,17 @@ class MaskedVAE(nn.Module):
             detach: whether KL(q || r) trains r alone.
         """
         q = self.encode(x)
-        z = q.base_dist.loc + q.base_dist.scale * noise
+        loc, scale = q.base_dist.loc, q.base_dist.scale
+        z = loc + scale * noise
         reconstruction = self.decode(z).log_prob(self.statistics(x))
-        to_prior = beta * kl_divergence(q, _standard(q))
+        prior = _independent(torch.zeros_like(loc), torch.ones_like(scale))
+        to_prior = beta * kl_divergence(q, prior)
         if not self.components:
             return to_prior - reconstruction
         r = self.encode_masked(x, mask)
-        followed, code = (_detached(q), z.detach()) if detach else (q, z)
-        return _kl(followed, code, r).mean(1) + to_prior - reconstruction
+        if detach:
+            q, z = _independent(loc.detach(), scale.detach()), z.detach()
+        return _kl(q, z, r).mean(1) + to_prior - reconstruction
 
 
 def sample_mixture(
@@ -198,15 +201,6 @@ def _normal(raw: Tensor) -> Independent:
     mean, rough = raw.float().chunk(2, dim=-1)
     log_scale = _LEAST_LOG_SCALE + F.softplus(rough - _LEAST_LOG_SCALE)
     return _independent(mean, log_scale.clamp(max=_MOST_LOG_SCALE).exp())
-
-
-def _standard(q: Independent) -> Independent:
-    zeros = torch.zeros_like(q.base_dist.loc)
-    return _independent(zeros, torch.ones_like(zeros))
-
-
-def _detached(q: Independent) -> Independent:
-    return _independent(q.base_dist.loc.detach(), q.base_dist.scale.detach())
 
 
 def _independent(mean: Tensor, scale: Tensor) -> Independent:

@@ -20,29 +20,22 @@ from tests.learned import rows_of as rows
 CPU: dict[str, Any] = {"trainer": {"accelerator": "cpu"}, "progress": False}
 
 
-def value_of(network: SurrogateNetwork, players: ms.Players) -> ms.SurrogateValue:
-    """The game of a network, whose grand coalition is the model's own."""
-
-    def model(x: Tensor) -> Tensor:
-        every = torch.ones(len(x), 1, network.players, dtype=torch.bool)
-        with torch.no_grad():
-            return network.eval()(x, every)[:, 0]
-
-    x = rows(players, 3)
-    space = ms.spaces.Probability() if network.game.on_simplex else ms.spaces.Identity()
-    returns = "probabilities" if network.game.on_simplex else "values"
-    with torch.no_grad():
-        base = network.eval()(x[:1], torch.zeros(1, 1, network.players, dtype=torch.bool))[0, 0]
-    return ms.SurrogateValue(network, ms.as_model(model, x, returns=returns), players, space, base)
-
-
 def made(kind: str) -> ms.SurrogateValue:
-    """A game of each kind of surrogate network, with random weights."""
-    return value_of(network_of(kind), NETWORKS[kind][0])
+    """The game of a network with random weights, whose grand coalition is the model's own."""
+    (players, _), network = NETWORKS[kind], network_of(kind)
+
+    @torch.no_grad()
+    def of_all(x: Tensor, present: bool = True) -> Tensor:
+        return network(x, torch.full((len(x), 1, network.players), present))[:, 0]
+
+    x, on_simplex = rows(players, 3), network.game.on_simplex
+    space = ms.spaces.Probability() if on_simplex else ms.spaces.Identity()
+    model = ms.as_model(of_all, x, returns="probabilities" if on_simplex else "values")
+    return ms.SurrogateValue(network, model, players, space, of_all(x[:1], False)[0])
 
 
 PADDED = ["text", "padded mlp", "padded conv", "padded segments", "padded own"]
-KINDS = ["conv", "conv of channels", "conv of series", "patches", "own", *PADDED]
+KINDS = ["mlp", "conv", "conv of channels", "conv of series", "patches", "own", *PADDED]
 
 
 def started(value: ms.SurrogateValue) -> ms.AmortizedExplainer:
@@ -153,17 +146,12 @@ def test_shapley_values_are_where_the_loss_has_no_slope(batch: int) -> None:
 def test_of_many_players_labels_are_contributions_where_these_are_cheap() -> None:
     torch.manual_seed(0)
     players = ms.Players.pixels((1, 8, 8))
-    value, x = value_of(Perceptron(GameShape.of(players, 3, True), [16]), players), rows(players, 5)
-    change, network = value.prediction(x) - value.base(x), Fixed(torch.randn(64, 3))
-    found = network.loss(value.surrogate, x, change, value.base(x), generator_of(3))
-    missed = network(value.surrogate, x, change) - contributions(
-        value.surrogate, x, generator_of(3)
-    )
+    surrogate, network = Perceptron(GameShape.of(players, 3, True), [16]), Fixed(torch.randn(64, 3))
+    x, change = rows(players, 5), torch.randn(5, 3)
+    seed = torch.Generator().manual_seed
+    found = network.loss(surrogate, x, change, torch.zeros(5, 3), seed(3))
+    missed = network(surrogate, x, change) - contributions(surrogate, x, seed(3))
     torch.testing.assert_close(found, missed.square().sum(1).mean(1))
-
-
-def generator_of(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def test_a_transformer_begins_with_the_weights_of_the_surrogate() -> None:

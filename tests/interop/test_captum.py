@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from captum import attr
 from torch import Tensor, nn
 
 import manifold_shap as ms
@@ -33,9 +34,8 @@ def of_linear() -> tuple[ms.interop.CaptumAttribution, Tensor]:
     return ms.interop.CaptumAttribution(ms.as_value_function(value, x), ms.exact_shapley), x
 
 
-@pytest.mark.parametrize("target", [1, torch.tensor(1), torch.tensor([0, 2, 1]), [0, 2, 1]])
+@pytest.mark.parametrize("target", [1, [0, 2, 1]])
 def test_values_are_those_of_captum(target: Any) -> None:
-    attr = pytest.importorskip("captum.attr")
     model, x = network(), uniform(3, 4)
     baseline = torch.tensor([0.5, -1.0, 0.0, 2.0])
     theirs = attr.ShapleyValues(model).attribute(x, baselines=baseline[None], target=target)
@@ -47,7 +47,6 @@ def test_values_are_those_of_captum(target: Any) -> None:
     "mask", [[[0, 0, 1, 2]], [[0, 0, 1, 2], [3, 1, 3, 1]]], ids=["all rows", "each row"]
 )
 def test_players_of_a_mask_are_those_of_captum(mask: list[list[int]]) -> None:
-    attr = pytest.importorskip("captum.attr")
     model, x = network(), uniform(2, 4)
     settings = {"target": 2, "feature_mask": torch.tensor(mask)}
     theirs = torch.cat(
@@ -69,11 +68,9 @@ def _without_gaps(numbers: list[int]) -> Tensor:
 @pytest.mark.parametrize(
     ("target", "scale"),
     [
-        (1, [10, 10]),
         ((1,), [10, 10]),
         (torch.tensor(0), [1, 1]),
         (torch.tensor([1, 0]), [10, 1]),
-        ([0, 1], [1, 10]),
         ([(0,), (1,)], [1, 10]),
     ],
 )
@@ -148,7 +145,6 @@ def test_bad_settings(settings: dict[str, Any], error: type[Exception], says: st
 
 @pytest.mark.parametrize("settings", [{}, {"feature_mask": torch.tensor([[0, 0, 1, 2]])}])
 def test_it_goes_through_the_noise_tunnel_of_captum(settings: dict[str, Any]) -> None:
-    attr = pytest.importorskip("captum.attr")
     model, x = network(), uniform(2, 4)
     found = []
     for method in (of_network(model, torch.zeros(4)), attr.ShapleyValues(model)):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -43,60 +44,38 @@ def test_logits_and_probabilities_are_told_apart(
     assert model(X).dtype == function(X).dtype
 
 
+def regressor() -> LinearRegression:
+    return LinearRegression().fit(X.numpy(), LOGITS.argmax(1).numpy())
+
+
 @pytest.mark.parametrize(
-    ("function", "kind", "message"),
+    ("model", "options", "kind", "message"),
     [
-        (lambda x: (logits(x), x), TypeError, r"got tuple; .*`lambda rows: model\(rows\)\[0\]`"),
-        (lambda x: x.reshape(50, 3, 1), ValueError, r"got \(50, 3, 1\);.*flatten\(1\)"),
-        (lambda x: x[:, 0] > 0, ValueError, "in place of numbers of classes.*`predict_proba`"),
-        (lambda x: x.sigmoid(), ValueError, "several labels .*returns='values' of `ms.as_model`"),
-        (lambda x: x[:, 0], ValueError, r"shape \(50, classes\) for 50 rows but got \(50,\)"),
+        (lambda x: (logits(x), x), {}, TypeError, r"got tuple; .*`lambda rows: model\(rows\)\[0"),
+        (lambda x: x.reshape(50, 3, 1), {}, ValueError, r"got \(50, 3, 1\);.*flatten\(1\)"),
+        (lambda x: x[:, 0] > 0, {}, ValueError, "in place of numbers of classes.*`predict_proba`"),
+        (lambda x: x.sigmoid(), {}, ValueError, "several labels .*returns='values' of `ms.as_m"),
+        (lambda x: x[:, 0], {}, ValueError, r"\(50, classes\) for 50 rows but got \(50,\)"),
+        (lambda x: x[:10], {}, ValueError, "each of 50 rows but the function '<lambda>' ret"),
+        (lambda x: x / 0 * 0, {}, ValueError, "first in row 0, element 0 .nan.; look for an ov"),
+        (lambda x: x[:, :1].sigmoid(), {}, ValueError, r"got \(50, 1\);.*column_stack"),
+        (3, {}, TypeError, "Expected `model` to be a torch module, .*but got 3"),
+        (nn.Linear, {}, TypeError, "Linear.*; of a class give an instance"),
+        (nn.Linear(3, 2).state_dict(), {}, TypeError, "OrderedDict.* `load_state_dict`"),
+        ("model", {}, ValueError, r"Refused to load model: .* Save the model as ONNX"),
+        (logits, {"returns": "odds"}, ValueError, "`returns` to be one of .* but got 'odds'"),
+        (logits, {"classes": "abc"}, ValueError, r"3 columns, one per name .* returned 2"),
+        (logits, {"batch_size": 0}, ValueError, "`batch_size` to be a whole number of at least 1"),
+        (regressor(), {"returns": "logits"}, ValueError, "'values' for LinearRegression .*; a reg"),
         (
-            lambda x: x[:10],
-            ValueError,
-            "each of 50 rows but the function '<lambda>' returned",
-        ),
-        (lambda x: x / 0 * 0, ValueError, "the first in row 0, element 0 .nan.; look for an ov"),
-        (
-            lambda x: x[:, :1].sigmoid(),
-            ValueError,
-            r"got \(50, 1\);.*column_stack",
+            LinearSVC().fit(X.numpy(), LOGITS.argmax(1).numpy()), {}, TypeError,
+            r"LinearSVC has `predict` only; .*`CalibratedClass",
         ),
     ],
-)
-def test_errors_of_what_a_model_returns(
-    function: Callable[[Tensor], object], kind: type[Exception], message: str
-) -> None:
+)  # fmt: skip
+def test_errors(model: Any, options: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        as_model(function, X)
-
-
-def test_sklearn_estimators_without_probabilities() -> None:
-    labels = LOGITS.argmax(1).numpy()
-    regressor = LinearRegression().fit(X.numpy(), labels)
-    assert as_model(regressor, X).returns == "values"
-    with pytest.raises(
-        ValueError, match=r"returns='values' for LinearRegression but got 'logits'; a reg"
-    ):
-        as_model(regressor, X, returns="logits")
-    with pytest.raises(TypeError, match=r"LinearSVC has `predict` only; .*`CalibratedClass"):
-        as_model(LinearSVC().fit(X.numpy(), labels), X)
-
-
-def test_other_errors() -> None:
-    for given, way in (
-        (3, "but got 3"),
-        (nn.Linear, "Linear.*; of a class give an instance"),
-        (nn.Linear(3, 2).state_dict(), "OrderedDict.* `load_state_dict`"),
-    ):
-        with pytest.raises(TypeError, match=f"Expected `model` to be a torch module, .*{way}"):
-            as_model(given, X)
-    with pytest.raises(ValueError, match=r"Refused to load model: .* Save the model as ONNX"):
-        as_model("model", X)
-    with pytest.raises(ValueError, match=r"Expected `returns` to be one of .* but got 'odds'"):
-        Model(logits, ("a", "b"), "odds")
-    with pytest.raises(ValueError, match=r"Expected 3 columns, one per name .* returned 2"):
-        as_model(logits, X, classes=("a", "b", "c"))
+        as_model(model, X, **options)
 
 
 def test_zeros_are_counted_in_a_warning() -> None:
@@ -146,8 +125,6 @@ def test_calls_of_at_most_so_many_rows(most: int) -> None:
     model = as_model(limited, X, batch_size=most)
     torch.testing.assert_close(model(X), LOGITS.log_softmax(-1))
     assert max(sizes) == min(most, 50)
-    with pytest.raises(ValueError, match="`batch_size` to be a whole number of at least 1"):
-        as_model(logits, X, batch_size=0)
 
 
 NORMALISED = nn.BatchNorm1d(3).train()

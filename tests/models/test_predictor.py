@@ -11,7 +11,6 @@ import pytest
 import torch
 import xgboost
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -97,7 +96,6 @@ def test_an_error_of_the_model_is_the_cause_of_ours() -> None:
 SEVERAL = np.stack((LABEL, (FRAME["d"] > 0.2).to_numpy().astype(int)), 1)
 LABELLED: dict[str, Callable[[], Any]] = {
     "lists": lambda: MultiOutputClassifier(LogisticRegression()),
-    "forest": lambda: RandomForestClassifier(5, random_state=0),
     "one for each": lambda: OneVsRestClassifier(LogisticRegression()),
     "xgboost": lambda: xgboost.XGBClassifier(**TREES),
     "catboost": lambda: catboost.CatBoostClassifier(loss_function="MultiLogloss", **CATBOOST),
@@ -115,9 +113,6 @@ def test_each_of_several_labels_is_an_output(name: str) -> None:
             model = as_model(given, CODEBOOK, returns=returns)
             assert (model.returns, model.classes) == ("values", ("0", "1"))
             np.testing.assert_allclose(model(CODES), expected, atol=1e-6)
-    imputer = ms.imputers.MarginalImputer(CODES)
-    value = ms.imputed_value(as_model(classifier, CODEBOOK), imputer, "identity", draws=4)
-    assert value.outputs == ("0", "1")
 
 
 @pytest.mark.parametrize("objective", ["estimator", "booster"])
@@ -132,19 +127,17 @@ def test_probabilities_that_do_not_sum_to_one_are_values(objective: str) -> None
         as_model(model, CODEBOOK, returns="probabilities")
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_a_classifier_that_does_not_say_its_classes(named: bool) -> None:
+def test_a_classifier_that_does_not_say_its_classes() -> None:
     inner = FITTED["sklearn"]
 
     class Wrapper:
         """As of AutoGluon: fitted, and without `classes_`."""
 
         def predict_proba(self, rows: pd.DataFrame) -> Any:
-            p = inner.predict_proba(rows)
-            return pd.DataFrame(p, rows.index, ["no", "yes"]) if named else p
+            return pd.DataFrame(inner.predict_proba(rows), rows.index, ["no", "yes"])
 
     model = as_model(Wrapper(), CODEBOOK)
-    assert model.classes == (("no", "yes") if named else ("0", "1"))
+    assert model.classes == ("no", "yes")
     expected = torch.from_numpy(inner.predict_proba(FRAME))
     torch.testing.assert_close(model(CODES, scale="probabilities"), expected)
 

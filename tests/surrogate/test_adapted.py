@@ -16,17 +16,15 @@ from tests.learned import Reader
 PICTURE, SERIES, TOKENS = (2, 6, 6), (3, 8), (7,)
 
 
-class Square(nn.Module):
+class Twice(nn.Module):
     """Its first layer is as wide as rows, and called again with what it gave."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.before, self.layer = nn.Linear(4, 24), nn.Linear(24, 24)
+        self.inner = nn.Linear(24, 24)
 
     def forward(self, x: Tensor) -> Tensor:
-        # A layer that sees as many numbers, none of which is of the row.
-        bias = self.before(torch.ones(len(x), 6, 4)).sum(1)
-        return (self.layer(self.layer(x.flatten(1)).tanh()) + bias)[:, :3]
+        return self.inner(self.inner(x.flatten(1)).tanh())[:, :3]
 
 
 class SamePadding(nn.Conv2d):
@@ -37,8 +35,7 @@ class SamePadding(nn.Conv2d):
 
 
 NUMBERS: dict[str, tuple[tuple[int, ...], Any]] = {
-    "one layer twice": (SERIES, Square),
-    "in other units": (SERIES, lambda: InOtherUnits()),
+    "one layer twice": (SERIES, Twice),
     "an axis of channels": (
         (8,),
         lambda: reads(nn.Conv1d(1, 4, 3), 4 * 6, nn.Unflatten(1, (1, 8))),
@@ -48,21 +45,8 @@ NUMBERS: dict[str, tuple[tuple[int, ...], Any]] = {
 }
 
 
-# By default the first of a model.
-LAYER = {"one layer twice": "layer", "in other units": "inner.layer"}
-
-
 def reads(first: nn.Module, width: int, *before: nn.Module) -> nn.Module:
     return nn.Sequential(*before, first, nn.ReLU(), nn.Flatten(), nn.Linear(width, 3))
-
-
-class InOtherUnits(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = Square()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.inner(2 * x) / 2
 
 
 OF_TOKENS: dict[str, tuple[Any, float | None]] = {
@@ -99,15 +83,14 @@ def test_the_first_layer_is_told_which_of_its_inputs_are_absent(name: str) -> No
     torch.manual_seed(0)
     event, make = NUMBERS[name]
     module = make()
-    scale = 2.0 if name == "in other units" else 1.0
-    network = adapted(module, event, layer=LAYER.get(name))
+    network = adapted(module, event)
     x, mask = some(event)
     network.standardise(x, torch.zeros(5, 3))
     layer = network.module.get_submodule(network.layer)
     network.absence.weight.copy_(0.5 * layer.weight)
     absent = 1 - network.present(mask)[:, 0].float()
     filled = torch.where(absent > 0, network.instead.expand(event), x)
-    expected = module(filled + 0.5 * absent / scale).softmax(-1)
+    expected = module(filled + 0.5 * absent).softmax(-1)
     torch.testing.assert_close(network(x, mask)[:, 0], expected)
     whole = network(x, torch.ones_like(mask))[:, 0]
     torch.testing.assert_close(whole, module(x).softmax(-1))
@@ -132,9 +115,12 @@ def test_an_absent_token_is_one_more_token(name: str) -> None:
     assert network.instead is None
 
 
-def beside_another(layer: nn.Module) -> nn.Module:
-    layer.add_module("other", nn.Linear(8, 3))
-    return layer
+class Unused(nn.Linear):
+    """Has a layer that it does not call."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs)
+        self.other = nn.Linear(inputs, outputs)
 
 
 @pytest.mark.parametrize(
@@ -142,15 +128,14 @@ def beside_another(layer: nn.Module) -> nn.Module:
     [
         # Places are embedded before tokens.
         (TOKENS, Reader(), None, "'places' .* to see the rows.*`layer=`.*`network=module`"),
-        (PICTURE, nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(2, 3, 3), nn.Flatten()), None, "gets"),
         (
-            (8, 3),
-            nn.Sequential(nn.Flatten(0, 1), nn.Linear(3, 3)),
+            PICTURE,
+            nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(2, 3, 3), nn.Flatten()),
             None,
-            r"gets \(.*\) for rows of shape",
+            r"gets \(",
         ),
-        ((8,), beside_another(nn.Linear(8, 3)), "other", "'other' .* is not called"),
-        (SERIES, Square(), "first", "has no 'first' among .*layer"),
+        ((8,), Unused(8, 3), "other", "'other' .* is not called"),
+        (SERIES, Twice(), "first", "has no 'first' among .*inner"),
         ((3,), nn.Softmax(-1), None, "Softmax has none.*`network=module`"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Batches of in-memory tensors: every row once, in an order of seed and epoch alone."""
+"""Batches: every row once, in an order of seed and epoch alone, shared among processes."""
 
 import torch
 from hypothesis import given, settings
@@ -9,24 +9,37 @@ from manifold_shap.training.batches import IndexBatches, loader
 
 @settings(max_examples=50, deadline=None)
 @given(
-    rows=st.integers(1, 60),
-    batch_size=st.integers(1, 70),
+    rows=st.integers(1, 40),
+    batch_size=st.integers(1, 50),
     shuffle=st.booleans(),
-    seed=st.integers(0, 2**40),
-    epoch=st.integers(0, 1000),
+    ranks=st.integers(1, 5),
+    data=st.data(),
 )
-def test_batches_hold_every_row_once(
-    rows: int, batch_size: int, shuffle: bool, seed: int, epoch: int
+def test_batches_hold_every_row_once_and_processes_share_them(
+    rows: int, batch_size: int, shuffle: bool, ranks: int, data: st.DataObject
 ) -> None:
+    total, epoch = data.draw(st.integers(1, 90)), data.draw(st.integers(0, 9))
+    own = (rows, batch_size, shuffle, 3, total, epoch)
     x = torch.arange(rows)
-    batches = loader((x, -x), IndexBatches(rows, batch_size, shuffle, seed, rows, epoch))
-    seen = list(batches)
-    assert len(seen) == len(batches)
-    assert all(len(a) == batch_size for a, _ in seen[:-1])
-    assert all(torch.equal(a, -b) for a, b in seen)
-    found = torch.cat([a for a, _ in seen])
-    assert torch.equal(found.sort().values, x)
-    assert shuffle or torch.equal(found, x)
+    batches = loader((x, -x), IndexBatches(*own))
+    whole = [a for a, b in batches if torch.equal(a, -b)]
+    assert len(whole) == len(batches)
+    assert all(len(a) == batch_size for a in whole[:-1])
+    found = torch.cat(whole)
+    counts = found.bincount(minlength=rows)
+    assert counts.max() - counts.min() <= 1
+    assert shuffle or torch.equal(found, torch.arange(total) % rows)
+    parts = [IndexBatches(*own, rank=rank, ranks=ranks) for rank in range(ranks)]
+    shares = [list(part) for part in parts]
+    assert {len(share) for share in shares} == {len(whole)}
+    for number, batch in enumerate(whole):
+        counted = [part.counts(number) for part in parts]
+        assert {every for _, every in counted} == {len(batch)}
+        met = [share[number][:own] for share, (own, _) in zip(shares, counted, strict=True)]
+        assert torch.equal(torch.cat(met), batch)
+        # All take part in every step, and none has more than one row more to do than another.
+        assert all(len(share[number]) >= 1 for share in shares)
+        assert max(len(each) for each in met) - min(len(each) for each in met) <= 1
 
 
 def order(seed: int, epoch: int, rows: int = 50) -> list[int]:

@@ -5,36 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from manifold_shap.training.batches import IndexBatches
 from tests.training.test_task import X, Y, fit, line
 
 TWO = {"devices": 2, "accelerator": "cpu"}
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    rows=st.integers(1, 40), batch_size=st.integers(1, 50), ranks=st.integers(1, 5), data=st.data()
-)
-def test_processes_share_every_batch(
-    rows: int, batch_size: int, ranks: int, data: st.DataObject
-) -> None:
-    total, epoch = data.draw(st.integers(1, 90)), data.draw(st.integers(0, 9))
-    own = (rows, batch_size, True, 3, total, epoch)
-    whole = list(IndexBatches(*own))
-    parts = [IndexBatches(*own, rank=rank, ranks=ranks) for rank in range(ranks)]
-    shares = [list(part) for part in parts]
-    assert {len(share) for share in shares} == {len(whole)}
-    for number, batch in enumerate(whole):
-        counts = [part.counts(number) for part in parts]
-        assert {every for _, every in counts} == {len(batch)}
-        met = [share[number][:own] for share, (own, _) in zip(shares, counts, strict=True)]
-        assert torch.equal(torch.cat(met), batch)
-        # All take part in every step, and none has more than one row more to do than another.
-        assert all(len(share[number]) >= 1 for share in shares)
-        assert max(len(each) for each in met) - min(len(each) for each in met) <= 1
 
 
 def test_two_devices_take_the_steps_of_one(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
 
 import manifold_shap as ms
 from manifold_shap.coalitions import Listed
@@ -26,30 +28,37 @@ def model(x: Tensor) -> Tensor:
     return x[:, :2].softmax(-1)
 
 
-def vae(x: Tensor, **own: Any) -> Any:
+def vae(x: Any, **own: Any) -> Any:
     return ms.fit_imputer(x, latent=2, temper=1.0, bank_size=64, **{**FEW, **own})
 
 
-def surrogate(x: Tensor, **own: Any) -> Any:
+def surrogate(x: Any, **own: Any) -> Any:
     return ms.fit_surrogate(model, x, **{**FEW, "hidden": [8, 8], **own})
 
 
-def of_imputer(x: Tensor, **own: Any) -> Tensor:
-    return vae(x, **own).impute(X[:4], Listed(MASK, torch.arange(8).reshape(4, 2)), range(3)).rows
+def amortized(x: Any, **own: Any) -> Any:
+    return ms.fit_amortized(surrogate(X), x, **{**FEW, **own})
 
 
-def of_surrogate(x: Tensor, **own: Any) -> Tensor:
-    return surrogate(x, **own)(X[:4], MASK)
+def values_of(learned: Any) -> Tensor:
+    """What it gives for four rows."""
+    if isinstance(learned, ms.SurrogateValue):
+        return learned(X[:4], MASK)
+    if isinstance(learned, ms.VAEImputer):
+        return learned.impute(X[:4], Listed(MASK, torch.arange(8).reshape(4, 2)), range(3)).rows
+    return learned(X[:4])
+
+
+def of_taught(x: Tensor, **own: Any) -> Tensor:
+    """By so many values that rows are drawn."""
+    teacher = ms.imputed_value(model, ms.imputers.GaussianImputer(X), draws=2)
+    return values_of(surrogate(x, teacher_pairs=400, teacher=teacher, **own))
 
 
 def of_guided(x: Tensor, **own: Any) -> Tensor:
     guide = ms.imputers.MixtureImputer(x, components=2)
     taught = {"guide": guide, "teacher": ms.imputed_value(model, guide, draws=2)}
-    return surrogate(x, teacher_pairs=100, **taught, **own)(X[:4], MASK)
-
-
-def of_amortized(x: Tensor, **own: Any) -> Tensor:
-    return ms.fit_amortized(surrogate(X), x, **{**FEW, **own})(X[:4])
+    return values_of(surrogate(x, teacher_pairs=100, **taught, **own))
 
 
 def of_corrected(x: Tensor, **own: Any) -> Tensor:
@@ -67,10 +76,11 @@ def of_classifier(x: Tensor, *, directory: Path, **own: Any) -> Tensor:
 
 
 FITS: dict[str, Callable[..., Tensor]] = {
-    "imputer": of_imputer,
-    "surrogate": of_surrogate,
+    "imputer": lambda x, **own: values_of(vae(x, **own)),
+    "surrogate": lambda x, **own: values_of(surrogate(x, **own)),
+    "taught": of_taught,
     "guided": of_guided,
-    "amortized": of_amortized,
+    "amortized": lambda x, **own: values_of(amortized(x, **own)),
     "corrected": of_corrected,
     "classifier": of_classifier,
 }
@@ -92,6 +102,21 @@ def test_a_directory_serves_the_same_training_and_no_other(name: str, tmp_path: 
         assert torch.equal(fit(X, directory=place), whole)
         with pytest.raises(ValueError, match="the training rows"):
             fit(other, directory=place)
+
+
+@pytest.mark.parametrize("name", ["imputer", "surrogate", "amortized"])
+def test_it_is_the_same_wherever_rows_lie(name: str, tmp_path: Path) -> None:
+    fit, pairs = FITS[name], TensorDataset(X, torch.zeros(len(X)))
+    np.save(tmp_path / "x.npy", X.numpy())
+    expected = fit(X)
+    for rows in (
+        DataLoader(pairs, num_workers=1),
+        np.load(tmp_path / "x.npy", mmap_mode="r"),
+    ):
+        assert torch.equal(fit(rows), expected)
+    with pytest.raises(KeyboardInterrupt):
+        fit(pairs, directory=tmp_path, trainer={**FEW["trainer"], "callbacks": CtrlC(7)})
+    assert torch.equal(fit(pairs, directory=tmp_path), expected)
 
 
 @pytest.mark.parametrize("name", ["imputer", "surrogate", "guided", "amortized"])

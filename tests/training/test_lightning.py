@@ -8,26 +8,18 @@ import pytest
 import torch
 from torch import Tensor
 
-import manifold_shap as ms
 from manifold_shap.training.runner import Batches, LightningTask
+from tests.training import test_directories as directories
 
-FEW: dict[str, Any] = {
-    "hidden": [8],
-    "max_epochs": 1,
-    "trainer": {"accelerator": "cpu", "limit_train_batches": 1},
-}
-
-
-def model(x: Tensor) -> Tensor:
-    return x[:, :2].softmax(-1)
+ONE_STEP: Any = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 1}}
 
 
 def surrogate(x: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
-    return ms.fit_surrogate(model, x, **FEW).task, (x, model(x))
+    return directories.surrogate(x, hidden=[8], **ONE_STEP).task, (x, directories.model(x))
 
 
 def vae(x: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
-    return ms.fit_imputer(x, latent=2, temper=1.0, **FEW).task, (x,)
+    return directories.vae(x, **ONE_STEP).task, (x,)
 
 
 @pytest.mark.parametrize(("make", "epochs", "least"), [(surrogate, 2, 30), (vae, 15, 1)])
@@ -42,14 +34,11 @@ def test_a_trainer_of_ones_own_trains_them(
         tuple(part[some] for part in parts) for some in (slice(200), slice(200, 300))
     )
     module, batches = LightningTask(task), Batches(train, held_out, 64, seed=0, least=least)
-    trainer = L.Trainer(
-        max_epochs=epochs,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        default_root_dir=tmp_path,
+    quiet = dict.fromkeys(
+        ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
+    )
+    trainer: Any = L.Trainer(
+        max_epochs=epochs, accelerator="cpu", default_root_dir=tmp_path, **quiet
     )
     before = trainer.validate(module, datamodule=batches, verbose=False)[0]["validation"]
     trainer.fit(module, datamodule=batches)

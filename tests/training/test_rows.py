@@ -6,7 +6,6 @@ import torch
 
 import manifold_shap as ms
 from manifold_shap.training.rows import training_rows
-from manifold_shap.training.task import Task
 from tests.training.test_task import X
 
 FRAME = pd.DataFrame({"age": [30, 20, 40], "town": ["Oslo", None, "Rome"], "size": [1.5, 2.5, 0.5]})
@@ -51,32 +50,11 @@ def test_a_training_needs_players_that_are_the_same_in_every_row() -> None:
 
 def test_padded_rows_are_trained_on() -> None:
     x = torch.tensor([[1.0, 0.0], [1.0, 2.0], [3.0, 0.0]])
-    rows = training_rows(x, x[:1], 0, ms.Players.tokens(2))
-    assert rows.settings["padding"] == 0
-    assert Nothing({**rows.settings}).players.same_as(rows.players)
+    assert training_rows(x, x[:1], 0, ms.Players.tokens(2)).settings["padding"] == 0
     with pytest.raises(ValueError, match="row 3 of `x_train`"):
         training_rows(torch.cat((x, 0 * x[:1])), None, 0, ms.Players.tokens(2))
     with pytest.raises(ValueError, match="for a GaussianImputer but these are of"):
         ms.imputers.GaussianImputer(x, players=ms.Players.tokens(2))
-
-
-class Nothing(Task):
-    """A task without a network."""
-
-    def loss(self, batch: tuple[torch.Tensor, ...], generator: torch.Generator) -> torch.Tensor:
-        raise NotImplementedError
-
-
-def test_a_frame_is_trained_on_as_codes_and_seen_encoded() -> None:
-    rows = training_rows(FRAME, FRAME[1:], 0)
-    table = rows.table
-    assert table is not None
-    assert torch.equal(rows.train, table.rows(FRAME))
-    assert torch.equal(rows.validation, table.rows(FRAME[1:]))
-    assert rows.players.names == ("age", "town", "size")
-    assert torch.equal(rows.encoded[0], table.encode(rows.train))
-    again = training_rows(rows.train, FRAME, 0, None, table)
-    assert torch.equal(again.train, again.validation)
 
 
 def test_columns_of_a_frame_are_grouped_by_name() -> None:

@@ -155,25 +155,6 @@ def test_a_divergence_keeps_the_checkpoints_of_the_epochs_before(
     assert np.isfinite(kept["validation"])
 
 
-@pytest.mark.usefixtures("any_type")
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"seed": 2}, "differs in: seed"),
-        ({"max_epochs": 3, "batch_size": np.int64(4)}, "differs in: batch_size, max_epochs"),
-        ({"x": X + 1}, "the training rows"),
-    ],
-)
-def test_another_training_is_not_continued(
-    tmp_path: Path, changed: dict[str, Any], message: str
-) -> None:
-    fit(directory=tmp_path)
-    with pytest.raises(ValueError, match=message):
-        fit(directory=tmp_path, **changed)
-    again = fit(directory=tmp_path, progress=False)
-    assert again.record["epochs"] == 2
-
-
 def test_curves_of_a_logger_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     given = {"max_epochs": 3, "batch_size": 32}
     logger = CSVLogger(tmp_path / "logs", "line")
@@ -191,14 +172,12 @@ def test_curves_of_a_logger_are_written_where_they_are_asked_for(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("weight_averaging", "schedule"),
-    [(None, "one_cycle"), (0.9, "cosine")],
+    ("step", "weight_averaging", "schedule"), [(2, 0.9, "cosine"), (7, None, "one_cycle")]
 )
-@pytest.mark.parametrize("step", [2, 7])
 def test_an_interrupted_training_goes_on_as_if_nothing_had_happened(
     tmp_path: Path, step: int, weight_averaging: float | None, schedule: str
 ) -> None:
-    given = {"max_epochs": 3, "weight_averaging": weight_averaging, "schedule": schedule}
+    given = {"max_epochs": np.int64(3), "weight_averaging": weight_averaging, "schedule": schedule}
     whole = fit(**given)
     with pytest.raises(KeyboardInterrupt):
         fit(

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
-import manifold_shap as ms
 from manifold_shap.coalitions import Listed, all_coalitions
+from manifold_shap.vae.bank import RunningLikelihood
 from manifold_shap.vae.families import choose_families
 from manifold_shap.vae.fit import fit_imputer
 from manifold_shap.vae.imputer import VAEImputer
@@ -74,26 +76,33 @@ def test_detached_the_masked_encoder_does_not_move_the_encoder() -> None:
     assert any(not torch.equal(a, b) for a, b in zip(gradients[0], moved, strict=True))
 
 
-@pytest.mark.parametrize("fill", [None, -1.0])
-def test_the_masked_encoder_never_sees_what_is_absent(fill: float | None) -> None:
-    made, x = network(fill=fill), rows(1).requires_grad_()
-    for k in (0, 5, 10):
-        r = made.encode_masked(x, masks(1)[:, k : k + 1])
+def check_unseen(made: MaskedVAE, x: Tensor, mask: Tensor) -> None:
+    """Of one flat row, the absent elements of every coalition, and no others."""
+    x.requires_grad_()
+    for own in mask.unbind(1):
+        r = made.encode_masked(x, own[:, None])
         total = r.component_distribution.base_dist.loc.sum() + r.mixture_distribution.logits.sum()
         (gradient,) = torch.autograd.grad(total, x)
-        present = masks(1)[0, k]
-        assert not gradient[0, ~present].any()
-        assert bool(present.any()) == bool(gradient[0, present].any())
+        present = made.players.expand(own).flatten(1)
+        assert not gradient[~present].any()
+        assert bool(present.any()) == bool(gradient[present].any())
+
+
+@pytest.mark.parametrize("fill", [None, -1.0])
+def test_the_masked_encoder_never_sees_what_is_absent(fill: float | None) -> None:
+    check_unseen(network(fill=fill), rows(1), masks(1))
+
+
+def test_with_a_fill_value_the_mask_is_not_shown() -> None:
+    x, mask = rows(1), torch.tensor([[[True] * 4, [True, True, True, False]]])
+    x[:, 3] = 0.0
+    for fill, same in ((0.0, True), (None, False)):
+        whole, part = network(fill=fill).encode_masked(x, mask).mean[0]
+        assert torch.allclose(whole, part) == same
 
 
 def imputer(posterior: str = "bank", **settings: object) -> VAEImputer:
     return VAEImputer(network(), rows(), posterior=posterior, **settings)  # type: ignore[arg-type]
-
-
-def impute(made: ms.imputers.Imputer, draws: range = range(6), keys: int = 3) -> Tensor:
-    x = rows(3, seed=1)
-    numbers = torch.full((3, 16), keys) + torch.arange(3)[:, None]
-    return made.impute(x, Listed(masks(3), numbers), draws).rows
 
 
 def test_samples_follow_the_weights() -> None:
@@ -123,6 +132,24 @@ def test_bank_weights_are_the_posterior_over_codes() -> None:
             torch.testing.assert_close(mean[b, k], (power * log_p).softmax(0) @ decoded)
 
 
+@given(st.integers(0, 2**31), st.integers(1, 70), st.integers(1, 90), st.floats(0, 1))
+@settings(deadline=None, max_examples=30)
+def test_running_likelihoods_are_matrix_products(
+    seed: int, block: int, part: int, moving: float
+) -> None:
+    # Any walk over coalitions will do, also one that jumps from time to time.
+    generator = torch.Generator().manual_seed(seed)
+    eta = torch.randn(20, 60, generator=generator)
+    changes = torch.rand(80, 60, generator=generator) < 0.05
+    changes[10] |= torch.rand(60, generator=generator) < moving
+    present = (changes.cumsum(0) % 2).bool()
+    statistics = present * torch.randn(60, generator=generator)
+    running = RunningLikelihood(eta)
+    running.block = block
+    found = torch.cat([running(some) for some in statistics.split(part)])
+    torch.testing.assert_close(found, statistics @ eta.T, rtol=1e-5, atol=1e-4)
+
+
 def test_importance_weights_correct_the_masked_encoder() -> None:
     # Whatever r proposes, many weighted draws estimate the mean under p(z|x_S) ∝ p(x_S|z) p(z).
     made, x, mask = imputer("encoder", importance=True), rows(1, seed=1), masks(1)[:, 5:6]
@@ -142,14 +169,12 @@ def test_importance_weights_correct_the_masked_encoder() -> None:
 
 def test_the_bank_knows_how_many_codes_are_behind_its_draws() -> None:
     x, keys = rows(3, seed=1), torch.zeros(3, 16, dtype=torch.int64)
-    wide = imputer(bank_size=40).impute(x, Listed(masks(3), keys), range(2)).effective_draws
-    sharp = (
-        imputer(bank_size=40, temper=50.0)
+    wide, sharp = (
+        imputer(bank_size=40, temper=temper)
         .impute(x, Listed(masks(3), keys), range(2))
         .effective_draws
+        for temper in (1.0, 50.0)
     )
-    assert wide is not None
-    assert sharp is not None
     torch.testing.assert_close(wide[:, 0], torch.full((3,), 40.0))
     assert (sharp[:, 1:] < wide[:, 1:]).all()
     assert sharp[:, -1].mean() < 2

@@ -74,7 +74,6 @@ LEFT_OUT = DEFERRED_PACKAGES - {"tqdm"} | {"lightning", "matplotlib", "hydra", "
 DEFERRED = {
     ("cli", "cli.explain"),
     ("cli", "cli.train"),
-    ("cli.explain", "streaming"),
     ("explanation", "estimators.audit"),
     ("explanation", "interop.shap_explanation"),
     ("explanation", "interop.shapiq_values"),

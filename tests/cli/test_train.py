@@ -1,5 +1,6 @@
 """Training by command: what is written, reused, refused, and left by an interruption."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -43,11 +44,10 @@ def test_training_writes_what_it_promises(digits: Path) -> None:
 
 
 def test_what_is_trained_is_reused_and_said(digits: Path, capsys: Said) -> None:
-    weights = digits / "digits" / "surrogate" / "tensors.safetensors"
-    before = weights.stat().st_mtime_ns
+    before = {path: path.stat().st_mtime_ns for path in digits.rglob("*.safetensors")}
     assert train(digits, *QUICK) == read(digits, "digits", "surrogate", "metrics.json")
-    assert capsys.readouterr().out.count("Made before with these settings") == 2
-    assert weights.stat().st_mtime_ns == before
+    assert "Made before with these settings" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in digits.rglob("*.safetensors")} == before
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,12 @@ def test_what_is_trained_is_reused_and_said(digits: Path, capsys: Said) -> None:
     ],
 )
 def test_a_run_of_other_settings_is_refused_and_nothing_is_lost(
-    digits: Path, copied: Copy, word: str, error: str
+    digits: Path, word: str, error: str
 ) -> None:
-    place = copied(digits)
-    weights = place / "digits" / "surrogate" / "tensors.safetensors"
+    weights = digits / "digits" / "surrogate" / "tensors.safetensors"
     before = weights.read_bytes()
     with pytest.raises(ValueError, match=error):
-        train(place, *QUICK, word)
+        train(digits, *QUICK, word)
     assert weights.read_bytes() == before
 
 
@@ -78,6 +77,8 @@ def test_overwriting_replaces_a_run_and_its_explanation_and_nothing_else(
     notes = [run / "notes.txt", run / "plots" / "mine.png", run / ".DS_Store"]
     for note in notes:
         note.write_text("precious")
+    summary = read(run, "summary.json") | {"figures": ["../notes.txt", str(notes[1].parents[1])]}
+    (run / "summary.json").write_text(json.dumps(summary))
     train_iris(place, *TINY, "classifier.n_estimators=2", "overwrite=true")
     assert [note.read_text() for note in notes] == ["precious"] * 3
     assert not list(run.glob("explanations.zarr*"))
@@ -127,18 +128,6 @@ def _saves_then_interrupts() -> Callable[..., None]:
             raise KeyboardInterrupt
 
     return saved
-
-
-@pytest.mark.filterwarnings("ignore:.*are exactly zero")
-def test_one_vae_serves_other_classifiers_and_spaces(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "vae")
-    train(place, "data=iris", "classifier=naive_bayes", "value_function=marginal")
-    words = ["run=" + str(place / "bayes"), f"checkpoint={place / 'iris' / 'vae'}", "space=ilr"]
-    explain(place, *ONE, "classifier=naive_bayes", *words)
-    (store,) = place.glob("bayes-*/explanations.zarr.zip")
-    found = ms.Explanation.load(store)
-    assert (found.space.name, found.made_by["value_function"]) == ("ilr", "vae")
-    assert found.made_by["model"]["name"] == "GaussianNB"
 
 
 def test_the_vae_of_the_paper_is_trained_and_explains(tmp_path: Path) -> None:
@@ -197,15 +186,10 @@ def amortized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_each_training_has_a_version_of_the_logger_that_is_named(amortized: Path) -> None:
-    for number in (0, 1):  # Surrogate and amortised explainer.
-        path = amortized / "curves" / "lightning_logs" / f"version_{number}" / "metrics.csv"
-        found = pd.read_csv(path)
-        assert {"training", "validation", "epoch", "step"} <= set(found)
-        assert len(found["validation"].dropna()) == 1
-
-
 def test_an_amortised_explainer_is_trained_once_and_used(amortized: Path) -> None:
+    for number in (0, 1):  # Each training, that of the surrogate too, has a version of the logger.
+        curves = amortized / "curves" / "lightning_logs" / f"version_{number}" / "metrics.csv"
+        assert len(pd.read_csv(curves)["validation"].dropna()) == 1
     record = read(amortized, "iris", "surrogate", "amortized", "metrics.json")
     assert 0 < record["relative_error"] < 5
     assert train_iris(amortized, *TINY, *AMORTIZED)["amortized"] == record

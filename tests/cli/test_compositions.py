@@ -14,12 +14,17 @@ BAYES = ["classifier=naive_bayes"]
 
 @pytest.mark.usefixtures("drawn_figures")
 @pytest.mark.parametrize(
-    "name", ["iris", *(pytest.param(f"digits{k}", marks=pytest.mark.slow) for k in ("", "_0_to_3"))]
+    ("name", "more"),
+    [
+        ("iris", []),
+        pytest.param("digits", [], marks=pytest.mark.slow),
+        pytest.param("digits", ["data.digits=[0,1,2,3]"], marks=pytest.mark.slow),
+    ],
 )
 def test_the_experiments_of_the_paper_draw_compositions_of_their_rows_alone(
-    name: str, tmp_path: Path
+    name: str, more: list[str], tmp_path: Path
 ) -> None:
-    words = [f"experiment=compositions_{name}", *BAYES]
+    words = [f"experiment=compositions_{name}", *BAYES, *more]
     train(tmp_path, *words, "value_function.draws=20")
     plane = "ilr_plane" if name == "iris" else "ilr_space"
     for row in (0, 5):

@@ -32,11 +32,8 @@ def composed(command: str, *words: str) -> tuple[DictConfig, DictConfig]:
     return config, job
 
 
-def train(place: Path, *words: str, sweep: Path | None = None) -> dict[str, Any]:
-    config, job = composed("train", f"runs_dir='{place}'", *words)
-    if sweep is not None:
-        job.mode, job.runtime.output_dir = RunMode.MULTIRUN, str(sweep)
-    return training.train(config, job)
+def train(place: Path, *words: str) -> dict[str, Any]:
+    return training.train(*composed("train", f"runs_dir='{place}'", *words))
 
 
 def explain(place: Path, *words: str) -> dict[str, Any]:

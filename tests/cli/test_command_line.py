@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from manifold_shap import cli
-from tests.cli.commands import FOREST, TINY
+from tests.cli.commands import FOREST, TINY, read
 
 Typed = Callable[..., None]
 ROOT = Path(__file__).parents[2]
@@ -107,11 +107,13 @@ def test_a_sweep_and_a_run_of_it_on_the_command_line(
 ) -> None:
     words = ["data=iris", *FOREST, *TINY]
     typed("train", "-m", f"runs_dir={tmp_path}", *words, "seed=0,1")
-    jobs = [path.parent.name for path in tmp_path.rglob("mse_by_size.png")]
-    for k in (0, 1):
-        assert f"__seed-{k}__" in " ".join(jobs)
+    jobs = sorted(path.parent for path in tmp_path.rglob("tensors.safetensors"))
+    for k, job in enumerate(jobs):
+        assert f"__seed-{k}__" in job.name
+        metrics = read(job, "metrics.json")
+        assert 0 < metrics["mse_validation"] != metrics["mse"]
     # Of the second seed, whose classifier is another one.
-    _, job = sorted(path.parent for path in tmp_path.rglob("tensors.safetensors"))
     typed("explain", f"runs_dir={tmp_path}", f"run='{job}'", "instances=1", "report=false")
+    assert len(jobs) == 2
     assert (job / "summary.json").exists()
     assert capsys.readouterr().out.count("results and plots in") == 1

@@ -233,6 +233,10 @@ def test_many_rows_are_streamed_and_never_replaced_silently(
     assert (summary["instances"], summary["instances_resumed"]) == (359, 0)
     assert summary["efficiency_gap"] < 1e-5
     assert set(summary["compared"]) == {"surrogate", "marginal"}
+    again = explain(place, *words, "instances=all", "resume=true")
+    assert again["instances_resumed"] == 359
+    with pytest.raises(ValueError, match="permutations"):
+        explain(place, *words, "instances=all", "resume=true", "estimator.permutations=2")
     explanation = explained(place)
     assert explanation.phi.shape == (359, 64, 10)
     largest = explanation.standard_error.max().item()
@@ -252,29 +256,6 @@ def test_many_rows_are_streamed_and_never_replaced_silently(
     with pytest.raises(FileExistsError, match="something else stands there"):
         explain(place, *words, "overwrite=true")
     assert foreign.exists()
-
-
-def test_an_interrupted_stream_is_gone_on_with(
-    digits: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, prediction = copied(digits), ms.SurrogateValue.prediction
-    blocks = iter(range(100))
-
-    def interrupted(value: ms.SurrogateValue, x: torch.Tensor) -> torch.Tensor:
-        if len(x) == 8 and next(blocks) == 3:
-            raise KeyboardInterrupt
-        return prediction(value, x)
-
-    words = ["instances=40", "block=8"]
-    with monkeypatch.context() as patched:
-        patched.setattr(ms.SurrogateValue, "prediction", interrupted)
-        with pytest.raises(KeyboardInterrupt, match="of 40 rows are kept"):
-            explain(place, *ORDERS, *words)
-    with pytest.raises(FileExistsError, match="finished or not"):
-        explain(place, *ORDERS, *words)
-    with pytest.raises(ValueError, match="permutations"):
-        explain(place, *ORDERS, *words, "estimator.permutations=16", "resume=true")
-    assert 0 < explain(place, *ORDERS, *words, "resume=true")["instances_resumed"] < 40
 
 
 def test_engines_share_streamed_rows() -> None:

@@ -21,8 +21,8 @@ Copy = Callable[..., Path]
 Said = pytest.CaptureFixture[str]
 
 
-def train_iris(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
-    return train(place, "data=iris", *FOREST, *words, **settings)
+def train_iris(place: Path, *words: str) -> dict[str, Any]:
+    return train(place, "data=iris", *FOREST, *words)
 
 
 def interrupt(*_: Any, **__: Any) -> Any:
@@ -38,6 +38,7 @@ def test_training_writes_what_it_promises(digits: Path) -> None:
     assert metrics["train_seconds"] > 0
     assert metrics["model"]["accuracy"] > 0.8
     assert "warning" not in metrics["quality"]
+    assert "mse_validation" not in metrics
     names = {"metrics.json", "config.yaml", "mse_by_size.png", "manifold_shap.json"}
     assert {path.name for path in place.iterdir()} == names | {"tensors.safetensors"}
     assert "_target_" not in (place / "config.yaml").read_text()
@@ -162,16 +163,6 @@ def test_a_value_function_no_better_than_off_the_manifold_is_noted(
     assert quality["mse"] == dict(zip(("marginal", "surrogate"), errors, strict=True))
     assert quality["warning"] == warning
     assert "warning" not in train_iris(place, "value_function=marginal")["quality"]
-
-
-def test_a_sweep_is_judged_by_validation_rows(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifiers")
-    job = place / "iris" / "surrogate-sweep" / "job"
-    found = train_iris(place, *TINY, sweep=job)
-    assert 0 < found["mse_validation"] != found["mse"]
-    explain(place, *ONE, f"run={job}")
-    assert (job / "summary.json").exists()
-    assert "mse_validation" not in train_iris(place, *TINY)
 
 
 # An amortised explainer beside its surrogate.

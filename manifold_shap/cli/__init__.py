@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -53,8 +54,7 @@ def _one_line(message: object) -> str:
 
 def _run(command: str, task: Callable[[Any], Any]) -> None:
     # Then Hydra raises its errors, instead of printing them over twenty lines.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    with told():
+    with told(), patch.dict(os.environ, HYDRA_FULL_ERROR="1"):
         hydra.main(str(CONF), command, "1.3")(task)()
 
 

@@ -168,6 +168,7 @@ def test_every_value_function_goes_through_both_commands(
     assert found.outputs == ("setosa", "versicolor", "virginica")
 
 
+@pytest.mark.filterwarnings("ignore:.*are exactly zero")
 def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     irises: Path, copied: Copy, iris_data: Data, capsys: Said
 ) -> None:
@@ -191,6 +192,8 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
         metrics = read(place, "iris", name, "metrics.json")
         for measured, of in ((name, ""), ("marginal", "_off_manifold")):
             assert metrics[f"mse{of}"] == pytest.approx(summary["compared"][measured]["mse"])
+    with pytest.raises(ValueError, match="in one output space but got"):
+        explain_iris(place, "value_function=gaussian", "space=ilr", "compare=[surrogate]")
     said = capsys.readouterr().out.splitlines()
     (line,) = [line.split() for line in said if line.startswith("gaussian ")]
     assert float(line[1]) == pytest.approx(score.mse, rel=1e-3)

@@ -105,6 +105,8 @@ def test_published_vowels(local: Any) -> None:
     [
         ("1,2:3,4:up\n1,2:3:up", "line 7"),
         ("1,2:3,x:up", "line 6 .*could not convert"),
+        ("", "cases after a line @data"),
+        ("@timeStamps true\n@data\n(0,1):up", "time stamps"),
     ],
 )
 def test_damaged_lines_are_named(line: str, error: str, tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -17,6 +18,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 CONF = next(path for path in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if path.is_dir())
 # Exit status on Ctrl-C.
 _INTERRUPTED = 130
+# Whether a user asked for errors as they are. Hydra is told so in any case, see `_run`.
+_AS_THEY_ARE = os.environ.get("HYDRA_FULL_ERROR") == "1"
 
 OmegaConf.register_new_resolver(
     "stem", lambda path: Path(str(path).removesuffix(".gz")).stem, replace=True
@@ -37,7 +40,7 @@ def told() -> Iterator[None]:
         print(f"Interrupted. {_one_line(error)}".strip())
         sys.exit(_INTERRUPTED)
     except Exception as error:  # A model of the user's own may fail in any way.
-        if os.environ.get("HYDRA_FULL_ERROR") == "1":
+        if _AS_THEY_ARE:
             raise
         notes = getattr(error, "__notes__", ())
         sys.exit(f"{type(error).__name__}: {_one_line(' '.join([str(error), *notes]))}")
@@ -49,9 +52,13 @@ def _one_line(message: object) -> str:
     return " ".join(str(message).split())
 
 
-@hydra.main(config_path=str(CONF), config_name="train", version_base="1.3")
-def main_train(cfg: Any) -> float:
-    """`train.py`: the MSE on validation rows is what a sweeper minimises."""
+def _run(command: str, task: Callable[[Any], Any]) -> None:
+    # Then Hydra raises its errors, instead of printing them over twenty lines.
+    with told(), patch.dict(os.environ, HYDRA_FULL_ERROR="1"):
+        hydra.main(str(CONF), command, "1.3")(task)()
+
+
+def _train(cfg: Any) -> float:
     with told():
         # Here, so that --help and a misspelled setting need not wait for it.
         from manifold_shap.cli.train import train
@@ -60,10 +67,18 @@ def main_train(cfg: Any) -> float:
     return metrics.get("mse_validation", metrics["mse"])
 
 
-@hydra.main(config_path=str(CONF), config_name="explain", version_base="1.3")
-def main_explain(cfg: Any) -> None:
-    """`explain.py`."""
+def _explain(cfg: Any) -> None:
     with told():
         from manifold_shap.cli.explain import explain
 
         explain(cfg, HydraConfig.get())
+
+
+def main_train() -> None:
+    """`train.py`: the MSE on validation rows is what a sweeper minimises."""
+    _run("train", _train)
+
+
+def main_explain() -> None:
+    """`explain.py`."""
+    _run("explain", _explain)

@@ -15,35 +15,17 @@ import torch
 from hydra.utils import instantiate
 from torch import Tensor
 
+import manifold_shap as ms
 from manifold_shap._checks import check_whole
 from manifold_shap._stored import StoredRows, sample_of
-from manifold_shap.cli import report
+from manifold_shap.cli import report, run
 from manifold_shap.cli.games import basis_of, causal, in_groups, ordering_of
-from manifold_shap.cli.run import (
-    METRICS,
-    beside,
-    check_same,
-    data_of,
-    model_of,
-    opened,
-    place_of,
-    plain,
-    read_json,
-    record_of,
-    value_of,
-)
 from manifold_shap.data import Data
-from manifold_shap.explanation import Explanation
-from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.models import Model
-from manifold_shap.values import ValueFunction
 
 # Figures and tables of many rows show no more, and other value functions explain these only.
 _SHOWN_ROWS = 200
 # Rows of the audit of an estimator that knows no errors of its own.
 _AUDITED = 200
-# Test rows, pairs and draws on which value functions are compared: they tell them apart in seconds.
-_SCORED_ROWS, _PAIRS, _DRAWS = 500, 1000, 64
 # Seconds to wait for a worker of a cluster.
 _WAIT = 60
 
@@ -60,83 +42,85 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         FileNotFoundError: nothing was trained.
         TypeError, ValueError: settings that cannot be, or that disagree with the run.
     """
-    cfg, recorded = opened(cfg, job)
-    data, place = data_of(cfg), place_of(cfg)
+    cfg, recorded = run.opened(cfg, job)
+    data, place = run.data_of(cfg), run.place_of(cfg)
     if recorded is not None:
-        here = record_of(cfg, data)
+        here = run.record_of(cfg, data)
         for record in (here, recorded):  # Others need no training.
             record["value_function"].pop("draws", None)
-        check_same(place, recorded, here)
-    model, name = model_of(cfg, data), cfg.value_function.name
+        run.check_same(place, recorded, here)
+    if run.is_trained(cfg):
+        run.value_place(cfg)  # Before a classifier is trained in vain.
+    model, name = run.model_of(cfg, data), cfg.value_function.name
     values = _values(cfg, data, model)
-    ordering, confounding = ordering_of(cfg.ordering), plain(cfg.confounding)
+    ordering, confounding = ordering_of(cfg.ordering), run.plain(cfg.confounding)
     games = {
         each: in_groups(causal(value, ordering, confounding), data, cfg.groups)
         for each, value in values.items()
     }
     numbers, x, y = _rows(cfg, data)
-    main = games[name]
+    main = games.pop(name)
     estimator = instantiate(cfg.estimator, _partial_=True, _convert_="all")
     if cfg.ordering is not None and cfg.asymmetric:
         estimator = partial(estimator, ordering=ordering)
-    outputs = plain(cfg.outputs)
-    if outputs is not None:
-        outputs = main.select(outputs, sample_of(x)).outputs
+    if cfg.outputs is not None:
+        outputs = main.select(run.plain(cfg.outputs), sample_of(x)).outputs
         estimator = partial(estimator, outputs=outputs)
     basis = basis_of(cfg.basis, data, model, main)
-    of = {"name": model.predictor.name, **read_json(place / METRICS).get("model", {})}
-    finish = partial(_finished, basis=basis, model=of)
+    of = {"name": model.predictor.name, **run.read_json(place / run.METRICS).get("model", {})}
+    explained = partial(_explained, estimator=estimator, basis=basis, model=of)
     streamed = len(numbers) > cfg.block
     resumed = cfg.resume and streamed
     report.check_free(place, cfg.overwrite or resumed)
     some = slice(_SHOWN_ROWS) if streamed else slice(None)
-    explanations, seconds = dict[str, Explanation](), dict[str, float]()
-    for each, value in games.items():
-        if each != name or not streamed:
-            start = time.perf_counter()
-            found = estimator(value, x[some], progress=cfg.progress)
-            seconds[each] = time.perf_counter() - start
-            explanations[each] = finish(found).with_labels(numbers[some])
-    if not resumed:
-        report.forget(place)
-    facts: dict[str, Any] = {"instances": len(numbers)}
-    # After the others: what is wrong with them should not come out hours later.
+    # Before the many rows: what is wrong with them should not come out hours later.
+    explanations = {
+        each: explained(value, x[some], progress=cfg.progress).with_labels(numbers[some])
+        for each, value in games.items()
+    }
+    start = time.perf_counter()
     if streamed:
-        block = partial(_block, estimator=estimator, finish=finish)
-        explanations[name], of_stream = _stream(cfg, place, main, x, numbers, block)
-        facts |= of_stream
+        if not resumed:
+            report.forget(place)
+        found, facts = _stream(cfg, place, main, x, numbers, explained)
     else:
-        explanations[name].save(place / report.STORE)
-        facts |= {"seconds": seconds[name], **_accuracy(explanations[name])}
+        found = explained(main, x, progress=cfg.progress).with_labels(numbers)
+        report.forget(place)
+        found.save(place / report.STORE)
+        facts = _accuracy(found)
+    facts = {"instances": len(numbers), "seconds": time.perf_counter() - start, **facts}
     titles = {each: each for each in values}
-    if len(values) > 1:
-        scores = _scores({k: in_groups(v, data, cfg.groups) for k, v in values.items()}, data)
+    if games:
+        # Without interventions, of which no model is the judge.
+        scores = {
+            each: report.scored(in_groups(value, data, cfg.groups), data.x_test, cfg.progress)
+            for each, value in values.items()
+        }
         facts["compared"] = {each: report.figures_of(score) for each, score in scores.items()}
-        print("Errors on the same pairs of a sample of test rows (of all of them: metrics.json):")
+        print("Errors on the same pairs of test rows and coalitions:")
         print(pd.DataFrame(facts["compared"]).T.to_string(float_format="{:.4g}".format))
-        titles = {each: f"{each} (MSE {scores[each].mse:.4f})" for each in values}
+        titles = {each: f"{each} (MSE {report.error_of(scores[each]):.4g})" for each in values}
         quality = report.quality_of(scores, name)
-        made_by = {**explanations[name].made_by, "quality": quality}
-        explanations[name] = replace(explanations[name], made_by=made_by)
-    by_title = {titles[each]: explanations[each] for each in values}
+        found = replace(found, made_by={**found.made_by, "quality": quality})
+    by_title = {titles[each]: {**explanations, name: found}[each] for each in values}
     return report.write(place, data, by_title, titles[name], facts, y[some] if cfg.report else None)
 
 
-def _values(cfg: Any, data: Data, model: Model) -> dict[str, Any]:
+def _values(cfg: Any, data: Data, model: ms.Model) -> dict[str, Any]:
     """Value functions by name, in the order to draw them.
 
     Raises:
         ValueError: they are in several output spaces.
     """
-    name, names = cfg.value_function.name, plain(cfg.compare)
+    name, names = cfg.value_function.name, run.plain(cfg.compare)
     device = cfg.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     values = {}
     for each in dict.fromkeys(names if name in names else [name, *names]):
-        own = beside(cfg, each)
-        value: Any = value_of(own, data, model)
-        metrics = {} if own.checkpoint else read_json(place_of(own) / METRICS)
+        own = run.beside(cfg, each)
+        value: Any = run.value_of(own, data, model)
+        metrics = {} if own.checkpoint else run.read_json(run.place_of(own) / run.METRICS)
         if "quality" in metrics:
             value.update(quality=metrics["quality"])
         values[each] = value.to(device)
@@ -153,7 +137,7 @@ def _rows(cfg: Any, data: Data) -> tuple[list[int], Tensor | StoredRows, Tensor]
     Raises:
         ValueError: there are none of these numbers, or fewer.
     """
-    instances = plain(cfg.instances)
+    instances = run.plain(cfg.instances)
     if isinstance(instances, list):
         return instances, *data.find(instances)
     count = None
@@ -163,45 +147,26 @@ def _rows(cfg: Any, data: Data) -> tuple[list[int], Tensor | StoredRows, Tensor]
     return data.test_numbers[:count], data.x_test[:count], data.y_test[:count]
 
 
-def _scores(values: dict[str, Any], data: Data) -> dict[str, Score]:
-    """Errors on the same test pairs; with many draws where these are noisy.
-
-    Without interventions, of which no model is the judge.
-    """
-    shuffled = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(0))
-    x = data.x_test[shuffled[:_SCORED_ROWS]]
-    some = next(iter(values.values()))
-    counts = some.counts(x.to(some.device)).cpu() if some.players.by_row else None
-    mask = shapley_pairs(len(x), len(some.players), _PAIRS, counts=counts)
-    return {
-        name: mean_squared_error(value.with_draws(max(value.spec.work.draws, _DRAWS)), x, mask)
-        for name, value in values.items()
-    }
-
-
-def _accuracy(explanation: Explanation) -> dict[str, float]:
+def _accuracy(explanation: ms.Explanation) -> dict[str, Any]:
     return {
         "largest_standard_error": explanation.standard_error[explanation.present].max().item(),
         "efficiency_gap": explanation.efficiency_gap,
     }
 
 
-def _finished(explanation: Explanation, basis: Any, model: dict[str, Any]) -> Explanation:
-    """The explanation in the basis that was asked for, with what is explained."""
-    explanation = explanation if basis is None else explanation.in_basis(basis)
-    return replace(explanation, made_by={**explanation.made_by, "model": model})
-
-
-def _block(
-    value: ValueFunction,
-    x: Tensor,
+def _explained(
+    value: ms.ValueFunction,
+    x: Any,
     *,
-    estimator: Callable[..., Explanation],
-    finish: Callable[[Explanation], Explanation],
-    seed: int,
-) -> Explanation:
-    """The explanation of a block of rows, which has a seed of its own."""
-    return finish(estimator(value, x, seed=seed, progress=False))
+    estimator: Callable[..., ms.Explanation],
+    basis: Any,
+    model: dict[str, Any],
+    **settings: Any,
+) -> ms.Explanation:
+    """The explanation in the basis that was asked for, with what is explained."""
+    found = estimator(value, x, **settings)
+    found = found if basis is None else found.in_basis(basis)
+    return replace(found, made_by={**found.made_by, "model": model})
 
 
 @contextmanager
@@ -221,28 +186,25 @@ def executor(cfg: Any) -> Iterator[Executor | None]:
 def _stream(
     cfg: Any,
     place: Path,
-    value: ValueFunction,
+    value: ms.ValueFunction,
     x: Tensor | StoredRows,
     numbers: list[int],
-    block: Callable[..., Explanation],
-) -> tuple[Explanation, dict[str, Any]]:
+    explained: Callable[..., ms.Explanation],
+) -> tuple[ms.Explanation, dict[str, Any]]:
     """Explain rows into the store block by block.
 
     Returns:
         The explanation of the first rows, and facts about all rows.
     """
-    from manifold_shap.streaming import explain_rows
-
     path, audit = place / report.STREAM, cfg.audit
     if audit is None:
         audit = _AUDITED if "path" in cfg.estimator else 0
-    start = time.perf_counter()
     with executor(cfg) as workers:
-        explained = explain_rows(
+        count = ms.explain_rows(
             path,
             value,
             x,
-            block,
+            partial(explained, progress=False),
             block=cfg.block,
             seed=cfg.estimator.seed,
             resume=cfg.resume,
@@ -252,11 +214,10 @@ def _stream(
             executor=workers,
             progress=cfg.progress,
         )
-    facts = {
-        "seconds": time.perf_counter() - start,
-        "instances_resumed": len(numbers) - explained,
-    }
     firsts = range(0, len(numbers), cfg.block)
-    parts = (Explanation.load(path, slice(first, first + cfg.block)) for first in firsts)
+    parts = (ms.Explanation.load(path, slice(first, first + cfg.block)) for first in firsts)
     worst: Any = pd.DataFrame([_accuracy(part) for part in parts]).max().to_dict()
-    return Explanation.load(path, slice(_SHOWN_ROWS)), {**facts, **worst}
+    return ms.Explanation.load(path, slice(_SHOWN_ROWS)), {
+        "instances_resumed": len(numbers) - count,
+        **worst,
+    }

@@ -4,24 +4,22 @@ from typing import Any, cast
 
 import torch
 
-from manifold_shap import simplex
+import manifold_shap as ms
 from manifold_shap._messages import check_choice
 from manifold_shap.cli.run import plain
 from manifold_shap.data import Data
 from manifold_shap.imputers import CausalImputer
-from manifold_shap.models import Model
-from manifold_shap.segmentation import superpixels
 from manifold_shap.simplex.dendrogram import cluster_classes
 from manifold_shap.simplex.partition import Partition
 from manifold_shap.spaces import ILR
-from manifold_shap.values import ImputedValue, ValueFunction, reference_space
+from manifold_shap.values import reference_space
 
 _ROWS_AT_A_TIME = 8192
 # Superpixels of a picture, at most.
 _SEGMENTS = 50
 
 
-def in_groups(value: ValueFunction, data: Data, groups: str | None) -> ValueFunction:
+def in_groups(value: ms.ValueFunction, data: Data, groups: str | None) -> ms.ValueFunction:
     """The value function, with players of each row in groups: superpixels, words or sentences.
 
     Raises:
@@ -31,7 +29,7 @@ def in_groups(value: ValueFunction, data: Data, groups: str | None) -> ValueFunc
         return value
     own, known = data.vocabulary, dict[str, Any]()
     if data.kind == "pictures":
-        known = {"superpixels": superpixels(_SEGMENTS)}
+        known = {"superpixels": ms.superpixels(_SEGMENTS)}
     if own is not None:
         known = {"words": own.words, "sentences": own.sentences}
     labels, count = known[check_choice("groups", groups, list(known))], _SEGMENTS
@@ -40,7 +38,7 @@ def in_groups(value: ValueFunction, data: Data, groups: str | None) -> ValueFunc
     return value.grouped(labels, count)
 
 
-def causal(value: ValueFunction, ordering: Any, confounding: Any) -> ValueFunction:
+def causal(value: ms.ValueFunction, ordering: Any, confounding: Any) -> ms.ValueFunction:
     """The value function with interventions, where `confounding` is given.
 
     Raises:
@@ -56,7 +54,7 @@ def causal(value: ValueFunction, ordering: Any, confounding: Any) -> ValueFuncti
             f"vae, gaussian or empirical, but {value.name!r} has none."
         )
     imputer = CausalImputer(imputer, ordering, confounding)
-    return cast(ImputedValue, value).replaced(imputer=imputer, name=None)
+    return cast(ms.ImputedValue, value).replaced(imputer=imputer, name=None)
 
 
 def ordering_of(ordering: Any) -> Any:
@@ -70,7 +68,7 @@ def ordering_of(ordering: Any) -> Any:
     return None if ordering is None else named(plain(ordering))
 
 
-def basis_of(basis: Any, data: Data, model: Model, value: ValueFunction) -> Partition | None:
+def basis_of(basis: Any, data: Data, model: ms.Model, value: ms.ValueFunction) -> Partition | None:
     """The partition of the classes that `basis` means; None for the value function's own.
 
     Raises:
@@ -87,5 +85,5 @@ def basis_of(basis: Any, data: Data, model: Model, value: ValueFunction) -> Part
         return Partition.of_tree(plain(basis), value.classes)
     log_ratios = reference_space(model, ILR(), data.x_train)
     parts = data.x_train.split(_ROWS_AT_A_TIME)
-    compositions = torch.cat([simplex.ilr_inv(log_ratios(model(rows))) for rows in parts])
+    compositions = torch.cat([ms.simplex.ilr_inv(log_ratios(model(rows))) for rows in parts])
     return cluster_classes(compositions, data.y_train, value.classes)

@@ -1,19 +1,20 @@
 """Writes what the commands found: figures, a summary and a page."""
 
 import math
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import manifold_shap as ms
 from manifold_shap import plots
+from manifold_shap._stored import sample_of
 from manifold_shap.cli.run import read_json, to_json
 from manifold_shap.data import Data
-from manifold_shap.explanation import Explanation
-from manifold_shap.global_values import global_values
-from manifold_shap.metrics import Score
+from manifold_shap.io.files import remove
+from manifold_shap.io.zarr import earlier
+from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
 from manifold_shap.quality import OFF_MANIFOLD
 
 # In one file, or streamed into a folder.
@@ -23,8 +24,24 @@ SUMMARY, REPORT, PLOTS = "summary.json", "report.html", "plots"
 CURVE = "mse_by_size.png"
 # Rows that have figures of their own; the page has all.
 _DRAWN_ROWS = 4
+# Pairs of a row and a coalition that an error is a mean over, at least one of each row: with more
+# of the same rows it would take as long as a training, and be hardly more certain.
+_PAIRS = 2_000
 # Rows of which means say something.
 _FEWEST = 30
+
+
+def scored(value: ms.ValueFunction, rows: Any, progress: bool | None) -> Score:
+    """The error of a value function on rows, with coalitions that depend on these rows alone."""
+    x = sample_of(rows)
+    counts = value.counts(x.to(value.device)).cpu() if value.players.by_row else None
+    mask = shapley_pairs(len(x), len(value.players), _PAIRS, counts=counts)
+    return mean_squared_error(value, x, mask, progress=progress)
+
+
+def error_of(score: Score) -> float:
+    """The error without the noise of the draws, where that is known."""
+    return score.debiased if math.isfinite(score.debiased) else score.mse
 
 
 def figures_of(score: Score, of: str = "") -> dict[str, Any]:
@@ -39,14 +56,8 @@ def figures_of(score: Score, of: str = "") -> dict[str, Any]:
 
 
 def quality_of(scores: Mapping[str, Score], name: str) -> dict[str, Any]:
-    """What explanations say of the value function of this name: errors, and a warning.
-
-    Errors are without the noise of the draws, where that is known.
-    """
-    errors = {
-        each: score.debiased if math.isfinite(score.debiased) else score.mse
-        for each, score in scores.items()
-    }
+    """What explanations say of the value function of this name: errors, and a warning."""
+    errors = {each: error_of(score) for each, score in scores.items()}
     found: dict[str, Any] = {"chosen": name, "mse": errors}
     off = errors.get(OFF_MANIFOLD, math.inf)
     if name != OFF_MANIFOLD and errors[name] >= off:
@@ -59,8 +70,9 @@ def quality_of(scores: Mapping[str, Score], name: str) -> dict[str, Any]:
 
 
 def check_free(place: Path, overwrite: bool) -> None:
-    """Raise FileExistsError where streamed rows would be replaced unasked."""
-    if (place / STREAM).exists() and not overwrite:
+    """Raise FileExistsError where streamed rows would be replaced unasked, or files of others."""
+    streamed, _ = (earlier(place / name) for name in (STREAM, STORE))
+    if streamed is not None and not overwrite:
         raise FileExistsError(
             f"Expected no streamed rows in {place / STREAM}, finished or not; resume=true "
             "continues, overwrite=true replaces them, and run=... names another folder."
@@ -69,17 +81,19 @@ def check_free(place: Path, overwrite: bool) -> None:
 
 def forget(place: Path) -> None:
     """Remove an explanation that is replaced, which is said, and no file of others."""
-    if (place / STREAM).exists() or (place / STORE).exists():
-        rows = read_json(place / SUMMARY).get("instances", "unfinished")
+    there = [place / name for name in (STREAM, STORE) if earlier(place / name) is not None]
+    summary = read_json(place / SUMMARY)
+    if there:
+        rows = summary.get("instances", "unfinished")
         print(f"This replaces the explanation of {rows} rows in {place}.")
-    shutil.rmtree(place / STREAM, ignore_errors=True)
-    drawn = [f"{PLOTS}/{name}" for name in read_json(place / SUMMARY).get("figures", [])]
-    for name in (STORE, *drawn, REPORT, SUMMARY):
-        (place / name).unlink(missing_ok=True)
+    # By their last names: those in a run from someone else may lead anywhere.
+    drawn = [place / PLOTS / Path(name).name for name in summary.get("figures", [])]
+    for path in (*there, *drawn, place / REPORT, place / SUMMARY):
+        remove(path)
 
 
 def _figures(
-    data: Data, explanations: Mapping[str, Explanation], explanation: Explanation
+    data: Data, explanations: Mapping[str, ms.Explanation], explanation: ms.Explanation
 ) -> dict[str, Any]:
     """Figures that suit the rows, by file name; pages of HTML as text."""
     labels, drawn = explanation.instances[:_DRAWN_ROWS], dict[str, Any]()
@@ -110,7 +124,7 @@ def _figures(
 def write(
     place: Path,
     data: Data,
-    explanations: Mapping[str, Explanation],
+    explanations: Mapping[str, ms.Explanation],
     name: str,
     facts: Mapping[str, Any],
     y: Any,
@@ -152,7 +166,7 @@ def write(
         if len(y) >= _FEWEST:
             true = [data.classes[k] for k in y.tolist()] if data.classes else y
             with suppress(ValueError):  # There are none of log-ratios, or of players of each row.
-                more["global_values"] = global_values(main, true)
+                more["global_values"] = ms.global_values(main, true)
         main.report(place / REPORT, **more)
     print(main)
     for each in (main.audit, main.partition):

@@ -8,26 +8,26 @@ import inspect
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.utils import instantiate
+from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf, open_dict
 
+import manifold_shap as ms
 from manifold_shap._messages import check_choice
 from manifold_shap._stored import sample_of
 from manifold_shap.cli import CONF
 from manifold_shap.data import Data
 from manifold_shap.imputers import Imputer, table_imputer
 from manifold_shap.io.files import digest
-from manifold_shap.models import Model, as_model
-from manifold_shap.saving import SETTINGS, load, save
+from manifold_shap.saving import SETTINGS
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
-from manifold_shap.values import ValueFunction, imputed_value
 
 CONFIG, METRICS = "config.yaml", "metrics.json"
 _SHARED = ("seed", "players", "space")
@@ -38,99 +38,105 @@ _DRAWS = 32
 # What is left of a training while it is under way, in a folder of this name.
 _WORK, _LIGHTNING = "training", ("last.ckpt", "best.ckpt")
 
-Trainer = Callable[[], Mapping[str, Any]]
-
 
 def data_of(cfg: Any) -> Data:
     """The data of the settings, split and encoded."""
     return _partial(plain(cfg.data))(groups=plain(cfg.players))
 
 
-def model_of(cfg: Any, data: Data, trainer: Trainer | None = None) -> Model:
+def model_of(cfg: Any, data: Data) -> ms.Model:
     """The model to explain: the user's own, or the classifier of these settings.
 
-    Args:
-        cfg: the settings.
-        data: see `data_of`.
-        trainer: makes arguments of `lightning.Trainer` to train the classifier, unless it is there.
-
-    Raises:
-        FileNotFoundError: it was not trained, and there is no trainer.
+    One that is not there is trained.
     """
-    own = plain(cfg.model)
+    own = plain(cfg.get("model"))
     if own is None:
         place = classifier_place(cfg, data)
-        if trainer is not None:
+        if read_config(place) is None:
             data.check_labels()
             # The jobs of a sweep may run at once, and the first of them trains it.
             place.mkdir(parents=True, exist_ok=True)
             with FileLock(place.with_name(f".{place.name}.lock")):
-                once(place, _of_classifier(cfg, data), False, _classifier(cfg, data, trainer))
-        return load_classifier(_trained(place), data)
+                once(place, _of_classifier(cfg, data), False, partial(_classifier, cfg, data))
+        return load_classifier(place, data)
     classes, returns, size = (own.pop(name, None) for name in ("classes", "returns", "batch_size"))
     if data.task == "regression":
         returns = returns or "values"
         classes = classes or (data.outputs if len(data.y_test) else None)
     rows = data.x_test[:64]
     shown = data.table or (rows.long() if data.kind == "texts" else rows)
-    return as_model(_partial(own)(), shown, classes, returns, size)
+    return ms.as_model(_partial(own)(), shown, classes, returns, size)
 
 
-def value_of(
-    cfg: Any, data: Data, model: Model, place: Path | None = None, trainer: Trainer | None = None
-) -> ValueFunction:
+def trainer_of(cfg: Any) -> dict[str, Any]:
+    """Arguments of `lightning.Trainer`, with a logger of their own."""
+    return instantiate(cfg.trainer, _convert_="all")
+
+
+def is_trained(cfg: Any) -> bool:
+    """Whether the value function of the settings is one that `train.py` trains."""
+    return "directory" in inspect.signature(get_method(cfg.value_function._target_)).parameters
+
+
+def value_of(cfg: Any, data: Data, model: ms.Model, work: Path | None = None) -> ms.ValueFunction:
     """The value function of the settings.
 
     Args:
         cfg: the settings.
         data, model: see `data_of` and `model_of`.
-        place: the folder of one that is trained; by default that of the settings.
-        trainer: makes arguments of `lightning.Trainer` to train it, into that folder.
+        work: the folder to train it in; None for one that was trained.
 
     Raises:
-        FileNotFoundError: it was not trained, and there is no trainer.
+        FileNotFoundError: it was not trained, and is not to be.
         ValueError: it is of other players, or of another table, than the data.
     """
     own, space = plain(cfg.value_function), space_of(cfg, data)
-    target: Any = _partial({name: own[name] for name in own if name not in _NOT_ITS})
-    kind: Any = target.func
-    takes = inspect.signature(kind).parameters
-    place = place or Path(cfg.checkpoint or place_of(cfg)).expanduser()
     made: Any
-    if cfg.checkpoint or ("directory" in takes and trainer is None):
-        made = load(_trained(place, SETTINGS), model)
+    if cfg.get("checkpoint") or (work is None and is_trained(cfg)):
+        place = value_place(cfg)
+        made = ms.load(place, model)
         _share_table(made, data, place)
-    elif inspect.isclass(kind) and data.table is not None:
-        imputer: Any = kind
-        made = table_imputer(imputer, data.table, sample_of(data.x_train), **target.keywords)
     else:
-        offered = {
-            "model": model,
-            "data": data,
-            "classifier": None if cfg.model else classifier_place(cfg, data),
-            "reference": sample_of(data.x_train),
-            "x_train": data.x_train,
-            "x_validation": data.x_validation,
-            "players": data.players,
-            "table": data.table,
-            "space": space,
-            "seed": cfg.seed,
-            "directory": place,
-            "trainer": trainer() if trainer and "trainer" in takes else None,
-            "progress": cfg.progress,
-        }
-        if teacher := own.get("teacher"):
-            taught = value_of(beside(cfg, teacher), data, model)
-            offered["teacher"] = taught.with_draws(own.get("teacher_draws", 16))
-        made = target(**{name: offered[name] for name in offered if name in takes})
+        target: Any = _partial({name: own[name] for name in own if name not in _NOT_ITS})
+        rows = sample_of(data.x_train)
+        kind: Any = target.func
+        if inspect.isclass(kind) and data.table is not None:
+            made = table_imputer(target.func, data.table, rows, **target.keywords)
+        else:
+            offered = {
+                "model": model,
+                "data": data,
+                "classifier": None if cfg.get("model") else classifier_place(cfg, data),
+                "reference": rows,
+                "x_train": data.x_train,
+                "x_validation": data.x_validation,
+                "players": data.players,
+                "table": data.table,
+                "space": space,
+                "seed": cfg.seed,
+                "directory": work,
+                "trainer": trainer_of(cfg) if work else None,
+                "progress": cfg.progress,
+            }
+            if teacher := own.get("teacher"):
+                taught = value_of(beside(cfg, teacher), data, model)
+                offered["teacher"] = taught.with_draws(own.get("teacher_draws", 16))
+            takes = inspect.signature(kind).parameters
+            made = target(**{name: offered[name] for name in offered if name in takes})
     if isinstance(made, Imputer):
-        return imputed_value(model, made, space, own.get("draws", _DRAWS), cfg.seed)
+        return ms.imputed_value(model, made, space, own.get("draws", _DRAWS), cfg.seed)
     return made
 
 
-def _trained(place: Path, file: str = "") -> Path:
-    if not (place / file).exists():
-        raise FileNotFoundError(f"Expected {place / file} to be there; run train.py first.")
+def value_place(cfg: Any) -> Path:
+    """The folder with a value function that was trained.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    place = Path(cfg.get("checkpoint") or cfg.run).expanduser()
+    if not (place / SETTINGS).exists():
+        raise FileNotFoundError(f"Expected {place / SETTINGS} to be there; run train.py first.")
     return place
 
 
@@ -151,13 +157,6 @@ def _share_table(made: Any, data: Data, place: Path) -> None:
         made.table = table
 
 
-def keep(value: ValueFunction, place: Path) -> None:
-    """Save what was trained: a surrogate, or an imputer, which serves any model."""
-    made = getattr(value, "imputer", value)
-    if getattr(made, "training_record", None):
-        save(made, place)
-
-
 def space_of(cfg: Any, data: Data) -> OutputSpace:
     """The output space of the settings, or else that of the task."""
     return as_space(cfg.space or ("identity" if data.task == "regression" else "probability"))
@@ -171,7 +170,7 @@ def home_of(cfg: Any) -> Path:
 def place_of(cfg: Any) -> Path:
     """The folder of the run; of a checkpoint one that is named after it."""
     place = Path(cfg.run).expanduser()
-    if not cfg.checkpoint:
+    if not cfg.get("checkpoint"):
         return place
     checkpoint = Path(cfg.checkpoint).expanduser().resolve()
     return place.with_name(f"{place.name}-{digest(str(checkpoint))[:8]}")
@@ -182,21 +181,18 @@ def classifier_place(cfg: Any, data: Data) -> Path:
     return home_of(cfg) / "classifiers" / digest(_of_classifier(cfg, data))[:8]
 
 
-def _classifier(cfg: Any, data: Data, trainer: Trainer) -> Callable[[Path], dict[str, Any]]:
-    def make(work: Path) -> dict[str, Any]:
-        recipe = instantiate(cfg.classifier, _convert_="all")
-        seconds = fit_classifier(recipe, data, work, trainer(), cfg.progress)
-        return {"train_seconds": seconds, **quality(load_classifier(work, data), data)}
-
-    return make
+def _classifier(cfg: Any, data: Data, work: Path) -> dict[str, Any]:
+    recipe = instantiate(cfg.classifier, _convert_="all")
+    seconds = fit_classifier(recipe, data, work, trainer_of(cfg), cfg.progress)
+    return {"train_seconds": seconds, **quality(load_classifier(work, data), data)}
 
 
 def _of_classifier(cfg: Any, data: Data) -> dict[str, Any]:
     """What decides the model to explain: settings, and a checksum of the rows."""
-    groups = ("data", "classifier") if cfg.model is None else ("data", "model")
+    groups = ("data", "model" if cfg.get("model") else "classifier")
     chosen = {group: cfg.choices[group] for group in groups}
     found = {group: _inert(plain(cfg[group])) for group in groups}
-    return {"choices": chosen, "seed": cfg.seed, **found, "rows": digest(*data.content)}
+    return {"choices": chosen, "seed": cfg.seed, **found, "rows": digest(*data.content)[:16]}
 
 
 def record_of(cfg: Any, data: Data) -> dict[str, Any]:
@@ -251,8 +247,6 @@ def chosen(cfg: Any, choices: Mapping[str, Any]) -> Any:
     with open_dict(cfg):
         groups = ("data", "classifier", "model", "value_function")
         cfg.choices = {group: choices.get(group) for group in groups}
-        for name in ("model", "amortized", "checkpoint"):
-            cfg.setdefault(name, None)
     return cfg
 
 
@@ -307,7 +301,6 @@ def once(
     """
     work = place / _WORK
     if read_config(place) == record:
-        print(f"Made before with these settings: {place}")
         return read_json(place / METRICS)
     if not overwrite:
         check_same(place, read_config(place) or record, record)

@@ -9,20 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+import manifold_shap as ms
 from manifold_shap._messages import check_choice
 from manifold_shap._stored import PartRows, StoredRows, sample_of
-from manifold_shap.amortized.explainer import amortized_shapley, network_of
-from manifold_shap.amortized.fit import fingerprint
+from manifold_shap.amortized.explainer import network_of
 from manifold_shap.data import Data
-from manifold_shap.explanation import Explanation
 from manifold_shap.imputers import BaselineImputer, ContrastiveImputer
-from manifold_shap.models import Model, as_model
 from manifold_shap.models.files import SUFFIXES
-from manifold_shap.saving import load
 from manifold_shap.spaces import OutputSpace
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.classifier import load_estimator
-from manifold_shap.values import ValueFunction, retrained_value
 
 
 def named(call: str, weights: str | None = None) -> Any:
@@ -62,23 +58,10 @@ def named(call: str, weights: str | None = None) -> Any:
     return model
 
 
-def amortized(value: ValueFunction, x: Any, path: str, **settings: Any) -> Explanation:
-    """Shapley values by the amortised explainer in a folder, see `amortized_shapley`.
-
-    Raises:
-        ValueError: it was trained for another surrogate.
-    """
-    own: Any = network_of(value).value
-    device = own.device
-    explainer = load(path, own.to("cpu").model)
-    own.to(device)
-    if fingerprint(explainer.value.surrogate) != fingerprint(own.surrogate):
-        raise ValueError(
-            f"Expected the surrogate for which the explainer in {path} was trained, but this is "
-            "another one; train the explainer again."
-        )
-    explainer.value = own
-    return amortized_shapley(value, x, explainer=explainer, **settings)
+def amortized(value: ms.ValueFunction, x: Any, path: str, **settings: Any) -> ms.Explanation:
+    """Shapley values by the amortised explainer in a folder, see `amortized_shapley`."""
+    explainer = ms.load(path, network_of(value).value.model)
+    return ms.amortized_shapley(value, x, explainer=explainer, **settings)
 
 
 def baseline(data: Data, point: str) -> BaselineImputer:
@@ -122,9 +105,7 @@ def contrastive(data: Data, against: str | int) -> ContrastiveImputer:
     return imputer
 
 
-def retrained(
-    data: Data, classifier: Path, space: OutputSpace, progress: bool | None
-) -> ValueFunction:
+def retrained(data: Data, classifier: Path, space: OutputSpace) -> ms.ValueFunction:
     """One classifier for each coalition, of the kind of the one to explain.
 
     Raises:
@@ -134,15 +115,8 @@ def retrained(
 
     estimator: Any = load_estimator(classifier)
 
-    def fit(x: Tensor, y: Any) -> Model:
-        fitted = clone(estimator).fit(x.cpu().numpy(), y)
-        return as_model(fitted, x[:64], data.classes)
+    def fit(x: Tensor, y: Any) -> ms.Model:
+        return ms.as_model(clone(estimator).fit(x.cpu().numpy(), y), x[:64], data.classes)
 
-    return retrained_value(
-        fit,
-        data.x_train,
-        data.y_train.numpy(),
-        players=data.players,
-        space=space,
-        table=data.table,
-    )
+    x, y = data.x_train, data.y_train.numpy()
+    return ms.retrained_value(fit, x, y, players=data.players, space=space, table=data.table)

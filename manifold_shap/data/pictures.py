@@ -3,7 +3,6 @@
 import gzip
 import math
 import os
-import zlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -72,34 +71,27 @@ def fashion_mnist(binarize: bool = False, patch: int | None = None) -> DataSet:
 def _published(
     kind: str, folder: str, binarize: bool, classes: Sequence[str], patch: int | None
 ) -> DataSet:
-    """Training and test images, as torchvision reads or fetches them."""
+    """Training and test images in the publisher's files."""
     from torchvision import datasets
+    from torchvision.datasets.mnist import read_sn3_pascalvincent_tensor
 
-    def read(place: Path, download: bool = False) -> list[Any]:
-        source = getattr(datasets, kind)
-        return [source(str(place), train=train, download=download) for train in (True, False)]
-
-    found = {name: sources.find(f"{folder}/{name}.gz", f"{kind}/raw/{name}") for name in _FILES}
-    if None in found.values():
-        parts = sources.fetched(f"{folder}/{_FILES[0]}.gz", lambda cache: read(cache, True))
-    else:
-        try:
-            with TemporaryDirectory() as place:  # The folder itself may be read-only.
-                raw = Path(place, kind, "raw")
-                raw.mkdir(parents=True)
-                for name, path in found.items():
-                    content: Any = path and path.read_bytes()
-                    is_packed = path and path.suffix == ".gz"
-                    (raw / name).write_bytes(gzip.decompress(content) if is_packed else content)
-                parts = read(Path(place))
-        except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, KeyError) as error:
-            raise ValueError(
-                f"Expected the files of {kind}, such as {found[_FILES[0]]}, but could not read "
-                f"them ({error}); replace them by fresh copies."
-            ) from error
-    images, labels = (torch.cat([getattr(part, k) for part in parts]) for k in ("data", "targets"))
+    mirror, parts = getattr(datasets, kind).mirrors[0], list[torch.Tensor]()
+    for name in _FILES:
+        path = sources.find(f"{kind}/raw/{name}") or sources.require(
+            f"{folder}/{name}.gz", f"{mirror}{name}.gz"
+        )
+        with TemporaryDirectory() as place:  # The folder itself may be read-only.
+            unpacked = Path(place, name)
+            try:
+                content = path.read_bytes()
+                unpacked.write_bytes(gzip.decompress(content) if path.suffix else content)
+                parts.append(read_sn3_pascalvincent_tensor(str(unpacked)))
+            except Exception as error:
+                error.add_note(f"This is of {path}; replace it by a fresh copy.")
+                raise
+    images, labels = torch.cat(parts[::2]), torch.cat(parts[1::2])
     pixels = (images > 127).float() if binarize else images.float().div_(255)
-    return _pictures(pixels[:, None], labels, classes, patch, test_rows=len(parts[1]))
+    return _pictures(pixels[:, None], labels, classes, patch, test_rows=len(parts[3]))
 
 
 def image_folder(
@@ -135,7 +127,7 @@ def image_folder(
 
     loader = partial(_read, size=size, color=color)
     parts = [
-        ImageFolder(str(sources.located(each)), to_tensor, loader=loader)
+        ImageFolder(Path(each).expanduser(), to_tensor, loader=loader)
         for each in (path, test_path)
         if each is not None
     ]

@@ -29,19 +29,6 @@ def find(*names: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def located(path: str) -> Path:
-    """A file or a folder of the user's own: from the working directory, or else in the places.
-
-    Raises:
-        FileNotFoundError: there is none.
-    """
-    looked = [Path(path).expanduser(), *(place / path for place in places())]
-    for candidate in looked:
-        if candidate.exists():
-            return candidate
-    raise FileNotFoundError(f"Expected {path!r} at {_paths(looked)} but none is there.")
-
-
 def fetched(name: str, fetch: Callable[[Path], Found]) -> Found:
     """What `fetch` gets from the publisher, into the folder of the cache that it is given.
 
@@ -57,9 +44,9 @@ def fetched(name: str, fetch: Callable[[Path], Found]) -> Found:
     # torchvision reports a failed download as RuntimeError; others are OSErrors.
     except (OSError, RuntimeError) as error:
         raise FileNotFoundError(
-            f"Expected {name!r} at {_paths([place / name for place in places()])}, but none is "
-            f"there and the download failed ({error}): try again, or put the file in a folder and "
-            f"name that folder in the environment variable {VARIABLE}."
+            f"Expected {name!r} in {' or '.join(map(str, places()))}, but it is not there and the "
+            f"download failed ({error}): try again, or put the file in a folder and name that "
+            f"folder in the environment variable {VARIABLE}."
         ) from error
 
 
@@ -89,7 +76,3 @@ def openml(name: str, version: int, columns: Sequence[str]) -> Callable[[Path], 
         return bunch.frame.set_axis(list(columns), axis=1)
 
     return fetch
-
-
-def _paths(looked: Sequence[Path]) -> str:
-    return ", ".join(str(path.absolute()) for path in looked)

@@ -1,7 +1,7 @@
 """Tables: published ones, and files of one's own. Each original column is a player."""
 
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,8 @@ def abalone() -> DataSet:
     Lengths are in units of 200 mm, weights in units of 200 g, as published. The age of an abalone
     is its number of rings plus 1.5 years (Frye et al., 2021, App. B.3).
     """
-    name = "abalone/abalone.data"
-    if path := sources.find(name):
-        frame = pd.read_csv(path, header=None, names=_ABALONE.split(","))
-    else:
-        frame = sources.fetched(name, sources.openml("abalone", 1, _ABALONE.split(",")))
+    path = sources.require("abalone/abalone.data", f"{_UCI}/abalone/abalone.data")
+    frame = pd.read_csv(path, header=None, names=_ABALONE.split(","))
     rings = frame.pop("Rings").astype(int)
     return DataSet(frame, rings > rings.median(), ("younger", "older"), categorical=("Sex",))
 
@@ -73,25 +70,17 @@ def census() -> DataSet:
     """Whether income exceeds 50,000 dollars a year, by 13 columns of the 1994 US census.
 
     The sampling weight `fnlwgt` is left out, and "?" is a category of its own (Frye et al., 2021,
-    App. B.2). The publisher's two files give 32,561 training and 16,281 test rows; OpenML has all
-    rows in one table, and only then does the share `test` count.
+    App. B.2). The publisher's two files give 32,561 training and 16,281 test rows.
     """
     # The first line of adult.test is a remark that starts with a bar.
     about: dict[str, Any] = {"names": _CENSUS.split(), "skipinitialspace": True, "comment": "|"}
-    names = ("census/adult.data", "census/adult.test")
-    test_rows: int | None = None
-    paths = [sources.find(name) for name in names]
-    absent = [name for name, path in zip(names, paths, strict=True) if path is None]
-    if not absent:
-        frames: list[Any] = [pd.read_csv(path, **about) for path in paths if path]
-        frame, test_rows = pd.concat(frames, ignore_index=True), len(frames[1])
-    else:
-        frame = sources.fetched(absent[0], sources.openml("adult", 2, _CENSUS.split()))
-        text = frame.select_dtypes(exclude="number").columns
-        frame = frame.assign(**frame[text].astype(object).fillna("?").astype(str))
+    names = ("adult.data", "adult.test")
+    paths = [sources.require(f"census/{name}", f"{_UCI}/adult/{name}") for name in names]
+    frames = [pd.read_csv(path, **about) for path in paths]
+    frame = pd.concat(frames, ignore_index=True)
     rich = frame["income"].str.rstrip(".") == ">50K"
     features = frame.drop(columns=["fnlwgt", "income"])
-    return DataSet(features, rich, ("<=50K", ">50K"), test_rows=test_rows)
+    return DataSet(features, rich, ("<=50K", ">50K"), test_rows=len(frames[1]))
 
 
 def diabetes() -> DataSet:
@@ -206,7 +195,7 @@ def table(
         KeyError, ValueError: pandas cannot read it, or it lacks a column that is named.
     """
     check_choice("task", task, ("classification", "regression"))
-    frame = read_frame(sources.located(path), read).drop(columns=list(drop))
+    frame = read_frame(path, read).drop(columns=list(drop))
     labels: Any = []
     classes: tuple[str, ...] = ()
     if target is not None:
@@ -232,7 +221,7 @@ def table(
     )
 
 
-def read_frame(path: Path, read: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def read_frame(path: str, read: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """A table, with columns that are named by text, and rows by their numbers in the file.
 
     Args:
@@ -240,12 +229,18 @@ def read_frame(path: Path, read: Mapping[str, Any] | None = None) -> pd.DataFram
             may be packed.
         read: arguments of `pandas.read_parquet`, `read_feather` or `read_csv`.
     """
-    readers: dict[str, Callable[..., Any]] = {
-        ".parquet": pd.read_parquet,
-        ".feather": pd.read_feather,
-    }
-    found = readers.get(path.suffix.lower(), pd.read_csv)(path, **(read or {}))
+    readers: dict[str, Any] = {".parquet": pd.read_parquet, ".feather": pd.read_feather}
+    found = readers.get(Path(path).suffix.lower(), pd.read_csv)(path, **(read or {}))
     return found.rename(columns=str).reset_index(drop=True)
+
+
+def check_filled(what: str, column: pd.Series, lacking: Any) -> None:
+    """Raise ValueError where some rows of a column have none."""
+    if rows := column.index[lacking].tolist():
+        raise ValueError(
+            f"Expected {what} in every row of {column.name!r} but {len(rows)} of {len(column)} "
+            f"have none: rows {shown(rows, 10)}; fill them, or remove these rows."
+        )
 
 
 def numbered(column: pd.Series) -> tuple[Any, tuple[str, ...]]:
@@ -255,9 +250,5 @@ def numbered(column: pd.Series) -> tuple[Any, tuple[str, ...]]:
         ValueError: a cell is missing.
     """
     positions, found = pd.factorize(column, sort=True)
-    if lacking := column.index[positions < 0].tolist():
-        raise ValueError(
-            f"Expected a label in every row of {column.name!r} but {len(lacking)} of "
-            f"{len(column)} have none: rows {shown(lacking, 10)}; fill them, or remove these rows."
-        )
+    check_filled("a label", column, positions < 0)
     return positions, tuple(label_of(cell) for cell in found)

@@ -5,10 +5,9 @@ from typing import Any
 
 import torch
 
-from manifold_shap._messages import shown, warn
-from manifold_shap.data import sources
+from manifold_shap._messages import warn
 from manifold_shap.data.base import DataSet
-from manifold_shap.data.tables import numbered, read_frame
+from manifold_shap.data.tables import check_filled, numbered, read_frame
 from manifold_shap.players import Players
 from manifold_shap.text import Vocabulary
 from manifold_shap.text.vocabulary import tokens_of
@@ -43,14 +42,10 @@ def text(
         KeyError, ValueError: pandas cannot read it, or it has no such column, empty texts, or rows
             without a label.
     """
-    frame = read_frame(sources.located(path), read)
-    texts = frame[str(column)].fillna("").astype(str).tolist()
+    frame = read_frame(path, read)
+    texts = frame[str(column)].fillna("").astype(str)
     tokens = [tokens_of(each) for each in texts]
-    if empty := [row for row, own in enumerate(tokens) if not own]:
-        raise ValueError(
-            f"Expected a text in every row of {column!r} but {len(empty)} of {len(texts)} have "
-            f"none: rows {shown(empty, 10)}; fill them, or remove these rows."
-        )
+    check_filled("a text", texts, [not own for own in tokens])
     labels, classes = ([], ()) if target is None else numbered(frame[str(target)])
 
     def encoded(train: torch.Tensor) -> DataSet:
@@ -59,12 +54,12 @@ def text(
         if cut := sum(len(own) > most for own in tokens):
             warn(f"{cut} of {len(texts)} texts are cut off after {most} tokens.")
         if isinstance(vocabulary, str):
-            known = Vocabulary.load(sources.located(vocabulary))
+            known = Vocabulary.load(vocabulary)
         else:
             # Of what the training rows have: then every number occurs in one of them.
             known = Vocabulary.fit([" ".join(tokens[k][:most]) for k in train], vocabulary)
         return DataSet(
-            known.encode(texts, most, truncate=True).float(),
+            known.encode(texts.tolist(), most, truncate=True).float(),
             labels,
             classes,
             kind="texts",

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float32
 
 from manifold_shap._messages import warn
-from manifold_shap.data import sources
 from manifold_shap.data.base import DataSet
 from manifold_shap.data.tables import numbered
 from manifold_shap.players import Players
@@ -40,10 +39,10 @@ def series(
         FileNotFoundError: there is no such file.
         ValueError: a damaged file, or test series of other channels or classes.
     """
-    found, labels = read_series(sources.located(path))
+    found, labels = read_series(path)
     test_rows = None
     if test_path is not None:
-        test, of_test = read_series(sources.located(test_path))
+        test, of_test = read_series(test_path)
         found, labels, test_rows = found + test, labels + of_test, len(test)
     numbers, classes = numbered(pd.Series(labels, name="label"))
     if len(counts := {len(own) for own in found}) != 1:
@@ -104,7 +103,7 @@ def read_series(path: str | Path) -> tuple[list[Series], list[Any]]:
     Raises:
         ValueError: a damaged file: a line, or an array, and what is wrong.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     return _read_npz(path) if path.suffix.lower() == ".npz" else _read_ts(path)
 
 

@@ -1,16 +1,12 @@
 """The commands in this process, with settings that take a second."""
 
 import json
-from copy import deepcopy
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 
 import manifold_shap as ms
 from manifold_shap.cli import CONF
@@ -23,43 +19,25 @@ FOREST = ["classifier=random_forest", "classifier.n_estimators=3", "+classifier.
 SHORT = ["+trainer.limit_train_batches=5"]
 TINY = [*SHORT, "value_function.hidden=[16]", "value_function.max_epochs=1"]
 TINY_VAE = ["value_function=vae", *TINY, "value_function.latent=2", "value_function.draws=4"]
-ORDERS = ["estimator=permutation", "estimator.permutations=4"]
+ORDERS = ["estimator=permutation", "estimator.permutations=4", "instances=2"]
 
 
 def composed(command: str, *words: str) -> tuple[DictConfig, DictConfig]:
-    """Settings, and Hydra's own; reading the files of groups takes as long as many a run."""
-    overrides = OverridesParser.create().parse_overrides([*words])
-    groups = [each.input_line for each in overrides if (CONF / each.key_or_group).is_dir()]
-    config = deepcopy(_composed(command, *groups))
-    rest = [each for each in overrides if each.input_line not in groups]
+    """Settings, and Hydra's own."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose(command, [*words], return_hydra_config=True)
     with open_dict(config):
         job = config.pop("hydra")
-    ConfigLoaderImpl._apply_overrides_to_config(rest, config)
-    job.overrides.task, job.mode = list(words), RunMode.RUN
+    job.overrides.task, job.mode = [*words], RunMode.RUN
     return config, job
 
 
-@cache
-def _composed(command: str, *groups: str) -> DictConfig:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose(command, [*groups], return_hydra_config=True)
-
-
-def train(place: Path, *words: str, sweep: Path | None = None) -> dict[str, Any]:
-    config, job = composed("train", f"runs_dir='{place}'", *words)
-    if sweep is not None:
-        job.mode = RunMode.MULTIRUN
-        OmegaConf.update(job, "runtime.output_dir", str(sweep))
-    return training.train(config, job)
+def train(place: Path, *words: str) -> dict[str, Any]:
+    return training.train(*composed("train", f"runs_dir='{place}'", *words))
 
 
 def explain(place: Path, *words: str) -> dict[str, Any]:
     return explaining.explain(*composed("explain", f"runs_dir='{place}'", *words))
-
-
-def explain_digits(place: Path, *words: str) -> dict[str, Any]:
-    """Two digits, by few permutations."""
-    return explain(place, "instances=2", *ORDERS, *words)
 
 
 def explained(place: Path, name: str = "surrogate", data: str = "digits") -> ms.Explanation:

@@ -13,9 +13,7 @@ from tests.cli.commands import FOREST, QUICK, TINY, TINY_VAE, train
 def _few_test_pairs() -> Iterator[None]:
     """Scores of a few hundred pairs instead of thousands."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manifold_shap.cli.train._PAIRS", 300)
-        patch.setattr("manifold_shap.cli.explain._SCORED_ROWS", 20)
-        patch.setattr("manifold_shap.cli.explain._PAIRS", 100)
+        patch.setattr("manifold_shap.cli.report._PAIRS", 300)
         yield
 
 

@@ -8,7 +8,6 @@ import pytest
 from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf
 
-import manifold_shap as ms
 from manifold_shap import data as data_sets
 from manifold_shap.cli import CONF, targets
 from manifold_shap.data import Data
@@ -42,13 +41,6 @@ def test_every_other_configuration_composes_and_names_code(group: str) -> None:
             words -= {"name", "title", "draws", "teacher", "returns", "classes"}
             loose = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
             assert loose or words <= set(parameters), name
-
-
-def test_the_vae_of_the_paper_changes_settings_that_there_are() -> None:
-    settings = composed("train", "experiment=paper_vae")[0].value_function
-    assert (settings.name, settings.posterior, settings.fill) == ("vae", "encoder", -1)
-    ours = {"_target_", "name", "title", "draws"}
-    assert set(settings) - ours <= set(inspect.signature(ms.fit_imputer).parameters)
 
 
 @pytest.mark.parametrize(("name", "jobs"), [("paper_grid", 6), ("paper_vae_grid", 192)])

@@ -21,7 +21,6 @@ from tests.cli.commands import (
     ORDERS,
     composed,
     explain,
-    explain_digits,
     explained,
     options,
     read,
@@ -54,11 +53,13 @@ def forest(runs: Path, data: Data) -> ms.Model:
 
 
 @pytest.mark.usefixtures("drawn_figures")
-def test_explaining_writes_few_files(digits: Path, copied: Copy) -> None:
+def test_rows_and_outputs_that_are_chosen_are_explained_in_few_files(
+    digits: Path, copied: Copy
+) -> None:
     place = copied(digits)
     run = place / "digits" / "surrogate"
     before = {path.name for path in run.iterdir()}
-    summary = explain(place, "instances=2", *ORDERS)
+    summary = explain(place, *ORDERS, "instances=[7,3]")
     assert summary == read(run, "summary.json")
     assert (summary["instances"], summary["players"], summary["outputs"]) == (2, 64, 10)
     assert summary["efficiency_gap"] < 1e-5
@@ -66,31 +67,12 @@ def test_explaining_writes_few_files(digits: Path, copied: Copy) -> None:
     written = {path.name for path in run.iterdir()} - before
     assert written == {"explanations.zarr.zip", "summary.json", "report.html", "plots"}
     assert [path.name for path in (run / "plots").iterdir()] == ["pixel_maps.png"]
-    assert explained(place).made_by["permutations"] == 4
-
-
-def test_chosen_rows_and_outputs_are_explained(digits: Path, copied: Copy) -> None:
-    place = copied(digits)
-    explain_digits(place, "instances=[7,3]")
     found = explained(place)
-    assert found.instances == (7, 3)
+    assert (found.instances, found.made_by["permutations"]) == ((7, 3), 4)
     assert torch.equal(found.x, data_sets.load("digits").x_test[[7, 3]])
-    explain_digits(place, "instances=[7,3]", "outputs=2")
+    explain(place, *ORDERS, "instances=[7,3]", "outputs=2")
     largest = found.prediction.mean(0).argsort(descending=True)[:2].tolist()
     assert explained(place).outputs == tuple(found.outputs[k] for k in largest)
-
-
-def test_results_of_a_checkpoint_elsewhere_go_under_runs_dir(
-    digits: Path, copied: Copy, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    place, elsewhere = copied(digits), tmp_path_factory.mktemp("elsewhere")
-    names = ("manifold_shap.json", "tensors.safetensors")
-    for name in names:
-        shutil.copy(place / "digits" / "surrogate" / name, elsewhere)
-    explain_digits(place, f"checkpoint='{elsewhere}'")
-    assert {path.name for path in elsewhere.iterdir()} == {*names}
-    assert len(list((place / "digits").glob("surrogate-*/summary.json"))) == 1
-    assert not (place / "digits" / "surrogate" / "summary.json").exists()
 
 
 def of(x: torch.Tensor) -> torch.Tensor:
@@ -98,24 +80,47 @@ def of(x: torch.Tensor) -> torch.Tensor:
     return x.softmax(1)
 
 
-def test_a_checkpoint_of_another_kind_serves_too(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "vae")
-    explain_iris(place, f"run={place / 'iris' / 'vae'}")  # It says what it is.
-    assert explained(place, "vae", "iris").made_by["value_function"] == "vae"
-    explain_iris(place, f"checkpoint={place / 'iris' / 'vae'}")
+@pytest.mark.filterwarnings("ignore:.*are exactly zero")
+def test_a_checkpoint_serves_other_classifiers_and_spaces(
+    irises: Path, copied: Copy, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place, elsewhere = copied(irises, "vae"), tmp_path_factory.mktemp("elsewhere")
+    names = ("manifold_shap.json", "tensors.safetensors")
+    for name in names:
+        shutil.copy(place / "iris" / "vae" / name, elsewhere)
+    words = [f"checkpoint={elsewhere}", "classifier=naive_bayes", "space=ilr"]
+    explain_iris(place, *words)
+    assert {path.name for path in elsewhere.iterdir()} == {*names}
     (store,) = place.glob("iris/surrogate-*/explanations.zarr.zip")
-    assert ms.Explanation.load(store).made_by["value_function"] == "vae"
-    assert not list((place / "iris").glob("gaussian/*.safetensors"))
+    found = ms.Explanation.load(store)
+    assert (found.space.name, found.made_by["value_function"]) == ("ilr", "vae")
+    assert found.made_by["model"]["name"] == "GaussianNB"
     own = ["data=gaussian_mixture", "data.elements=4", "model=python", f"model.call={__name__}:of"]
     with pytest.raises(ValueError, match="has other columns or cells"):
-        explain(place, *own, f"checkpoint={place / 'iris' / 'vae'}")
+        explain(place, *own, words[0])
+
+
+def test_a_model_that_is_not_there_is_trained_for_values_without_a_training(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(FileNotFoundError, match=r"manifold_shap.json .*run train.py"):
+        explain_iris(tmp_path, *FOREST)
+    assert not list(tmp_path.rglob("*.skops"))
+    explain_iris(tmp_path, *FOREST, "value_function=gaussian")
+    (kept,) = tmp_path.glob("iris/classifiers/*/model.skops")
+    before = kept.stat().st_mtime_ns
+    # What was trained for one is explained with others.
+    explain_iris(tmp_path, "value_function=marginal")
+    found = explained(tmp_path, "marginal", "iris")
+    assert found.made_by["model"]["name"] == "RandomForestClassifier"
+    assert kept.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(
     ("word", "error"),
     [
         ("checkpoint=none", "run train.py first"),
-        ("", "train.py"),
+        ("ordering=[[a]] confounding=[true]", r"such as vae, .* but 'surrogate' has none"),
         ("compare=[gausian]", "gausian"),
         ("device=warp", "warp"),
         ("estimator.permutations=0", "permutations"),
@@ -130,14 +135,13 @@ def test_a_checkpoint_of_another_kind_serves_too(irises: Path, copied: Copy) -> 
     ],
 )
 def test_settings_that_do_not_fit_the_run_leave_what_is_there(
-    digits: Path, tmp_path: Path, word: str, error: str
+    digits: Path, word: str, error: str
 ) -> None:
-    runs = digits if word else tmp_path
-    before = {path for path in runs.rglob("*") if path.is_file()}
+    before = {path for path in digits.rglob("*") if path.is_file()}
     orders = [] if "estimator=" in word else ORDERS
     with pytest.raises((ValueError, TypeError, RuntimeError, FileNotFoundError), match=error):
-        explain(runs, "instances=1", *orders, *word.split())
-    assert {path for path in runs.rglob("*") if path.is_file()} == before
+        explain(digits, *orders, *word.split())
+    assert {path for path in digits.rglob("*") if path.is_file()} == before
 
 
 # Value functions of pictures, and of texts.
@@ -155,25 +159,16 @@ def test_every_value_function_goes_through_both_commands(
         assert 0 < metrics["mse"] < 1
         assert metrics["draws"] == (4 if any("draws" in word for word in own) else 1)
         assert metrics["epochs"] == 0
-    # What was recorded need not be typed again.
-    assert explain_iris(place, own[0])["efficiency_gap"] < 1e-5
+    # What was recorded need not be typed again, and draws may change.
+    more = ["value_function.draws=5"] * (name not in {"surrogate", "baseline", "retrained"})
+    assert explain_iris(place, own[0], *more)["efficiency_gap"] < 1e-5
     found = explained(place, name, "iris")
+    assert not more or found.made_by["draws"] == 5
     assert found.made_by["value_function"] == name
     assert found.outputs == ("setosa", "versicolor", "virginica")
 
 
 @pytest.mark.filterwarnings("ignore:.*are exactly zero")
-def test_draws_may_change_without_a_training(irises: Path, copied: Copy, iris_data: Data) -> None:
-    place = copied(irises, "classifiers")
-    own = ["value_function=gaussian", "value_function.draws=3", "space=ilr"]
-    train(place, "data=iris", *FOREST, *own)
-    explain_iris(place, own[0], "value_function.draws=5")
-    found = explained(place, "gaussian", "iris")
-    assert (found.space.name, found.made_by["draws"]) == ("ilr", 5)
-    prediction = forest(place, iris_data)(iris_data.x_test[:2])
-    assert torch.allclose(found.prediction, found.space(prediction), atol=1e-5)
-
-
 def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     irises: Path, copied: Copy, iris_data: Data, capsys: Said
 ) -> None:
@@ -185,14 +180,20 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     imputer = ms.imputers.table_imputer(
         ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
     )
-    value = ms.imputed_value(forest(irises, iris_data), imputer, draws=64)
-    mask = ms.metrics.shapley_pairs(20, 4, least=100)
-    rows = torch.randperm(30, generator=torch.Generator().manual_seed(0))[:20]
-    score = ms.metrics.mean_squared_error(value, iris_data.x_test[rows], mask)
+    value = ms.imputed_value(forest(irises, iris_data), imputer, draws=32)
+    mask = ms.metrics.shapley_pairs(30, 4, least=300)
+    score = ms.metrics.mean_squared_error(value, iris_data.x_test, mask)
     found = summary["compared"]["gaussian"]
     assert found["mse"] == pytest.approx(score.mse)
     assert found["mse_debiased"] == pytest.approx(score.debiased)
-    assert [found["draws"] for found in summary["compared"].values()] == [64, 1, 64, 64]
+    assert [found["draws"] for found in summary["compared"].values()] == [32, 1, 32, 4]
+    # What `train.py` said is said again.
+    for name in ("surrogate", "vae"):
+        metrics = read(place, "iris", name, "metrics.json")
+        for measured, of in ((name, ""), ("marginal", "_off_manifold")):
+            assert metrics[f"mse{of}"] == pytest.approx(summary["compared"][measured]["mse"])
+    with pytest.raises(ValueError, match="in one output space but got"):
+        explain_iris(place, "value_function=gaussian", "space=ilr", "compare=[surrogate]")
     said = capsys.readouterr().out.splitlines()
     (line,) = [line.split() for line in said if line.startswith("gaussian ")]
     assert float(line[1]) == pytest.approx(score.mse, rel=1e-3)
@@ -208,8 +209,7 @@ def test_the_four_kinds_of_orderings(
     confounding: list[bool] | None,
 ) -> None:
     words = [f"asymmetric={asymmetric}", f"confounding={json.dumps(confounding)}"]
-    if asymmetric or confounding is not None:
-        words.append(f"ordering={LONG}")
+    words += [f"ordering={LONG}"] * (asymmetric or confounding is not None)
     place = copied(irises, "classifiers")
     explain_iris(place, "value_function=gaussian", "value_function.draws=4", *words)
     ordering = json.loads(LONG.replace("'", '"'))
@@ -226,11 +226,6 @@ def test_the_four_kinds_of_orderings(
     assert ("ordering" in found.made_by) == asymmetric
 
 
-def test_causal_values_need_an_imputer(irises: Path, copied: Copy) -> None:
-    with pytest.raises(ValueError, match=r"such as vae, .* but 'surrogate' has none"):
-        explain_iris(copied(irises), f"ordering={LONG}", "confounding=[true,false,true]")
-
-
 # Rows that are more than a block.
 
 
@@ -239,55 +234,40 @@ def test_many_rows_are_streamed_and_never_replaced_silently(
 ) -> None:
     place = copied(digits)
     words = [*ORDERS, "block=150", "compare=[marginal]"]
-    summary = explain(place, "instances=all", *words)
+    summary = explain(place, *words, "instances=all")
     assert (summary["instances"], summary["instances_resumed"]) == (359, 0)
     assert summary["efficiency_gap"] < 1e-5
     assert set(summary["compared"]) == {"surrogate", "marginal"}
+    again = explain(place, *words, "instances=all", "resume=true")
+    assert again["instances_resumed"] == 359
+    with pytest.raises(ValueError, match="permutations"):
+        explain(place, *words, "instances=all", "resume=true", "estimator.permutations=2")
     explanation = explained(place)
     assert explanation.phi.shape == (359, 64, 10)
     largest = explanation.standard_error.max().item()
     assert summary["largest_standard_error"] == pytest.approx(largest)
     for few in ("instances=all", "instances=2"):
         with pytest.raises(FileExistsError, match="overwrite=true"):
-            explain(place, few, *words)
+            explain(place, *words, few)
     capsys.readouterr()
-    explain_digits(place, "overwrite=true")
-    explain_digits(place)
+    explain(place, *ORDERS, "overwrite=true")
+    explain(place, *ORDERS)
     said = capsys.readouterr().out
     assert "This replaces the explanation of 359 rows" in said
     assert "This replaces the explanation of 2 rows" in said
-
-
-def test_an_interrupted_stream_is_gone_on_with(
-    digits: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, prediction = copied(digits), ms.SurrogateValue.prediction
-    blocks = iter(range(100))
-
-    def interrupted(value: ms.SurrogateValue, x: torch.Tensor) -> torch.Tensor:
-        if len(x) == 8 and next(blocks) == 3:
-            raise KeyboardInterrupt
-        return prediction(value, x)
-
-    words = ["instances=40", "block=8"]
-    with monkeypatch.context() as patched:
-        patched.setattr(ms.SurrogateValue, "prediction", interrupted)
-        with pytest.raises(KeyboardInterrupt, match="of 40 rows are kept"):
-            explain_digits(place, *words)
-    with pytest.raises(FileExistsError, match="finished or not"):
-        explain_digits(place, *words)
-    with pytest.raises(ValueError, match="permutations"):
-        explain_digits(place, *words, "estimator.permutations=16", "resume=true")
-    assert 0 < explain_digits(place, *words, "resume=true")["instances_resumed"] < 40
+    foreign = place / "digits" / "surrogate" / "explanations.zarr" / "mine.txt"
+    foreign.parent.mkdir()
+    foreign.touch()
+    with pytest.raises(FileExistsError, match="something else stands there"):
+        explain(place, *words, "overwrite=true")
+    assert foreign.exists()
 
 
 def test_engines_share_streamed_rows() -> None:
     pytest.importorskip("distributed")
-    kinds = []
-    for word in ("workers=1", "workers=2"):
+    for word, kind in (("workers=1", "NoneType"), ("workers=2", "ProcessPoolExecutor")):
         with executor(composed("explain", word)[0]) as found:
-            kinds.append(type(found).__name__)
-    assert kinds == ["NoneType", "ProcessPoolExecutor"]
+            assert type(found).__name__ == kind
     words = ["engine=dask", "engine.address=tcp://127.0.0.1:1", "+engine.timeout=0.5"]
     with (
         pytest.raises(OSError, match=r"tcp://127.0.0.1:1"),
@@ -299,18 +279,21 @@ def test_engines_share_streamed_rows() -> None:
 # What a run holds is not run.
 
 
+NETWORK = {"network": {"_target_": "os.system", "command": "x"}}
+PYTHON = {"choices": {"data": "iris", "model": "python"}, "model": {"call": "os:system"}}
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
         ({"data": {"_target_": "os.system"}}, "names code"),
-        ({"value_function": {"network": {"_target_": "os.system", "command": "x"}}}, "names code"),
+        ({"value_function": NETWORK}, "names code"),
         ({"data": {"code": "os.system"}}, "data.code: 'os.system'"),
         ({"data": {"source": "os.system"}}, "'os.system'"),
         ({"choices": {"data": "../../../evil"}}, "evil"),
-        ({"choices": {"data": "iris", "model": "python"}, "model": {"call": "os:system"}},
-         "model.call"),
+        (PYTHON, "model.call"),
     ],
-)  # fmt: skip
+)
 def test_a_run_from_someone_else_executes_nothing(
     irises: Path, copied: Copy, change: dict[str, Any], error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Training by command: what is written, reused, refused, and left by an interruption."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +21,8 @@ Copy = Callable[..., Path]
 Said = pytest.CaptureFixture[str]
 
 
-def train_iris(place: Path, *words: str, **settings: Any) -> dict[str, Any]:
-    return train(place, "data=iris", *FOREST, *words, **settings)
+def train_iris(place: Path, *words: str) -> dict[str, Any]:
+    return train(place, "data=iris", *FOREST, *words)
 
 
 def interrupt(*_: Any, **__: Any) -> Any:
@@ -37,17 +38,17 @@ def test_training_writes_what_it_promises(digits: Path) -> None:
     assert metrics["train_seconds"] > 0
     assert metrics["model"]["accuracy"] > 0.8
     assert "warning" not in metrics["quality"]
+    assert "mse_validation" not in metrics
     names = {"metrics.json", "config.yaml", "mse_by_size.png", "manifold_shap.json"}
     assert {path.name for path in place.iterdir()} == names | {"tensors.safetensors"}
     assert "_target_" not in (place / "config.yaml").read_text()
 
 
 def test_what_is_trained_is_reused_and_said(digits: Path, capsys: Said) -> None:
-    weights = digits / "digits" / "surrogate" / "tensors.safetensors"
-    before = weights.stat().st_mtime_ns
+    before = {path: path.stat().st_mtime_ns for path in digits.rglob("*.safetensors")}
     assert train(digits, *QUICK) == read(digits, "digits", "surrogate", "metrics.json")
-    assert capsys.readouterr().out.count("Made before with these settings") == 2
-    assert weights.stat().st_mtime_ns == before
+    assert "Made before with these settings" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in digits.rglob("*.safetensors")} == before
 
 
 @pytest.mark.parametrize(
@@ -59,13 +60,12 @@ def test_what_is_trained_is_reused_and_said(digits: Path, capsys: Said) -> None:
     ],
 )
 def test_a_run_of_other_settings_is_refused_and_nothing_is_lost(
-    digits: Path, copied: Copy, word: str, error: str
+    digits: Path, word: str, error: str
 ) -> None:
-    place = copied(digits)
-    weights = place / "digits" / "surrogate" / "tensors.safetensors"
+    weights = digits / "digits" / "surrogate" / "tensors.safetensors"
     before = weights.read_bytes()
     with pytest.raises(ValueError, match=error):
-        train(place, *QUICK, word)
+        train(digits, *QUICK, word)
     assert weights.read_bytes() == before
 
 
@@ -78,6 +78,8 @@ def test_overwriting_replaces_a_run_and_its_explanation_and_nothing_else(
     notes = [run / "notes.txt", run / "plots" / "mine.png", run / ".DS_Store"]
     for note in notes:
         note.write_text("precious")
+    summary = read(run, "summary.json") | {"figures": ["../notes.txt", str(notes[1].parents[1])]}
+    (run / "summary.json").write_text(json.dumps(summary))
     train_iris(place, *TINY, "classifier.n_estimators=2", "overwrite=true")
     assert [note.read_text() for note in notes] == ["precious"] * 3
     assert not list(run.glob("explanations.zarr*"))
@@ -129,18 +131,6 @@ def _saves_then_interrupts() -> Callable[..., None]:
     return saved
 
 
-@pytest.mark.filterwarnings("ignore:.*are exactly zero")
-def test_one_vae_serves_other_classifiers_and_spaces(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "vae")
-    train(place, "data=iris", "classifier=naive_bayes", "value_function=marginal")
-    words = ["run=" + str(place / "bayes"), f"checkpoint={place / 'iris' / 'vae'}", "space=ilr"]
-    explain(place, *ONE, "classifier=naive_bayes", *words)
-    (store,) = place.glob("bayes-*/explanations.zarr.zip")
-    found = ms.Explanation.load(store)
-    assert (found.space.name, found.made_by["value_function"]) == ("ilr", "vae")
-    assert found.made_by["model"]["name"] == "GaussianNB"
-
-
 def test_the_vae_of_the_paper_is_trained_and_explains(tmp_path: Path) -> None:
     words = ["experiment=paper_vae", *SHORT, "value_function.max_epochs=1"]
     words += ["value_function.hidden=[8]", "value_function.draws=4"]
@@ -175,16 +165,6 @@ def test_a_value_function_no_better_than_off_the_manifold_is_noted(
     assert "warning" not in train_iris(place, "value_function=marginal")["quality"]
 
 
-def test_a_sweep_is_judged_by_validation_rows(irises: Path, copied: Copy) -> None:
-    place = copied(irises, "classifiers")
-    job = place / "iris" / "surrogate-sweep" / "job"
-    found = train_iris(place, *TINY, sweep=job)
-    assert 0 < found["mse_validation"] != found["mse"]
-    explain(place, *ONE, f"run={job}")
-    assert (job / "summary.json").exists()
-    assert "mse_validation" not in train_iris(place, *TINY)
-
-
 # An amortised explainer beside its surrogate.
 
 
@@ -197,15 +177,10 @@ def amortized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_each_training_has_a_version_of_the_logger_that_is_named(amortized: Path) -> None:
-    for number in (0, 1):  # Surrogate and amortised explainer.
-        path = amortized / "curves" / "lightning_logs" / f"version_{number}" / "metrics.csv"
-        found = pd.read_csv(path)
-        assert {"training", "validation", "epoch", "step"} <= set(found)
-        assert len(found["validation"].dropna()) == 1
-
-
 def test_an_amortised_explainer_is_trained_once_and_used(amortized: Path) -> None:
+    for number in (0, 1):  # Each training, that of the surrogate too, has a version of the logger.
+        curves = amortized / "curves" / "lightning_logs" / f"version_{number}" / "metrics.csv"
+        assert len(pd.read_csv(curves)["validation"].dropna()) == 1
     record = read(amortized, "iris", "surrogate", "amortized", "metrics.json")
     assert 0 < record["relative_error"] < 5
     assert train_iris(amortized, *TINY, *AMORTIZED)["amortized"] == record

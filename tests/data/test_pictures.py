@@ -63,9 +63,11 @@ def test_mnist_has_its_published_figures(local: Callable[[str], str]) -> None:
     assert pixels.std().item() == pytest.approx(0.3081, abs=5e-5)
 
 
-@pytest.mark.parametrize("kind", ["MNIST", "FashionMNIST"])
+@pytest.mark.parametrize(
+    ("kind", "source"), [("MNIST", "mnist"), ("FashionMNIST", "fashion_mnist")]
+)
 def test_a_folder_of_torchvision_is_found(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(sources.VARIABLE, str(tmp_path))
     raw = tmp_path / kind / "raw"
@@ -73,24 +75,13 @@ def test_a_folder_of_torchvision_is_found(
         pixels = np.full((rows, 28, 28), rows, dtype=np.uint8)
         write_idx(raw / f"{prefix}-images-idx3-ubyte", pixels)
         write_idx(raw / f"{prefix}-labels-idx1-ubyte", np.arange(rows, dtype=np.uint8) % 10)
-    source = {"MNIST": "mnist", "FashionMNIST": "fashion_mnist"}[kind]
     data = load(source, binarize=False)
     assert (len(data.x_train), len(data.x_test)) == (54, 6)
     assert data.x_test.unique().tolist() == pytest.approx([6 / 255])
-
-
-@pytest.mark.parametrize(
-    "content", [b"no gzip", gzip.compress(bytes(500))[:-9]], ids=["plain", "cut"]
-)
-def test_damaged_files(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(sources.VARIABLE, str(tmp_path))
-    folder = tmp_path / "mnist"
-    for prefix in ("train", "t10k"):
-        write_idx(folder / f"{prefix}-images-idx3-ubyte.gz", np.zeros((2, 28, 28), dtype=np.uint8))
-        write_idx(folder / f"{prefix}-labels-idx1-ubyte.gz", np.zeros(2, dtype=np.uint8))
-    (folder / "t10k-images-idx3-ubyte.gz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"files of MNIST, such as .*mnist.* fresh copies"):
-        load("mnist")
+    for content in (b"no idx", bytes(16)):
+        (raw / "t10k-images-idx3-ubyte").write_bytes(content)
+        with pytest.raises(Exception, match=r"raw/t10k-images-.* fresh copy"):
+            load(source)
 
 
 def test_colours_and_classes_are_those_of_the_files(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Files of data: where they are looked for, fetched, and what is said when they are not there."""
+"""Published files: where they are looked for, and what is said when they cannot be fetched."""
 
 from pathlib import Path
 
 import pytest
 
-from manifold_shap.data import load, sources
+from manifold_shap.data import sources
 
 
 def test_places_are_searched_in_order(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,17 +18,12 @@ def test_places_are_searched_in_order(nowhere: Path, monkeypatch: pytest.MonkeyP
     assert sources.find("a/b.data") == folders["named"] / "a/b.data"
 
 
-def test_a_file_of_ones_own_that_is_not_there(nowhere: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"'mine.csv' at /.*mine.csv"):
-        load("table", path="mine.csv")
-
-
 def test_a_failed_download_names_the_places_and_the_variable(
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(sources.VARIABLE, str(nowhere / "named"))
     monkeypatch.setenv("NO_PROXY", "*")
-    pattern = r"named/a.data, .*home/.cache/manifold_shap/a.data, .* download failed .*DATA"
+    pattern = r"'a.data' in .*named or .*home/.cache/manifold_shap, .* download failed .*DATA"
     with pytest.raises(FileNotFoundError, match=pattern):
         sources.require("a.data", "http://127.0.0.1:9/a.data")
     assert not (sources.cache() / "a.data").exists()

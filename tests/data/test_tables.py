@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.utils import Bunch
 from torch import Tensor
 
 from manifold_shap.data import Data, load
@@ -71,21 +70,6 @@ def test_census_keeps_the_publishers_test_rows(local: Callable[[str], str]) -> N
     assert (first["education"], round(first["age"])) == ("11th", 25)
 
 
-def test_tables_of_openml(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = [f"V{i}" for i in range(14)] + ["class"]
-    words = [["a", None, "c"][i % 3] for i in range(30)]
-    row = [[i, words[i], 7, "x" if i % 2 else "y", i % 5] for i in range(30)]
-    text = [["p" if i % 4 else "q"] * 5 for i in range(30)]
-    tail = [[i % 7, i % 3, i, words[i], [">50K", "<=50K"][i % 2]] for i in range(30)]
-    rows = [a + b + c for a, b, c in zip(row, text, tail, strict=True)]
-    frame = pd.DataFrame(rows, columns=columns).astype({"class": "category", "V1": "category"})
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: Bunch(frame=frame))
-    data = load("census", test=0.3)
-    assert len(data.x_test) == 9
-    assert data.table.encodings[1].categories == ("?", "a", "c")
-    assert labels(data).bincount().tolist() == [15, 15]
-
-
 def test_components_of_digits() -> None:
     data = load("digit_components", digits=[3, "8"], components=2)
     assert (data.classes, data.players.names) == (("3", "8"), ("PC1", "PC2"))
@@ -119,16 +103,14 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    path = tmp_path / "table.csv"
-    WRITERS[path.name](path)
-    return path
-
-
 def read(path: Path, target: str | None = "bought", **settings: Any) -> Data:
     settings = {"drop": ["id"], "read": {"parse_dates": ["since"]}, **settings}
     return load("table", path=str(path), target=target, **settings)
+
+
+def read_frame(frame: pd.DataFrame, folder: Path, *target: Any, **settings: Any) -> Data:
+    frame.to_csv(folder / "table.csv", index=False)
+    return read(folder / "table.csv", *target, **settings)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -147,49 +129,39 @@ def test_files_are_read_by_pandas(name: str, tmp_path: Path) -> None:
         pd.testing.assert_series_equal(found[column], expected, check_names=False)
 
 
-def test_rows_have_the_numbers_of_the_file(own: Path) -> None:
-    FRAME.assign(bought=FRAME["bought"].where(FRAME.index != 7)).to_csv(own, index=False)
+def test_rows_have_the_numbers_of_the_file(tmp_path: Path) -> None:
+    frame = FRAME.assign(bought=FRAME["bought"].where(FRAME.index != 7))
     with pytest.warns(UserWarning, match="1 of 40 rows lack the target 'bought'"):
-        data = read(own)
-    assert data.name == "table"
-    assert len(data.test_numbers) == len(data.x_test) == 8
+        data = read_frame(frame, tmp_path)
     # Row k is of the class k % 2.
     assert [number % 2 for number in data.test_numbers] == data.y_test.tolist()
-    played = list(data.table.header)
-    pd.testing.assert_frame_equal(
-        data.table.frame(data.x_test)[played[:4]],
-        FRAME.loc[data.test_numbers, played[:4]].reset_index(drop=True),
-    )
-    asked = [3, 39, 0, 3, 8]  # Of any part.
+    asked = [*data.test_numbers, 3, 39, 0, 3, 8]  # Of any part.
     x, y = data.find(asked)
+    assert torch.equal(x[:8], data.x_test)
     assert y.tolist() == [number % 2 for number in asked]
-    found = data.table.frame(x)
-    assert found["age"].tolist() == FRAME["age"][asked].tolist()
+    assert data.table.frame(x)["age"].tolist() == FRAME["age"][asked].tolist()
     for odd in ([3, 7], [40], [-1], ["3"], []):
         with pytest.raises(ValueError, match="rows of the file that have a target"):
             data.find(odd)
 
 
 @pytest.mark.filterwarnings("ignore:Cells that training had none of")
-def test_columns_that_never_repeat_are_warned_of_and_may_be_left_out(own: Path) -> None:
+def test_columns_that_never_repeat_are_warned_of_and_may_be_left_out(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"No value repeats in columns \['id'\]"):
-        data = read(own, drop=[])
+        data = read_frame(FRAME, tmp_path, drop=[])
     assert data.players.names == ("id", "age", "rooms", "colour", "price", "gap", "since")
-    data = read(own, drop=[], left_out=["id"], target=None)
+    data = read_frame(FRAME, tmp_path, None, drop=[], left_out=["id"])
     assert data.players.names == ("age", "rooms", "colour", "price", "bought", "gap", "since")
     # A model of one's own is given it all the same.
     assert list(data.table.frame(data.x_test)) == list(FRAME)
 
 
-def test_classes_of_numbers_are_in_numeric_order(own: Path) -> None:
-    FRAME.assign(grade=[[10.0, 9.0, 2.0][i % 3] for i in range(40)]).to_csv(own, index=False)
-    data = read(own, "grade")
+def test_targets_that_are_numbers(tmp_path: Path) -> None:
+    frame = FRAME.assign(grade=[[10.0, 9.0, 2.0][i % 5 // 2] for i in range(40)])
+    data = read_frame(frame, tmp_path, "grade")
     assert data.classes == ("2", "9", "10")
-    assert labels(data).bincount().tolist() == [13, 13, 14]
-
-
-def test_a_regression(own: Path) -> None:
-    data = read(own, "price", task="regression")
+    assert labels(data).bincount().tolist() == [8, 16, 16]
+    data = read_frame(frame, tmp_path, "price", task="regression")
     assert (data.task, data.classes, data.outputs) == ("regression", (), ("price",))
     assert labels(data).sort().values.tolist() == FRAME["price"].tolist()
 
@@ -206,7 +178,21 @@ def test_a_regression(own: Path) -> None:
     ],
 )
 def test_settings_that_do_not_fit_the_table(
-    own: Path, settings: dict[str, Any], error: str
+    tmp_path: Path, settings: dict[str, Any], error: str
 ) -> None:
     with pytest.raises((ValueError, TypeError, KeyError), match=error):
-        read(own, **settings).check_labels()
+        read_frame(FRAME, tmp_path, **settings).check_labels()
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", "No columns"),
+        (b"age,bought\n", "of 0 rows"),
+        (bytes(range(256)), "can't decode|Error tokenizing"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path: Path, content: bytes, error: str) -> None:
+    (tmp_path / "table.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=error):
+        read(tmp_path / "table.csv", drop=[], read={})

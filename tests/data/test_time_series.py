@@ -48,12 +48,8 @@ def read(path: Path, **settings: Any) -> Data:
 
 def test_both_formats_hold_the_same_series(tmp_path: Path) -> None:
     series, labels = waves()
-    written = (
-        write_ts(tmp_path / "a.ts", series, labels),
-        write_npz(tmp_path / "a.npz", series, labels),
-    )
-    for path in written:
-        found = read_series(path)
+    for write, path in ((write_ts, tmp_path / "a.ts"), (write_npz, tmp_path / "a.npz")):
+        found = read_series(write(path, series, labels))
         assert found[1] == labels
         for own, expected in zip(found[0], series, strict=True):
             np.testing.assert_allclose(own, expected, atol=1e-6)
@@ -62,18 +58,15 @@ def test_both_formats_hold_the_same_series(tmp_path: Path) -> None:
 def test_series_are_padded_by_a_number_that_occurs_nowhere(tmp_path: Path) -> None:
     series, labels = waves()
     data = read(write_ts(tmp_path / "waves.ts", series, labels))
-    padding = data.players.padding
-    smallest = min(own.min() for own in series)
+    padding, smallest = data.players.padding, min(own.min() for own in series)
     assert padding is not None
     assert smallest - 2 <= padding < smallest
     rows = torch.cat((data.x_train, data.x_validation, data.x_test))
     assert rows.shape == (20, 2, 9)
     lengths = data.players.lengths(rows).sort().values
     assert lengths.tolist() == sorted(own.shape[1] for own in series)
-    assert data.players.names[8] == "time 8"
-    assert len(read(tmp_path / "waves.ts", segment=4).players) == 3
-    channels = read(tmp_path / "waves.ts", segment="channels")
-    assert channels.players.names == ("channel 0", "channel 1")
+    for segment, name in ((1, "time 8"), (4, "time 8"), ("channels", "channel 1")):
+        assert read(tmp_path / "waves.ts", segment=segment).players.names[-1] == name
     with pytest.warns(UserWarning, match="20 of 20 series are cut off after 3 time points"):
         assert read(tmp_path / "waves.ts", length=3).x_train.shape[1:] == (2, 3)
 
@@ -112,6 +105,8 @@ def test_published_vowels(local: Any) -> None:
     [
         ("1,2:3,4:up\n1,2:3:up", "line 7"),
         ("1,2:3,x:up", "line 6 .*could not convert"),
+        ("", "cases after a line @data"),
+        ("@timeStamps true\n@data\n(0,1):up", "time stamps"),
     ],
 )
 def test_damaged_lines_are_named(line: str, error: str, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Draws Shapley values as bars: of one row from base to prediction, or their mean over many."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib import rcParams
@@ -11,11 +12,13 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from manifold_shap import shown
+from manifold_shap._checks import check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.selection import Lines
+from manifold_shap.plots.text import words_of_players
 
 
 def waterfall(
@@ -131,6 +134,7 @@ def bar(
     ax: Axes | None = None,
     *,
     label: Any = None,
+    tokens: Sequence[Sequence[str]] | None = None,
     show: bool = False,
 ) -> Axes:
     """Draws how much each feature moves the output: over all rows, or in one; the largest first.
@@ -141,6 +145,9 @@ def bar(
     Exact values of a row have none, nor has the sum of its other features, whose errors are not
     independent. Several explanations stand side by side in the order of the first; alone, signed
     bars are red where they raise the output and blue where they lower it.
+
+    Of texts, bars are means over all places where a word stands, whatever its capitals and the
+    punctuation around it; words that stand once are left out, unless all do.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -162,18 +169,20 @@ def bar(
         signed: whether means over rows are of phi, not of |phi|.
         ax: axes to draw in; by default a new figure.
         label: of a row, instead of its position.
+        tokens: of texts that are explained as token ids, see `text`, to draw means of words.
         show: whether to call `plt.show()`.
 
     Raises:
         TypeError: `explanations` are something else.
         ValueError: the explanations differ in rows, players or outputs, `max_display` is not
-            positive, or there is no such row or output.
+            positive, or there is no such row or output; means of players that are no words and
+            differ from row to row.
     """
     by_name = explanations if isinstance(explanations, Mapping) else {"": explanations}
     if any(isinstance(each, GlobalValues) for each in by_name.values()):
         drawn = _of_global_values(by_name, max_display)
     elif row is None and label is None:
-        drawn = _over_rows(selection.named(by_name), output, max_display, signed)
+        drawn = _over_rows(selection.named(by_name), output, max_display, signed, tokens)
     else:
         drawn = _of_row(selection.named(by_name), row, label, output, max_display)
     several, count = drawn.values.shape
@@ -182,10 +191,11 @@ def bar(
     thickness, handles = 0.8 / several, list[Any]()
     for place, (values, errors) in enumerate(zip(drawn.values, drawn.errors, strict=True)):
         colours = [canvas.SERIES[place % len(canvas.SERIES)]] * count
-        if several == 1 and drawn.signed:
-            colours = _signed_colours(values.numpy())
-        if several == 1 and drawn.others:
-            colours[-1] = canvas.NEUTRAL
+        if several == 1:
+            # What has no sign is green: blue lowers.
+            sizes = [canvas.SERIES[2]] * count
+            colours = _signed_colours(values.numpy()) if drawn.signed else sizes
+            colours[count - drawn.others :] = [canvas.NEUTRAL] * drawn.others
         lines = np.arange(count) + thickness * (place - (several - 1) / 2)
         said = [next(numbers) if drawn.signed else next(numbers).lstrip("+") for _ in values]
         look: dict[str, Any] = {"height": 0.92 * thickness, "color": colours}
@@ -219,26 +229,37 @@ def _of_row(
 
 
 def _over_rows(
-    by_name: dict[str, Explanation], output: str | int | None, most: int, signed: bool
+    by_name: dict[str, Explanation], output: Any, most: int, signed: bool, tokens: Any
 ) -> _Bars:
     first, *_ = by_name.values()
     k, why = shown.output_of_all(first, output)
     phi = torch.stack([e.phi[..., k].double() for e in by_name.values()])
     sizes = phi if signed else phi.abs()
-    lines = Lines.of(sizes[0].nanmean(0).abs(), most)
-    # Players that a row lacks take no part in their means.
-    mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
     of = "mean Shapley value" if signed else "mean |Shapley value|"
-    return _Bars(
-        list(by_name),
-        mean,
-        error,
-        lines.names(first.players.names),
-        selection.capital(selection.axis(first, k).replace("Shapley value", of, 1)),
-        [selection.title(first, k), why],
-        lines.others > 0,
-        signed,
-    )
+    axis = selection.capital(selection.axis(first, k).replace("Shapley value", of, 1))
+    title = [selection.title(first, k), why]
+    if tokens is not None or selection.has_words(first):
+        by_word = _by_word(words_of_players(first, tokens), sizes)
+        chosen = by_word.head(check_whole("max_display", most))
+        names = [f"{shown.shorten(word)} ({n:.0f} ×)" for word, n in chosen["size"][0].items()]
+        values, errors = (torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "sem"))
+        title += [f"{len(chosen)} of {shown.count(len(by_word), 'word')}"]
+        return _Bars(list(by_name), values, errors, names, axis, title, False, signed)
+    selection.check_aligned(first)
+    lines = Lines.of(sizes[0].nanmean(0).abs(), most)
+    mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
+    names = lines.names(first.players.names)
+    return _Bars(list(by_name), mean, error, names, axis, title, lines.others > 0, signed)
+
+
+def _by_word(words: pd.Series, values: Float[Tensor, "several rows players"]) -> pd.DataFrame:
+    """Means over the places of each word, the largest first, their errors, how many places."""
+    rows, players = (words.index.get_level_values(level).tolist() for level in (0, 1))
+    places = pd.DataFrame(values[:, rows, players].T.numpy()).groupby(words.to_numpy())
+    found = places.agg(["mean", "sem", "size"]).swaplevel(axis=1)
+    often = found[found["size"][0] > 1] if (found["size"][0] > 1).any() else found
+    first: Any = ("mean", 0)
+    return often.sort_values(first, key=abs, ascending=False, kind="stable")
 
 
 def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:

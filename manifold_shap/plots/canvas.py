@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.container import BarContainer
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
@@ -30,8 +30,10 @@ NEUTRAL, GRID = "#8c8c8c", "#8c8c8c40"
 # Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
 RAISES, LOWERS = "#c23b3c", "#2f79b5"
 DIVERGING = colormaps["RdBu_r"].with_extremes(bad=NEUTRAL)
-# From dark blue to orange, without the yellow of plasma, which is faint on white.
-SEQUENTIAL = ListedColormap(colormaps["plasma"](range(206))).with_extremes(bad=NEUTRAL)
+# As plasma, without its ends, which are faint on dark grounds and on white.
+SEQUENTIAL = LinearSegmentedColormap.from_list(
+    "feature value", ("#5b50e6", "#c6508e", "#f79b2c")
+).with_extremes(bad=NEUTRAL)
 # Okabe & Ito (2008), less yellow, which is faint on white, and with the wine of Tol (2021) for
 # their pink, which is the same grey as their green: neighbours differ in lightness.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#882255", "#56b4e9", "#d55e00", "#222222")

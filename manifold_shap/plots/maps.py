@@ -72,6 +72,7 @@ def heatmap(
         ValueError: nothing to plot, `max_display` is not positive, or no such output.
     """
     selection.named(explanation)
+    selection.check_aligned(explanation)
     k, why = shown.output_of_all(explanation, output)
     phi = explanation.phi[..., k].double()
     lines = Lines.of(phi.abs().nanmean(0), max_display)
@@ -85,6 +86,9 @@ def heatmap(
     if len(order) <= _NAMED:
         rows = [as_text(explanation.instances[row]) for row in order.tolist()]
         canvas.name_columns(axes, [shown.shorten(name, 14) for name in rows])
+    else:
+        # Numbers would be taken for positions of rows.
+        axes.set_xticks([])
     axes.set_xlabel("rows in order of their prediction" if len(order) > 1 else "row")
     above = axes.inset_axes((0, 1.04, 1, 0.22), sharex=axes)
     above.tick_params(labelbottom=False, bottom=False)
@@ -141,6 +145,7 @@ def interaction_map(
     shapley, values = interactions.shapley, interactions.values.double()
     selection.named(shapley)
     if row is None and label is None and len(shapley) > 1:
+        selection.check_aligned(shapley)
         k, why = shown.output_of_all(shapley, output)
         cells, errors = selection.mean(values[..., k])
         whose = f"mean of {shown.count(len(shapley), 'row')}"

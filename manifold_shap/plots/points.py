@@ -73,6 +73,7 @@ def beeswarm(
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
+    selection.check_aligned(first)
     k, why = shown.output_of_all(first, output)
     phi = first.phi[..., k]
     lines = Lines.of(phi.abs().nanmean(0), max_display)
@@ -187,6 +188,7 @@ def scatter(
             of several pixels, for `feature`.
     """
     selection.named(explanation)
+    selection.check_aligned(explanation)
     k, why = shown.output_of_all(explanation, output)
     player, cells = _feature(explanation, "feature", feature)
     phi = explanation.phi[:, player, k].double().numpy()
@@ -265,15 +267,12 @@ def _draw_points(
     column, title = Column.of(hue, _COLOURS), shown.shorten(str(hue.name), 50)
     missing = ~np.isfinite(column.numbers)
     if column.names:
-        parts = {name: column.numbers == k for k, name in enumerate(column.names)}
-        colours = [*canvas.SERIES[: len(parts)], canvas.NEUTRAL]
-        if missing.any():
-            parts["missing"] = missing
-        handles = [
-            axes.scatter(x[part], phi[part], color=colour, **look)
-            for part, colour in zip(parts.values(), colours, strict=False)
-        ]
-        canvas.legend(axes, handles, list(parts), title=title, handletextpad=0.1)
+        names = [*column.names, *["missing"] * bool(missing.any())]
+        colours = np.array([*canvas.SERIES[: len(column.names)], canvas.NEUTRAL])
+        codes = np.where(missing, len(column.names), column.numbers).astype(int)
+        axes.scatter(x, phi, color=colours[codes], **look)
+        handles = [axes.scatter([], [], color=colour, **look) for colour in colours]
+        canvas.legend(axes, handles[: len(names)], names, title=title, handletextpad=0.1)
         return
     # Few extreme values would leave all others in one colour.
     low, high = np.nanquantile(column.numbers, (0.05, 0.95))

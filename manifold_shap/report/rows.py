@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
 from manifold_shap.learning_error import total_error
-from manifold_shap.plots import canvas, maps
+from manifold_shap.plots import canvas, maps, selection
 from manifold_shap.plots.selection import Lines
 from manifold_shap.plots.text import Word, coloured_words, words_of_rows
 from manifold_shap.report import figures
@@ -27,7 +26,6 @@ from manifold_shap.tables.features import as_text
 _FEATURES, _OUTPUTS, _PAIRS = 10, 3, 6
 # Rows with a figure: it takes time.
 _DRAWN = 12
-_WORDS = 12
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,12 @@ class Rows:
     @cached_property
     def kind(self) -> str:
         """What rows are: "texts", "pictures", "series" or "table"."""
-        named = {"texts": self.tokens, "pictures": self.images, "series": self.series}
-        for kind, given in named.items():
+        asked = {"texts": self.tokens, "pictures": self.images, "series": self.series}
+        for kind, given in asked.items():
             if given is not None:
                 return kind
+        if selection.has_words(self.explanation):
+            return "texts"
         players = self.explanation.players
         event, index = players.event, players.index
         if isinstance(self.explanation.x, Tensor):
@@ -71,6 +71,10 @@ class Rows:
         two = shown.has_two_classes(self.explanation)
         many = 1 if two else min(len(self.explanation.outputs), _OUTPUTS)
         return shown.top_outputs(self.explanation, None, many)
+
+    @property
+    def _drawn(self) -> list[int]:
+        return sorted(self.chosen)[:_DRAWN]
 
     @cached_property
     def _words(self) -> dict[int, list[Word]]:
@@ -136,13 +140,15 @@ class Rows:
             errors = lines.errors(one.norm_errors())[0].tolist()
             said = [shown.with_error(*pair) for pair in zip(values, errors, strict=True)]
             towards = one.projections()[0, lines.players].argmax(-1)
-            notes = [shown.shorten(one.classes[k]) for k in towards.tolist()]
+            notes = [f"towards {shown.shorten(one.classes[k])}" for k in towards.tolist()]
         names = lines.names_with_values(one, 0, 60)
         if self.kind == "texts":
             words = self._said(row)
             names = lines.names([words.get(k, "") for k in range(len(one.players))], 60)
-        keys = ("name", "value", "said", "error", "note")
-        columns = (names, values, said, errors, notes)
+        errors = [each if each > 0 else 0.0 for each in errors]
+        reach = [1.02 * (abs(value) + 2 * e) for value, e in zip(values, errors, strict=True)]
+        keys = ("name", "value", "said", "error", "note", "reach")
+        columns = (names, values, said, errors, notes, reach)
         return [dict(zip(keys, line, strict=True)) for line in zip(*columns, strict=True)]
 
     def _look(self, place: int) -> dict[str, Any]:
@@ -162,9 +168,9 @@ class Rows:
                 for k, each in of_outputs
             }
             return {"picture": figures.picture(picture), "maps": drawn.items()}
-        if place < _DRAWN and self.kind == "series":
+        if row in self._drawn and self.kind == "series":
             return {"figure": figures.svg(lambda: self._curves(row))}
-        if place < _DRAWN and explanation.partition is not None:
+        if row in self._drawn and explanation.partition is not None:
             return {"figure": figures.svg(lambda: plots.parallel_coordinates(explanation[[row]]))}
         return {}
 
@@ -190,28 +196,6 @@ class Rows:
         return [
             f"{names[first[pair]]} × {names[second[pair]]}: {value}"
             for pair, value in zip(lines.tolist(), said, strict=True)
-        ]
-
-    def mean_words(self, k: int) -> list[dict[str, Any]]:
-        """Words with the largest mean values for an output, over where they occur in some texts."""
-        words = [
-            # Without the punctuation around it.
-            (words.strip("".join(c for c in words if not c.isalnum())).lower(), float(phi))
-            for row in self.chosen
-            for player, words in self._said(row).items()
-            if player >= 0 and (phi := self.explanation.phi[row, player, k]).isfinite()
-        ]
-        values = pd.DataFrame(
-            [each for each in words if len(each[0].split()) == 1], columns=["word", "value"]
-        )
-        found = values.groupby("word")["value"].agg(["mean", "size"])
-        # Of a word that occurs once, little is known.
-        found = found[found["size"] > 1] if (found["size"] > 1).any() else found
-        found = found.sort_values("mean", key=abs, ascending=False, kind="stable")[:_WORDS]
-        said = zip(found.itertuples(), shown.signed(found["mean"].tolist()), strict=True)
-        return [
-            {"name": f"{shown.shorten(word)} ({size} ×)", "value": mean, "said": number}
-            for (word, mean, size), number in said
         ]
 
     def mean_map(self, k: int) -> str:

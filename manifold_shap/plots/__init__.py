@@ -110,7 +110,10 @@ class Plots:
         if name in self._needs:
             raise AttributeError(f"`{name}` does not apply: it needs {self._needs[name]}.")
         if name not in dir(self):
-            raise AttributeError(f"There is no plot {name!r}, but {', '.join(dir(self))}.")
+            raise AttributeError(
+                f"There is no plot {name!r}, but {', '.join(dir(self))}; those of shap draw "
+                "`explanation.to_shap()`."
+            )
         drawn = self._explanation
         return MethodType(globals()[name], drawn.partition if name == "bifurcation_tree" else drawn)
 

@@ -108,7 +108,7 @@ def panels(
     """So many axes, in rows of `columns`, in a new figure or in the place of axes in a grid."""
     if ax is None:
         # Outside of the look: with its first figure, pyplot chooses what is interactive.
-        size = (width * rcParams["figure.figsize"][0], lines * _inches())
+        size = (width * rcParams["figure.figsize"][0], lines * line_height())
         figure: Any = plt.figure(figsize=size, layout="constrained")
     else:
         whole: Any = ax.figure
@@ -124,7 +124,7 @@ def panels(
     return Panels(made.flat[:count].tolist())
 
 
-def _inches(lines: float | int = 1) -> float:
+def line_height(lines: float | int = 1) -> float:
     """The height of lines of text."""
     return float(lines * 1.9 * rcParams["font.size"] / 72)
 
@@ -154,7 +154,7 @@ def finish(drawn: Plot, by_name: Explained, title: Sequence[str], show: bool = F
         place.supxlabel(below, x=0.01, ha="left", **look)
     if isinstance(place, Figure):
         lines = 0.7 * above.count("\n") + 0.6 * below.count("\n") + 1.3
-        place.set_figheight(place.get_figheight() + _inches(lines))
+        place.set_figheight(place.get_figheight() + line_height(lines))
     for text in place.findobj(Text):
         # Dollar signs of names start no formula.
         text.set_parse_math(False)

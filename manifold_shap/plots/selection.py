@@ -279,11 +279,13 @@ def title_of_row(explanation: Explanation, row: int, output: int, asked: Any) ->
     return [f"{what}: {prediction}", f"base {base}, {row_name(explanation, row)}", why]
 
 
-def axis(explanation: Explanation, output: int, of: str = "", break_: str = " ") -> str:
-    """Label of an axis or colour bar of Shapley values: of what and for which output."""
-    name, unit = shown.quantity(explanation, output), shown.unit(explanation)
+def axis(explanation: Explanation, output: int | None, of: str = "", break_: str = " ") -> str:
+    """Label of an axis or colour bar of Shapley values: of what, for which output, or the unit."""
+    name, unit = explanation.unit, ""
+    if output is not None:
+        name, unit = shown.shorten(shown.quantity(explanation, output)), shown.unit(explanation)
     values = " ".join([*shown.kinds(explanation), f"Shapley value{of}"])
-    return f"{capital(values)}{break_}({', '.join(filter(None, (shown.shorten(name), unit)))})"
+    return f"{capital(values)}{break_}({', '.join(filter(None, (name, unit)))})"
 
 
 def capital(text: str) -> str:

@@ -86,22 +86,16 @@ def text(
     for row, of_row in zip(chosen, words, strict=True):
         k = outputs[row]
         title, *below = selection.title_of_row(first, row, k, output)
-        columns = []
+        parts += ['<div style="margin:0 0 1em">', _line(title, "font-weight:bold")]
+        parts.append(_line("; ".join(filter(None, below)), _SMALL))
+        grid = f"display:grid;gap:0 2em;grid-template-columns:repeat({len(by_name)},minmax(0,1fr))"
+        parts.append(f'<div style="{grid}">')
         for name, each in by_name.items():
             base = f"{name}: base {shown.amount(each, each.base[row, k].item())}"
             passage = coloured_words(of_row, each.phi[row, :, k].numpy(), limit)
-            columns.append(f"<div>{_line(base, _SMALL) if len(by_name) > 1 else ''}{passage}</div>")
-        grid = f"display:grid;gap:0 2em;grid-template-columns:repeat({len(by_name)},minmax(0,1fr))"
-        parts += [
-            '<div style="margin:0 0 1em">',
-            _line(title, "font-weight:bold"),
-            _line("; ".join(filter(None, below)), _SMALL),
-            f'<div style="{grid}">',
-            *columns,
-            "</div></div>",
-        ]
-    kinds = " ".join([*shown.kinds(first), "Shapley value"])
-    parts.append(scale(limit, f"{selection.capital(kinds)} ({first.unit})"))
+            parts.append(f"<div>{_line(base, _SMALL) if len(by_name) > 1 else ''}{passage}</div>")
+        parts.append("</div></div>")
+    parts.append(scale(limit, selection.axis(first, None)))
     parts += [_line(each, _SMALL) for each in selection.notes(by_name)]
     look = "font-family:system-ui,sans-serif;line-height:1.7;overflow-wrap:anywhere"
     return ColouredText("\n".join([f'<div style="{look}">', *parts, "</div>"]), len(chosen))

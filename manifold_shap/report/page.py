@@ -100,7 +100,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "kinds": shown.kinds(explanation),
         "outputs": outputs,
         "global_values": "",
-        "scale": scale(rows.limit, f"Shapley value ({explanation.unit})", rows.kind == "pictures"),
+        "scale": scale(rows.limit, selection.axis(explanation, None), rows.kind == "pictures"),
     }
     if global_values is not None:
         context["global_values"] = figures.svg(partial(plots.bar, global_values))

@@ -57,7 +57,7 @@ class Rows:
         players = self.explanation.players
         event, index = players.event, players.index
         if isinstance(self.explanation.x, Tensor):
-            if len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1:
+            if len(event) == 3 and event[0] in (1, 3) and min(event[1:]) > 1:
                 return "pictures"
             # Each player has all channels of its time points, or all time points of its channels.
             whole = len(event) == 2 and players.fixed

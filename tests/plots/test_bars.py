@@ -109,8 +109,6 @@ def test_global_values_are_bars_of_what_adds_to_the_accuracy() -> None:
     (whiskers,) = axes.collections
     assert [len(ends) for ends in whiskers.get_segments()] == [2, 2, 2, 0]
     assert f"{values.accuracy:.3g}" in axes.figure.get_suptitle()
-    with pytest.raises(ValueError, match="plot them apart"):
-        bar({"values": values, "rows": table()})
 
 
 def test_over_rows_bars_are_means_with_their_errors() -> None:

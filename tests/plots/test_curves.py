@@ -12,7 +12,7 @@ from matplotlib.dates import date2num
 
 import manifold_shap as ms
 from manifold_shap.plots import mse_curve, series
-from tests.plots.helpers import explained, patches, ragged, score, written
+from tests.plots.helpers import explained, ragged, score, written
 
 
 def colours(axes: Axes) -> QuadMesh:
@@ -41,9 +41,6 @@ def test_a_curve_stands_on_the_values_of_its_segments_without_padding() -> None:
     np.testing.assert_allclose(drawn, [0.15, 0.4, 0.4, 0.15, 0.15], rtol=1e-6)
     assert borders(axes) == [0.5, 2.5]
     assert axes.get_xlim() == pytest.approx((-0.5, 4.5))
-    nothing = replace(explanation, owners=torch.full_like(explanation.owners, -1))
-    with pytest.raises(ValueError, match="row 1 is nothing but padding"):
-        series(nothing, row=1)
 
 
 def test_explanations_stand_side_by_side_on_one_scale() -> None:
@@ -84,22 +81,6 @@ def test_times_are_numbers_or_dates() -> None:
         np.testing.assert_allclose(panels[0].lines[0].get_xdata(orig=False), date2num(days)[:5])
         panels.figure.draw_without_rendering()
         assert "Jan" in " ".join(written(panels.figure))
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"times": range(5)}, "6 increasing `times`"),
-        ({"times": [0.0] * 6}, "6 increasing `times`"),
-        ({"channels": ["a", "b"]}, "1 name of `channels`"),
-        ({"max_display": 0}, "`max_display`"),
-    ],
-)
-def test_what_does_not_fit_a_series_is_refused(settings: dict, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        series(ragged((6,)), **settings)
-    with pytest.raises(ValueError, match=r"\(channels, time\), but got rows of shape \(3, 4, 4\)"):
-        series(patches())
 
 
 def test_curves_are_drawn_with_bands_and_overall_errors() -> None:

@@ -156,20 +156,6 @@ def test_rows_are_asked_for_by_position_or_by_label_and_named_by_both() -> None:
         plots.waterfall(people, 2)
 
 
-@pytest.mark.parametrize(
-    ("which", "said"),
-    [
-        ({"row": 12}, "got 12; 6 rows are explained; label=12 is the row"),
-        ({"label": "Ann"}, "label='Ann', which is that of 0 rows"),
-        ({"row": 1, "label": 30}, "row=1 and label=30"),
-        ({"label": 7}, "that of 2 rows"),
-    ],
-)
-def test_rows_that_are_not_there_are_refused(which: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        plots.waterfall(table().with_labels([12, 30, 0, 1, 7, 7]), **which)
-
-
 # -- which output -------------------------------------------------------------------------------
 
 
@@ -262,36 +248,59 @@ def test_means_over_players_that_differ_from_row_to_row_say_what_to_take(name: s
             getattr(texts().plot, name)
 
 
+TWICE = table().with_labels([12, 30, 0, 1, 7, 7])
+FIVE = composed(classes=tuple("abcde"))
+FOUR = replace(FIVE, outputs=tuple("wxyz"), partition=None, space=ms.spaces.Identity())
+SEVEN = explained(torch.rand(1, 7, 3, 3), ms.Players.patches((7, 3, 3), 1), ("a",))
+NO_PLAYERS = replace(ragged((6,)), owners=torch.full((2, 6), -1))
+OTHER = replace(digits(), players=ms.Players.of_elements((1, 4, 6), range(24)))
+VALUES = ms.global_values(table(), ["poor", "rich"] * 3)
+WORDS = [list("abcdef"), list("ABCDE")]
+
+
 @pytest.mark.usefixtures("any_type")
-@pytest.mark.parametrize("name", ["waterfall", "bar", "beeswarm", "heatmap", "pixel_maps"])
-def test_what_cannot_be_shown_is_refused(name: str) -> None:
-    plot, explanation = getattr(plots, name), digits()
-    with pytest.raises(TypeError, match="to be an explanation, as of"):
-        plot([explanation])
-    with pytest.raises(ValueError, match="nothing to show"):
-        plot(explanation[:0])
-    with pytest.raises(ValueError, match=r"one of \['zero', 'one', 'two'\] but got 'twoo'"):
-        plot(replace(explanation, outputs=("zero", "one", "two")), output="twoo")
-    if name != "pixel_maps":
-        with pytest.raises(ValueError, match="`max_display` to be a whole number of at least 1"):
-            plot(explanation, max_display=0)
-
-
-def test_explanations_of_different_things_are_refused() -> None:
-    explanation = digits()
-    others = {
-        "players": replace(explanation, players=ms.Players.of_elements((1, 4, 6), range(24))),
-        "rows": explanation[:2],
-        "outputs": replace(explanation, space=ms.spaces.Identity()),
-    }
-    for what, other in others.items():
-        with pytest.raises(ValueError, match=f"'a' and 'b' differ in their {what}"):
-            plots.pixel_maps({"a": explanation, "b": other})
-
-
-@pytest.mark.parametrize("name", OF_A_ROW)
-def test_compositions_that_cannot_be_drawn_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="Expected an explanation with space='ilr' but"):
-        getattr(plots, name)(table())
-    with pytest.raises(ValueError, match=r"`row` to be a whole number from -2 to 1 but got 2"):
-        getattr(plots, name)(composed(classes=4), row=2)
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: plots.bar([table()]), "to be an explanation, as of"),
+        (lambda: plots.waterfall(table()[:0]), "nothing to show"),
+        (lambda: plots.heatmap(digits(), output="12"), r"one of \['0', '1', '2'\] but got '12'"),
+        (lambda: plots.beeswarm(table(), max_display=0), "`max_display` to be a whole number of"),
+        (lambda: plots.bar(texts(), max_display=0), "`max_display` to be a whole number of"),
+        (lambda: plots.waterfall(TWICE, 12), "got 12; 6 rows are explained; label=12 is the row"),
+        (lambda: plots.waterfall(TWICE, label="Ann"), "label='Ann', which is that of 0 rows"),
+        (lambda: plots.waterfall(TWICE, 1, label=30), "row=1 and label=30"),
+        (lambda: plots.waterfall(TWICE, label=7), "that of 2 rows"),
+        (lambda: plots.pixel_maps({"a": digits(), "b": digits()[:2]}), "'b' differ in their rows"),
+        (lambda: plots.bar({"a": digits(), "b": OTHER}), "'a' and 'b' differ in their players"),
+        (lambda: plots.bar({"a": FIVE, "b": FOUR}), "'a' and 'b' differ in their outputs"),
+        (lambda: plots.bar({"a": VALUES, "b": table()}), "plot them apart"),
+        (lambda: plots.scatter(table(), "agee"), "Expected `feature` to be"),
+        (lambda: plots.scatter(table(), 17), "Expected `feature` to be"),
+        (lambda: plots.scatter(table(), None), "Expected `feature` to be"),
+        (lambda: plots.compositions(table()), "Expected an explanation with space='ilr' but"),
+        (lambda: plots.ilr_space(FIVE, row=2), "`row` to be a whole number from -2 to 1 but got 2"),
+        (lambda: plots.ilr_plane(FIVE, balances=(1,)), "2 `balances` by number from 1 to 4, or"),
+        (lambda: plots.ilr_plane(FIVE, balances=(0, 1)), "2 `balances` by number from 1 to 4, or"),
+        (lambda: plots.ilr_plane(FIVE, balances=(1, "a : b")), "2 `balances` by number from 1"),
+        (lambda: plots.ilr_plane(FIVE, balances=(1, "a : c")), "2 `balances` by number from 1"),
+        (lambda: plots.series(ragged((6,)), times=range(5)), "6 increasing `times`"),
+        (lambda: plots.series(ragged((6,)), times=[0.0] * 6), "6 increasing `times`"),
+        (lambda: plots.series(ragged((6,)), channels=["a", "b"]), "1 name of `channels`"),
+        (lambda: plots.series(NO_PLAYERS, 1), "row 1 is nothing but padding"),
+        (lambda: plots.series(digits()), r"\(channels, time\), but got rows of shape \(1, 4, 6\)"),
+        (
+            lambda: plots.pixel_maps(table()),
+            r"\(height, width\) or .* got rows of shape \(5,\)",
+        ),
+        (lambda: plots.pixel_maps(SEVEN), r"of 1 or 3 channels.*\(1, 7, 3, 3\)"),
+        (lambda: plots.pixel_maps(digits(), images=digits().x[:2]), "for 5 rows of 4 x 6 pixels"),
+        (lambda: plots.pixel_maps(digits(), images=2 * digits().x), "of numbers from 0 to 1 or of"),
+        (lambda: plots.text(ragged((6,))), "Expected `tokens`, a list of the words"),
+        (lambda: plots.text(ragged((6,)), WORDS[:1]), "for each of 2 rows but got 1; for a single"),
+        (lambda: plots.text(ragged((6,)), [["a"] * 5, WORDS[1]]), "6 of positions or 3 of players"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(draw: Callable[[], object], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        draw()

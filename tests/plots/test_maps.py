@@ -12,7 +12,7 @@ from manifold_shap import shown
 from manifold_shap.plots import heatmap, interaction_map, pixel_maps
 from tests.examples import Ragged, uniform
 from tests.examples import table as game
-from tests.plots.helpers import digits, explained, patches, ragged, table, tick_labels
+from tests.plots.helpers import digits, patches, ragged, table, tick_labels
 
 
 def test_rows_stand_in_the_order_of_their_prediction() -> None:
@@ -162,15 +162,3 @@ def test_an_overlay_is_a_pale_grey_copy_of_the_image_over_each_map() -> None:
         bright = 0.299 * red + 0.587 * green + 0.114 * blue
         np.testing.assert_allclose(over.get_array(), bright, rtol=1e-5)
         assert over.cmap(over.norm(0.0))[0] > 0.3
-
-
-def test_images_that_cannot_be_shown_are_refused() -> None:
-    x = torch.rand(1, 7, 3, 3)
-    players = ms.Players(range(9), torch.arange(9).reshape(3, 3).expand(7, 3, 3))
-    explanation = explained(x, players, ("a",))
-    with pytest.raises(ValueError, match=r"of 1, 3 or 4 channels.*\(1, 7, 3, 3\)"):
-        pixel_maps(explanation)
-    assert pixel_maps(explanation, images=x[:, :3])
-    for images in (digits().x[:2], 2 * digits().x):
-        with pytest.raises(ValueError, match=r"`images` .*for 5 rows of 4 x 6 pixels, of numbers"):
-            pixel_maps(digits(), images=images)

@@ -165,10 +165,3 @@ def test_dates_are_dates_and_categories_stand_in_their_order_the_rarest_together
     axes = scatter(explanation, "name", color="name")
     assert (len(axes.get_xticks()), names(axes.get_xticklabels())[-1]) == (12, "other")
     assert len(axes.get_legend().get_texts()) == 6
-
-
-@pytest.mark.parametrize("feature", ["agee", 17, None])
-@pytest.mark.usefixtures("any_type")
-def test_unknown_features_are_refused(feature: object) -> None:
-    with pytest.raises(ValueError, match="Expected `feature` to be"):
-        scatter(table(), feature)

@@ -179,12 +179,6 @@ def test_two_balances_of_more_say_so_and_name_what_they_lack() -> None:
     assert {"a, b", "c", "d", "e"} <= {text.get_text() for text in axes.texts}
 
 
-@pytest.mark.parametrize("balances", [(1,), (0, 1), (1, 5), (1, "a : c"), (1, "a : b")])
-def test_balances_that_are_not_there_are_refused(balances: tuple) -> None:
-    with pytest.raises(ValueError, match="Expected 2 `balances` by number from 1 to 4, or by name"):
-        ilr_plane(composed(classes=tuple("abcde")), balances=balances)
-
-
 @pytest.mark.parametrize(
     "tree", [["a", "b"], [["a", ["d", "c"]], [["e", "b"], "f"]], [[["c", "b"], "a"], "d"]]
 )

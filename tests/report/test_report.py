@@ -8,6 +8,7 @@ import re
 import xml.dom.minidom
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Page(HTMLParser):
     Attributes:
         tags: all elements in order, with their attributes.
         rows: what can be read of each row.
-        scripts: the content of scripts.
+        svgs: its figures.
         text: what can be read outside of figures and of rows.
     """
 
@@ -40,42 +41,21 @@ class Page(HTMLParser):
         super().__init__()
         self.source = path.read_text(encoding="utf-8")
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.rows: list[str] = []
-        self._words: list[str] = []
-        self._inside: list[str] = []
         self.feed(self.source)
+        self.svgs = re.findall(r"<svg.*?</svg>", self.source, re.DOTALL)
+        without = re.sub(r"<(svg|style|script).*?</\1>", "", self.source, flags=re.DOTALL)
+        self.rows = list(map(_read, re.findall(r"<details.*?</details>", without, re.DOTALL)))
+        self.text = _read(re.sub(r"<details.*?</details>", "", without, flags=re.DOTALL))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag in ("script", "style", "details", "svg"):
-            self._inside.append(tag)
-        if tag == "details":
-            self.rows.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._inside and self._inside[-1] == tag:
-            self._inside.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self._inside[-1:] == ["script"]:
-            self.scripts.append(data)
-        elif self._inside[-1:] == ["details"]:
-            self.rows[-1] = " ".join(f"{self.rows[-1]} {data}".split())
-        elif not self._inside:
-            self._words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self._words).split())
-
-    @property
-    def svgs(self) -> list[str]:
-        """The figures of a page."""
-        return re.findall(r"<svg.*?</svg>", self.source, re.DOTALL)
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
+
+
+def _read(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
 @pytest.fixture
@@ -333,7 +313,8 @@ def test_nothing_of_anyone_elses_is_a_tag(written) -> None:
 def test_nothing_is_fetched_from_anywhere_and_one_script_may_run(written) -> None:
     page = written(helpers.composed(4, 3))
     (policy,) = [each["content"] or "" for each in page.named("meta") if "http-equiv" in each]
-    own = base64.b64encode(hashlib.sha256("".join(page.scripts).encode()).digest()).decode()
+    (script,) = re.findall(r"<script>(.*?)</script>", page.source, re.DOTALL)
+    own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert "default-src 'none'" in policy
     assert f"script-src 'sha256-{own}'" in policy
     for tag, attributes in page.tags:

@@ -176,14 +176,12 @@ def words_of_rows(
 
 
 def words_of_players(explanation: Explanation, tokens: Any = None) -> pd.Series:
-    """What each player of each row says, in small letters, without punctuation around it."""
+    """What each player of each row says, as it is written."""
     found: dict[tuple[int, int], str] = defaultdict(str)
     for row, words in enumerate(words_of_rows(explanation, tokens, range(len(explanation)))):
         for word in words:
             found[row, word.player] += word.before + word.text
-    said = pd.Series(found).drop(-1, level=1, errors="ignore").str.strip()
-    bare = said.str.lower().str.replace(r"^\W+|\W+$", "", regex=True)
-    return bare.where(bare != "", said)
+    return pd.Series(found).drop(-1, level=1, errors="ignore").str.strip()
 
 
 def _players_of_tokens(

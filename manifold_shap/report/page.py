@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 
 from manifold_shap import plots, shown
@@ -95,7 +96,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "model": _model(explanation),
         "quality": selection.notes({"": explanation}),
         "warnings": _warnings(explanation),
-        "made_by": list(_flat("", made_by)),
+        "made_by": list(_flat(made_by)),
         "estimator": made_by.get("estimator"),
         "kinds": shown.kinds(explanation),
         "outputs": outputs,
@@ -187,13 +188,8 @@ def _warnings(explanation: Explanation) -> list[str]:
     return [f"{selection.capital(each.rstrip('.'))}." for each in found]
 
 
-def _flat(name: str, entry: Any) -> Iterator[tuple[str, str]]:
+def _flat(made_by: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """How values were made, in words and without settings that were left open."""
-    if isinstance(entry, Mapping):
-        for key, inner in entry.items():
-            words = str(key).replace("_", " ")
-            if not words.startswith(" "):
-                yield from _flat(f"{name}: {words}" if name else words, inner)
-    elif entry is not None:
+    for name, entry in pd.json_normalize(dict(made_by), sep=": ").loc[0].dropna().items():
         listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
-        yield name, shown.shorten(listed, _LONGEST) or "none"
+        yield str(name).replace("_", " "), shown.shorten(listed, _LONGEST) or "none"

@@ -1,12 +1,12 @@
 """Gathers what a page says of each row: its values, and what it looks like."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from manifold_shap.interactions import Interactions
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, maps, selection
 from manifold_shap.plots.selection import Lines
-from manifold_shap.plots.text import Word, coloured_words, words_of_rows
+from manifold_shap.plots.text import coloured_words, words_of_players, words_of_rows
 from manifold_shap.report import figures
 from manifold_shap.spaces import Probability
 from manifold_shap.tables.features import as_text
@@ -77,11 +77,6 @@ class Rows:
         return sorted(self.chosen)[:_DRAWN]
 
     @cached_property
-    def _words(self) -> dict[int, list[Word]]:
-        words = words_of_rows(self.explanation, self.tokens, self.chosen)
-        return dict(zip(self.chosen, words, strict=True))
-
-    @cached_property
     def _maps(self) -> np.ndarray:
         return maps.maps_of(self.explanation, self.chosen, self.outputs[self.chosen]).numpy()
 
@@ -117,12 +112,9 @@ class Rows:
             **self._look(place),
         }
 
-    def _said(self, row: int) -> dict[int, str]:
-        """The words of each player of a text."""
-        found: dict[int, str] = defaultdict(str)
-        for word in self._words[row]:
-            found[word.player] += word.before + word.text
-        return {player: words.strip() for player, words in found.items()}
+    @cached_property
+    def _said(self) -> pd.Series:
+        return words_of_players(self.explanation, self.tokens)
 
     def _lines(self, row: int, k: int) -> list[dict[str, Any]]:
         """Features with their Shapley values, or the norms of their compositions."""
@@ -143,8 +135,8 @@ class Rows:
             notes = [f"towards {shown.shorten(one.classes[k])}" for k in towards.tolist()]
         names = lines.names_with_values(one, 0, 60)
         if self.kind == "texts":
-            words = self._said(row)
-            names = lines.names([words.get(k, "") for k in range(len(one.players))], 60)
+            said_by = [self._said.get((row, k), "") for k in range(len(one.players))]
+            names = lines.names(said_by, 60)
         errors = [each if each > 0 else 0.0 for each in errors]
         reach = [1.02 * (abs(value) + 2 * e) for value, e in zip(values, errors, strict=True)]
         keys = ("name", "value", "said", "error", "note", "reach")
@@ -156,7 +148,8 @@ class Rows:
         row, explanation = self.chosen[place], self.explanation
         if self.kind == "texts":
             phi = explanation.phi[row, :, self.outputs[row, 0]].numpy()
-            return {"words": coloured_words(self._words[row], phi, self.limit)}
+            (words,) = words_of_rows(explanation, self.tokens, [row])
+            return {"words": coloured_words(words, phi, self.limit)}
         if self.kind == "pictures":
             (picture,) = maps.images_of(explanation.x, self.images, [row])
             of_outputs = zip(self.outputs[row].tolist(), self._maps[place], strict=True)

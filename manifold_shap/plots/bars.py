@@ -70,11 +70,9 @@ def waterfall(
     base = explanation.base[row, k].item()
     places, ends = np.arange(len(steps)), base + steps[::-1].cumsum()[::-1]
     axes = canvas.panel(ax, len(steps) + 3, grid="x")
-    look: dict[str, Any] = {"left": ends - steps, "height": 0.72}
-    look["color"] = _signed_colours(steps)
-    if lines.others:
-        look["color"][-1] = canvas.NEUTRAL
-    canvas.bars(axes, places, steps, errors, shown.signed(steps.tolist()), **look)
+    colours = _colours(steps, lines.others > 0)
+    numbers = shown.signed(steps.tolist())
+    canvas.bars(axes, places, steps, errors, numbers, left=ends - steps, height=0.72, color=colours)
     axes.use_sticky_edges = False
     # From the end of each bar to the start of the one above.
     axes.vlines(ends[1:], places[1:] - 1, places[1:], canvas.NEUTRAL, linewidth=0.6, zorder=1)
@@ -90,8 +88,11 @@ def waterfall(
     return canvas.finish(axes, {"": explanation}, titles, show)
 
 
-def _signed_colours(values: Float[np.ndarray, " lines"]) -> list[str]:
-    return [canvas.RAISES if value >= 0 else canvas.LOWERS for value in values]
+def _colours(values: Float[np.ndarray, " lines"], others: bool, signed: bool = True) -> list[str]:
+    """Red raises and blue lowers, what has no sign is green; the sum of others is grey."""
+    colours = [canvas.RAISES if value >= 0 else canvas.LOWERS for value in values]
+    colours = colours if signed else [canvas.SERIES[2]] * len(values)
+    return [*colours[: len(values) - others], *[canvas.NEUTRAL] * others]
 
 
 def _mark(axes: Axes, line: float, x: float, text: str) -> None:
@@ -190,15 +191,12 @@ def bar(
     numbers = iter(shown.signed(drawn.values.nan_to_num(0.0).flatten().tolist()))
     thickness, handles = 0.8 / several, list[Any]()
     for place, (values, errors) in enumerate(zip(drawn.values, drawn.errors, strict=True)):
-        colours = [canvas.SERIES[place % len(canvas.SERIES)]] * count
+        colour: Any = canvas.SERIES[place % len(canvas.SERIES)]
         if several == 1:
-            # What has no sign is green: blue lowers.
-            sizes = [canvas.SERIES[2]] * count
-            colours = _signed_colours(values.numpy()) if drawn.signed else sizes
-            colours[count - drawn.others :] = [canvas.NEUTRAL] * drawn.others
+            colour = _colours(values.numpy(), drawn.others, drawn.signed)
         lines = np.arange(count) + thickness * (place - (several - 1) / 2)
         said = [next(numbers) if drawn.signed else next(numbers).lstrip("+") for _ in values]
-        look: dict[str, Any] = {"height": 0.92 * thickness, "color": colours}
+        look: dict[str, Any] = {"height": 0.92 * thickness, "color": colour}
         handles += canvas.bars(axes, lines, values.numpy(), errors.numpy(), said, **look)[:1]
     axes.axvline(0, color=rcParams["text.color"], linewidth=0.8)
     canvas.name_lines(axes, drawn.labels)

@@ -88,10 +88,11 @@ def beeswarm(
     across = min(len(by_name), 4)
     several = len(by_name) > 1
     high = (1.5 + 1.3 * max(len(names), 5) + 3 * several) * -(-len(by_name) // across)
-    shape: dict[str, Any] = {"sharex": True, "sharey": True}
-    shape["width"] = 0.3 + 0.35 * across if several else 1.0
+    width = 0.3 + 0.35 * across if several else 1.0
     panels = Panels([ax]) if ax is not None and not several else None
-    panels = panels or canvas.panels(ax, high, len(by_name), across, "y", **shape)
+    panels = panels or canvas.panels(
+        ax, high, len(by_name), across, "y", width, sharex=True, sharey=True
+    )
     for axes in panels[-across:]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel(selection.axis(first, k, "", "\n" if several else " "))
@@ -198,8 +199,7 @@ def scatter(
     places = _places(axes, Column.of(cells, _PLACES))
     if len(phi) <= _WHISKERS and (error > 0).any():
         whiskers = np.where(error > 0, 2 * error, 0.0)
-        look: dict[str, Any] = {"ecolor": canvas.NEUTRAL, "elinewidth": 0.6, "zorder": 2}
-        axes.errorbar(places, phi, whiskers, fmt="none", capsize=0, **look)
+        axes.errorbar(places, phi, whiskers, fmt="none", ecolor=canvas.NEUTRAL, elinewidth=0.6)
     _draw_points(
         axes, places, phi, None if color is None else _feature(explanation, "color", color)[1]
     )

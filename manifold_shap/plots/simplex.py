@@ -14,7 +14,6 @@ from jaxtyping import Float
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.patheffects import withStroke
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 from torch import Tensor
@@ -128,8 +127,7 @@ def compositions(
     panels = _distributions(ax, path, parts, titles, "part")
     count = len(explanation.classes)
     for axes in panels:
-        look: dict[str, Any] = {"linewidth": 0.8, "linestyle": "--", "zorder": 2}
-        axes.axvline(1 / count, color=rcParams["text.color"], **look)
+        axes.axvline(1 / count, color=rcParams["text.color"], linewidth=0.8, linestyle="--")
     dashed = f"dashed: all parts equal (1/{count}), no effect"
     return canvas.finish(panels, {"": explanation}, [path.title, dashed], show)
 
@@ -194,12 +192,9 @@ def _distributions(
     panels = canvas.panels(ax, high, len(parts), columns, "x", **shape)
     colours = [canvas.NEUTRAL] * len(classes)
     colours[int(path.states[-1].argmax())] = canvas.SERIES[0]
-    # Numbers stand upon lines.
-    halo = [withStroke(linewidth=3, foreground=rcParams["axes.facecolor"])]
     for axes, p, title in zip(panels, parts.tolist(), titles, strict=True):
         bars = axes.barh(range(len(p)), p, height=0.72, color=colours)
-        look: dict[str, Any] = {"padding": 3, "fontsize": "small", "path_effects": halo}
-        axes.bar_label(bars, [_amount(part) for part in p], **look)
+        axes.bar_label(bars, [_amount(part) for part in p], padding=3, fontsize="small")
         axes.set_title(title, loc="left", fontsize="small")
     for axes in panels[-columns:]:
         axes.tick_params(labelbottom=True)
@@ -496,9 +491,7 @@ def bifurcation_tree(
         middle, level = (left + right) / 2, max(low, high) + 1
         places[frozenset(first + second)] = middle, level
         axes.plot([left, left, right, right], [low, level, level, high], color=canvas.NEUTRAL)
-        box: dict[str, Any] = {"boxstyle": "round,pad=0.15", "edgecolor": "none"}
-        box["facecolor"] = rcParams["axes.facecolor"]
-        look: dict[str, Any] = {"ha": "center", "va": "center", "bbox": box}
-        axes.text(middle, level, str(number), **look)
+        ground = rcParams["axes.facecolor"]
+        axes.text(middle, level, str(number), ha="center", va="center", backgroundcolor=ground)
     canvas.name_columns(axes, [shown.shorten(partition.classes[k], 24) for k in order])
     return canvas.finish(axes, {}, ["Balances: left group (+) against right group (−)"], show)

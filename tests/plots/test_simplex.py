@@ -1,7 +1,6 @@
 """Compositions of a row as bars, lines, planes, spaces and trees: they agree with the numbers."""
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from manifold_shap import simplex
@@ -106,16 +104,6 @@ def test_panels_and_lines_lead_from_the_base_to_the_prediction() -> None:
     assert said == [explanation.classes[k] for k in states[-1].argsort()[::-1]]
     grey = [k for k, line in enumerate(axes.lines) if line.get_color() == canvas.NEUTRAL]
     assert set(grey) == set(states[-1].argsort()[:2])
-
-
-@pytest.mark.parametrize("plot", [compositions, cumulative, parallel_coordinates])
-def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
-    explanation = composed(classes=("a", "b", "c"))
-    other = explanation.in_basis((("a", "c"), "b"))
-    for one, two in zip(plot(explanation).figure.axes, plot(other).figure.axes, strict=True):
-        np.testing.assert_allclose(heights(one), heights(two), rtol=1e-4)
-        for first, second in zip(one.lines, two.lines, strict=True):
-            np.testing.assert_allclose(first.get_ydata(), second.get_ydata(), rtol=1e-3)
 
 
 # -- planes and spaces --------------------------------------------------------------------------

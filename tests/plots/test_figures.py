@@ -176,7 +176,8 @@ def test_two_classes_have_the_sign_of_the_second_everywhere() -> None:
     assert float(values[row, 1]) == pytest.approx(float(phi[k]))
     for drawn in (plots.waterfall(people, row), plots.bar(people), plots.heatmap(people)):
         assert "Probability of rich" in drawn.figure.get_suptitle()
-    assert "Probability of poor" in plots.waterfall(people, output="poor").figure.get_suptitle()
+    for drawn in (plots.waterfall(people, output="poor"), plots.beeswarm(people, output="poor")):
+        assert "Probability of poor" in drawn.figure.get_suptitle()
 
 
 def test_of_more_classes_each_figure_says_which() -> None:

@@ -242,6 +242,7 @@ def test_texts_have_coloured_words_and_words_with_punctuation_count(
     assert "good." in page.rows[0]
     assert "word 1" not in " ".join(page.rows)
     (drawn,) = page.svgs
+    assert "Mean Shapley value (" in drawn
     assert {"good (2 ×)", "is (2 ×)"} <= set(re.findall(r">([^<>]*×\))<", drawn))
 
 

@@ -30,6 +30,7 @@ from typing import Any
 from torch import Tensor
 
 from manifold_shap.explanation import Explanation
+from manifold_shap.plots import selection
 from manifold_shap.plots.bars import bar, waterfall
 from manifold_shap.plots.curves import mse_curve, series
 from manifold_shap.plots.maps import heatmap, interaction_map, pixel_maps
@@ -87,23 +88,20 @@ class Plots:
     def __init__(self, explanation: Explanation) -> None:
         self._explanation = explanation
         axes, table = len(explanation.players.event), not isinstance(explanation.x, Tensor)
-        composed, words = explanation.partition is not None, explanation.players.by_row
+        composed, words = explanation.partition is not None, selection.has_words(explanation)
         balances = len(explanation.outputs) if composed else 0
-        log_ratios = "log-ratios, as of space='ilr'"
+        log_ratios, unaligned = "log-ratios, as of space='ilr'", selection.unaligned(explanation)
+        of_rows = ("beeswarm", "scatter", "heatmap")
+        of_classes = ("compositions", "cumulative", "parallel_coordinates", "bifurcation_tree")
         fits = {
+            **dict.fromkeys(of_rows, (not unaligned, unaligned)),
             "text": (axes < 2 and (words or not table), "rows of tokens"),
             "series": (axes < 3 and not table, "rows of shape (time,) or (channels, time)"),
             "pixel_maps": (axes > 1, "rows of shape (channels, height, width)"),
-            "compositions": (composed, log_ratios),
-            "cumulative": (composed, log_ratios),
-            "parallel_coordinates": (composed, log_ratios),
-            "bifurcation_tree": (composed, log_ratios),
+            **dict.fromkeys(of_classes, (composed, log_ratios)),
             "ilr_plane": (balances > 1, f"{log_ratios}, of three classes"),
             "ilr_space": (balances > 2, f"{log_ratios}, of four classes"),
-            "interaction_map": (
-                False,
-                "`ms.plots.interaction_map(ms.shapley_interactions(value, x))`",
-            ),
+            "interaction_map": (False, "`ms.plots.interaction_map(ms.shapley_interactions(v, x))`"),
             "mse_curve": (False, "scores, `ms.plots.mse_curve({name: score})`"),
         }
         self._needs = {name: need for name, (suits, need) in fits.items() if not suits}
@@ -112,7 +110,10 @@ class Plots:
         if name in self._needs:
             raise AttributeError(f"`{name}` does not apply: it needs {self._needs[name]}.")
         if name not in dir(self):
-            raise AttributeError(f"There is no plot {name!r}, but {', '.join(dir(self))}.")
+            raise AttributeError(
+                f"There is no plot {name!r}, but {', '.join(dir(self))}; those of shap draw "
+                "`explanation.to_shap()`."
+            )
         drawn = self._explanation
         return MethodType(globals()[name], drawn.partition if name == "bifurcation_tree" else drawn)
 

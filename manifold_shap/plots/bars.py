@@ -1,9 +1,10 @@
 """Draws Shapley values as bars: of one row from base to prediction, or their mean over many."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib import rcParams
@@ -11,11 +12,13 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from manifold_shap import shown
+from manifold_shap._checks import check_whole
 from manifold_shap.explanation import Explanation
 from manifold_shap.global_values import GlobalValues
 from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.selection import Lines
+from manifold_shap.plots.text import words_of_players
 
 
 def waterfall(
@@ -67,11 +70,9 @@ def waterfall(
     base = explanation.base[row, k].item()
     places, ends = np.arange(len(steps)), base + steps[::-1].cumsum()[::-1]
     axes = canvas.panel(ax, len(steps) + 3, grid="x")
-    look: dict[str, Any] = {"left": ends - steps, "height": 0.72}
-    look["color"] = _signed_colours(steps)
-    if lines.others:
-        look["color"][-1] = canvas.NEUTRAL
-    canvas.bars(axes, places, steps, errors, shown.signed(steps.tolist()), **look)
+    colours = _colours(steps, lines.others > 0)
+    numbers = shown.signed(steps.tolist())
+    canvas.bars(axes, places, steps, errors, numbers, left=ends - steps, height=0.72, color=colours)
     axes.use_sticky_edges = False
     # From the end of each bar to the start of the one above.
     axes.vlines(ends[1:], places[1:] - 1, places[1:], canvas.NEUTRAL, linewidth=0.6, zorder=1)
@@ -87,8 +88,11 @@ def waterfall(
     return canvas.finish(axes, {"": explanation}, titles, show)
 
 
-def _signed_colours(values: Float[np.ndarray, " lines"]) -> list[str]:
-    return [canvas.RAISES if value >= 0 else canvas.LOWERS for value in values]
+def _colours(values: Float[np.ndarray, " lines"], others: bool, signed: bool = True) -> list[str]:
+    """Red raises and blue lowers, what has no sign is green; the sum of others is grey."""
+    colours = [canvas.RAISES if value >= 0 else canvas.LOWERS for value in values]
+    colours = colours if signed else [canvas.SERIES[2]] * len(values)
+    return [*colours[: len(values) - others], *[canvas.NEUTRAL] * others]
 
 
 def _mark(axes: Axes, line: float, x: float, text: str) -> None:
@@ -131,6 +135,7 @@ def bar(
     ax: Axes | None = None,
     *,
     label: Any = None,
+    tokens: Sequence[Sequence[str]] | None = None,
     show: bool = False,
 ) -> Axes:
     """Draws how much each feature moves the output: over all rows, or in one; the largest first.
@@ -141,6 +146,9 @@ def bar(
     Exact values of a row have none, nor has the sum of its other features, whose errors are not
     independent. Several explanations stand side by side in the order of the first; alone, signed
     bars are red where they raise the output and blue where they lower it.
+
+    Of texts, bars are means over all places where a word stands, whatever its capitals and the
+    punctuation around it; words that stand once are left out, unless all do.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -162,18 +170,20 @@ def bar(
         signed: whether means over rows are of phi, not of |phi|.
         ax: axes to draw in; by default a new figure.
         label: of a row, instead of its position.
+        tokens: of texts that are explained as token ids, see `text`, to draw means of words.
         show: whether to call `plt.show()`.
 
     Raises:
         TypeError: `explanations` are something else.
         ValueError: the explanations differ in rows, players or outputs, `max_display` is not
-            positive, or there is no such row or output.
+            positive, or there is no such row or output; means of players that are no words and
+            differ from row to row.
     """
     by_name = explanations if isinstance(explanations, Mapping) else {"": explanations}
     if any(isinstance(each, GlobalValues) for each in by_name.values()):
         drawn = _of_global_values(by_name, max_display)
     elif row is None and label is None:
-        drawn = _over_rows(selection.named(by_name), output, max_display, signed)
+        drawn = _over_rows(selection.named(by_name), output, max_display, signed, tokens)
     else:
         drawn = _of_row(selection.named(by_name), row, label, output, max_display)
     several, count = drawn.values.shape
@@ -181,14 +191,12 @@ def bar(
     numbers = iter(shown.signed(drawn.values.nan_to_num(0.0).flatten().tolist()))
     thickness, handles = 0.8 / several, list[Any]()
     for place, (values, errors) in enumerate(zip(drawn.values, drawn.errors, strict=True)):
-        colours = [canvas.SERIES[place % len(canvas.SERIES)]] * count
-        if several == 1 and drawn.signed:
-            colours = _signed_colours(values.numpy())
-        if several == 1 and drawn.others:
-            colours[-1] = canvas.NEUTRAL
+        colour: Any = canvas.SERIES[place % len(canvas.SERIES)]
+        if several == 1:
+            colour = _colours(values.numpy(), drawn.others, drawn.signed)
         lines = np.arange(count) + thickness * (place - (several - 1) / 2)
         said = [next(numbers) if drawn.signed else next(numbers).lstrip("+") for _ in values]
-        look: dict[str, Any] = {"height": 0.92 * thickness, "color": colours}
+        look: dict[str, Any] = {"height": 0.92 * thickness, "color": colour}
         handles += canvas.bars(axes, lines, values.numpy(), errors.numpy(), said, **look)[:1]
     axes.axvline(0, color=rcParams["text.color"], linewidth=0.8)
     canvas.name_lines(axes, drawn.labels)
@@ -219,26 +227,39 @@ def _of_row(
 
 
 def _over_rows(
-    by_name: dict[str, Explanation], output: str | int | None, most: int, signed: bool
+    by_name: dict[str, Explanation], output: Any, most: int, signed: bool, tokens: Any
 ) -> _Bars:
     first, *_ = by_name.values()
     k, why = shown.output_of_all(first, output)
     phi = torch.stack([e.phi[..., k].double() for e in by_name.values()])
     sizes = phi if signed else phi.abs()
-    lines = Lines.of(sizes[0].nanmean(0).abs(), most)
-    # Players that a row lacks take no part in their means.
-    mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
     of = "mean Shapley value" if signed else "mean |Shapley value|"
-    return _Bars(
-        list(by_name),
-        mean,
-        error,
-        lines.names(first.players.names),
-        selection.capital(selection.axis(first, k).replace("Shapley value", of, 1)),
-        [selection.title(first, k), why],
-        lines.others > 0,
-        signed,
-    )
+    axis = selection.capital(selection.axis(first, k).replace("Shapley value", of, 1))
+    title = [selection.title(first, k), why]
+    if tokens is not None or selection.has_words(first):
+        by_word = _by_word(words_of_players(first, tokens), sizes)
+        chosen = by_word.head(check_whole("max_display", most))
+        names = [f"{shown.shorten(word)} ({n:.0f} ×)" for word, n in chosen["size"][0].items()]
+        values, errors = (torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "sem"))
+        title += [f"{len(chosen)} of {shown.count(len(by_word), 'word')}"]
+        return _Bars(list(by_name), values, errors, names, axis, title, False, signed)
+    selection.check_aligned(first)
+    lines = Lines.of(sizes[0].nanmean(0).abs(), most)
+    mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
+    names = lines.names(first.players.names)
+    return _Bars(list(by_name), mean, error, names, axis, title, lines.others > 0, signed)
+
+
+def _by_word(words: pd.Series, values: Float[Tensor, "several rows players"]) -> pd.DataFrame:
+    """Means over the places of each word, the largest first, their errors, how many places."""
+    bare = words.str.lower().str.replace(r"^\W+|\W+$", "", regex=True)
+    rows, players = (words.index.get_level_values(level).tolist() for level in (0, 1))
+    places = pd.DataFrame(values[:, rows, players].T.numpy())
+    by_word = places.groupby(bare.where(bare != "", words).to_numpy())
+    found = by_word.agg(["mean", "sem", "size"]).swaplevel(axis=1)
+    often = found[found["size"][0] > 1] if (found["size"][0] > 1).any() else found
+    first: Any = ("mean", 0)
+    return often.sort_values(first, key=abs, ascending=False, kind="stable")
 
 
 def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:

@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.container import BarContainer
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
@@ -30,8 +30,10 @@ NEUTRAL, GRID = "#8c8c8c", "#8c8c8c40"
 # Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
 RAISES, LOWERS = "#c23b3c", "#2f79b5"
 DIVERGING = colormaps["RdBu_r"].with_extremes(bad=NEUTRAL)
-# From dark blue to orange, without the yellow of plasma, which is faint on white.
-SEQUENTIAL = ListedColormap(colormaps["plasma"](range(206))).with_extremes(bad=NEUTRAL)
+# As plasma, without its ends, which are faint on dark grounds and on white.
+SEQUENTIAL = LinearSegmentedColormap.from_list(
+    "feature value", ("#5b50e6", "#c6508e", "#f79b2c")
+).with_extremes(bad=NEUTRAL)
 # Okabe & Ito (2008), less yellow, which is faint on white, and with the wine of Tol (2021) for
 # their pink, which is the same grey as their green: neighbours differ in lightness.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#882255", "#56b4e9", "#d55e00", "#222222")
@@ -106,7 +108,7 @@ def panels(
     """So many axes, in rows of `columns`, in a new figure or in the place of axes in a grid."""
     if ax is None:
         # Outside of the look: with its first figure, pyplot chooses what is interactive.
-        size = (width * rcParams["figure.figsize"][0], lines * _inches())
+        size = (width * rcParams["figure.figsize"][0], lines * line_height())
         figure: Any = plt.figure(figsize=size, layout="constrained")
     else:
         whole: Any = ax.figure
@@ -122,7 +124,7 @@ def panels(
     return Panels(made.flat[:count].tolist())
 
 
-def _inches(lines: float | int = 1) -> float:
+def line_height(lines: float | int = 1) -> float:
     """The height of lines of text."""
     return float(lines * 1.9 * rcParams["font.size"] / 72)
 
@@ -152,7 +154,7 @@ def finish(drawn: Plot, by_name: Explained, title: Sequence[str], show: bool = F
         place.supxlabel(below, x=0.01, ha="left", **look)
     if isinstance(place, Figure):
         lines = 0.7 * above.count("\n") + 0.6 * below.count("\n") + 1.3
-        place.set_figheight(place.get_figheight() + _inches(lines))
+        place.set_figheight(place.get_figheight() + line_height(lines))
     for text in place.findobj(Text):
         # Dollar signs of names start no formula.
         text.set_parse_math(False)

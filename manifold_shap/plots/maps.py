@@ -31,11 +31,10 @@ _ROUNDING = 1e-5
 _STRONG = 0.65
 # Images that are shown where none are named.
 _ROWS = 8
-_CHANNELS = (1, 3, 4)
 # Of red, green and blue in brightness (ITU-R BT.601).
 _BRIGHTNESS = np.array([0.299, 0.587, 0.114])
-# Inches of a picture.
-_NARROWEST, _WIDEST = 1.2, 2.0
+# Inches of a picture, and of the words above it.
+_SIZE, _WORDS = 1.6, 0.4
 
 
 def heatmap(
@@ -72,6 +71,7 @@ def heatmap(
         ValueError: nothing to plot, `max_display` is not positive, or no such output.
     """
     selection.named(explanation)
+    selection.check_aligned(explanation)
     k, why = shown.output_of_all(explanation, output)
     phi = explanation.phi[..., k].double()
     lines = Lines.of(phi.abs().nanmean(0), max_display)
@@ -85,6 +85,9 @@ def heatmap(
     if len(order) <= _NAMED:
         rows = [as_text(explanation.instances[row]) for row in order.tolist()]
         canvas.name_columns(axes, [shown.shorten(name, 14) for name in rows])
+    else:
+        # Numbers would be taken for positions of rows.
+        axes.set_xticks([])
     axes.set_xlabel("rows in order of their prediction" if len(order) > 1 else "row")
     above = axes.inset_axes((0, 1.04, 1, 0.22), sharex=axes)
     above.tick_params(labelbottom=False, bottom=False)
@@ -141,6 +144,7 @@ def interaction_map(
     shapley, values = interactions.shapley, interactions.values.double()
     selection.named(shapley)
     if row is None and label is None and len(shapley) > 1:
+        selection.check_aligned(shapley)
         k, why = shown.output_of_all(shapley, output)
         cells, errors = selection.mean(values[..., k])
         whose = f"mean of {shown.count(len(shapley), 'row')}"
@@ -224,11 +228,10 @@ def pixel_maps(
             probable ones of each image, or those that it moves furthest from the base.
         images: what to show instead of the explained rows: for every row an image of the same
             height and width, `[rows, channels, height, width]`, of numbers from 0 to 1 or of bytes.
-            One channel goes from black to white, three are red, green and blue, and a fourth is
-            opacity. Standardised rows are shown as they were by `x * std + mean`. By default the
-            rows themselves: a grey image goes from its lowest value in white to its highest in
-            black, as ink on paper, and a colour image with values beyond 0 and 1 is stretched from
-            its lowest to its highest.
+            One channel goes from black to white, three are red, green and blue. Standardised rows
+            are shown as they were by `x * std + mean`. By default the rows themselves: a grey image
+            goes from its lowest value in white to its highest in black, as ink on paper, and a
+            colour image with values beyond 0 and 1 is stretched from its lowest to its highest.
         overlay: opacity of a pale grey copy of the image over each of its maps; 0.4 shows both.
         ax: axes whose place the maps take; by default a new figure.
         labels: of rows, instead of their positions.
@@ -239,8 +242,8 @@ def pixel_maps(
 
     Raises:
         TypeError: `explanations` are something else, or `images` no numbers.
-        ValueError: the inputs are no images, or images of other than 1, 3 or 4 channels and none
-            are given to show; the explanations differ in rows, players or outputs, or there are no
+        ValueError: the inputs are no images, or images of other than 1 or 3 channels and none are
+            given to show; the explanations differ in rows, players or outputs, or there are no
             such rows or outputs; `images` out of range.
     """
     by_name = selection.named(explanations)
@@ -256,24 +259,19 @@ def pixel_maps(
     pictures = images_of(first.x, images, chosen)
     maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()
     scale, across = canvas.ColourScale(maps), 1 + maps.shape[1]
-    size = float(np.clip(8.0 / across, _NARROWEST, _WIDEST))
-    high = (
-        len(maps) * (size * min(1.0, event[-2] / event[-1]) * 38 / rcParams["font.size"] + 1.3) + 3
-    )
-    wide = max(across * size, 2 * _WIDEST) / rcParams["figure.figsize"][0]
-    cells = canvas.panels(ax, high, len(maps) * across, across, width=wide)
+    high = len(maps) * (_SIZE * min(1.0, event[-2] / event[-1]) + _WORDS) + 0.8
+    wide = max(across, 3) * _SIZE / rcParams["figure.figsize"][0]
+    cells = canvas.panels(ax, high / canvas.line_height(), len(maps) * across, across, width=wide)
     for axes in cells:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(visible=True, linewidth=0.5)
+    heads = [f"{shown.shorten(name, 22)}\n" * (len(by_name) > 1) for name in by_name]
     for line, row in enumerate(chosen):
         picture, *panels = cells[line * across :][:across]
-        heads = [
-            f"{shown.shorten(name, 22)}\n" * (line == 0 and len(by_name) > 1) for name in by_name
-        ]
         name = selection.row_name(first, row).replace(" (", "\n").rstrip(")")
         _title(picture, name)
         picture.imshow(pictures[line], cmap="gray", vmin=0, vmax=1)
-        titles = itertools.product(heads, of_row[line].tolist())
+        titles = itertools.product(heads if line == 0 else [""] * len(heads), of_row[line].tolist())
         for axes, values, (head, k) in zip(panels, maps[line], titles, strict=True):
             said = shown.amount(first, first.prediction[row, k].item())
             _title(axes, f"{head}{shown.shorten(first.outputs[k], 16)}: {said}")
@@ -281,12 +279,10 @@ def pixel_maps(
             if overlay:
                 # In pale grey: its colours would be taken for those of the map.
                 image = pictures[line]
-                grey = image if image.ndim == 2 else image[..., :3] @ _BRIGHTNESS
+                grey = image if image.ndim == 2 else image @ _BRIGHTNESS
                 axes.imshow(grey, cmap="gray", vmin=-0.5, vmax=1, alpha=overlay)
     per = " per pixel" if len(first.players) < math.prod(event[-2:]) else ""
-    values = " ".join([*shown.kinds(first), f"Shapley value{per}"])
-    label = f"{selection.capital(values)} ({first.unit})"
-    bar = scale.bar(cells, label, location="bottom", shrink=0.8)
+    bar = scale.bar(cells, selection.axis(first, None, per), location="bottom", shrink=0.8)
     bar.locator = MaxNLocator(2, symmetric=True)
     count = len(set(chosen))
     part = f"{count} of {len(first)} rows" if count < len(first) else ""
@@ -308,7 +304,7 @@ def maps_of(
 
 def images_of(
     x: Tensor, images: Any, rows: list[int]
-) -> list[Float[np.ndarray, "height width *colours"]]:
+) -> Float[np.ndarray, "rows height width *colours"]:
     """Of some rows of `x`, or in their place of `images`, from 0 to 1; see `pixel_maps`."""
     pixels = x if images is None else to_tensor(images, "images")
     channels = pixels.shape[1] if pixels.ndim == 4 else 1
@@ -316,28 +312,17 @@ def images_of(
     if getattr(images, "dtype", None) in (torch.uint8, np.uint8):
         pixels = pixels / 255
     inside = images is None or bool(((pixels >= 0) & (pixels <= 1)).all())
-    if not (alike and inside) or channels not in _CHANNELS:
+    if not (alike and inside) or channels not in (1, 3):
         raise ValueError(
-            f"Expected `images` of 1, 3 or 4 channels, for {len(x)} rows of {x.shape[-2]} x "
+            f"Expected `images` of 1 or 3 channels, for {len(x)} rows of {x.shape[-2]} x "
             f"{x.shape[-1]} pixels, of numbers from 0 to 1 or of bytes, but got shape "
             f"{tuple(pixels.shape)}, of {pixels.min():.3g} to {pixels.max():.3g}."
         )
-    found = []
-    for row in rows:
-        image = pixels[row].reshape(-1, *pixels.shape[-2:])
-        image = _stretched(image) if images is None else image
-        found.append((image[0] if len(image) == 1 else image.permute(1, 2, 0)).numpy())
-    return found
-
-
-def _stretched(
-    image: Float[Tensor, "channels height width"],
-) -> Float[Tensor, "channels height width"]:
-    """A row as ink on paper, or in colours, which are stretched where they are out of range."""
-    colours = image[:3]
-    low, high = colours.min(), colours.max()
-    stretched = (colours - low) / (high - low).clamp(min=1e-12)
-    if len(image) == 1:
-        return 1 - stretched
-    is_colour = bool(low >= 0 and high <= 1)
-    return torch.cat((colours if is_colour else stretched, image[3:].clamp(0, 1)))
+    pixels = pixels[rows].reshape(len(rows), channels, *pixels.shape[-2:])
+    if images is None:
+        low, high = (end((1, 2, 3), keepdim=True) for end in (pixels.amin, pixels.amax))
+        stretched = (pixels - low) / (high - low).clamp(min=1e-12)
+        # A row as ink on paper, or in colours, which are stretched where they are out of range.
+        colours = pixels.where((low >= 0) & (high <= 1), stretched)
+        pixels = 1 - stretched if channels == 1 else colours
+    return pixels.movedim(1, -1).squeeze(-1).numpy()

@@ -73,6 +73,7 @@ def beeswarm(
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
+    selection.check_aligned(first)
     k, why = shown.output_of_all(first, output)
     phi = first.phi[..., k]
     lines = Lines.of(phi.abs().nanmean(0), max_display)
@@ -87,10 +88,11 @@ def beeswarm(
     across = min(len(by_name), 4)
     several = len(by_name) > 1
     high = (1.5 + 1.3 * max(len(names), 5) + 3 * several) * -(-len(by_name) // across)
-    shape: dict[str, Any] = {"sharex": True, "sharey": True}
-    shape["width"] = 0.3 + 0.35 * across if several else 1.0
+    width = 0.3 + 0.35 * across if several else 1.0
     panels = Panels([ax]) if ax is not None and not several else None
-    panels = panels or canvas.panels(ax, high, len(by_name), across, "y", **shape)
+    panels = panels or canvas.panels(
+        ax, high, len(by_name), across, "y", width, sharex=True, sharey=True
+    )
     for axes in panels[-across:]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel(selection.axis(first, k, "", "\n" if several else " "))
@@ -130,11 +132,11 @@ def _draw_swarms(
 def _offsets(phi: Float[np.ndarray, "rows lines"]) -> Iterator[Float[np.ndarray, " rows"]]:
     """Offsets within ±0.4, wider where there are more points; the same for the same values."""
     low, high = np.nanmin(phi), np.nanmax(phi)
-    apart = np.arange(_BINS)[:, None] - np.arange(_BINS)
+    near = np.exp(-0.5 * (np.arange(-9, 10) / 1.5) ** 2)
     for values in phi.T:
         here = values[np.isfinite(values)]
         bins = ((here - low) / max(high - low, 1e-300) * (_BINS - 1)).round().astype(int)
-        density = (np.bincount(bins, minlength=_BINS) @ np.exp(-0.5 * (apart / 1.5) ** 2))[bins]
+        density = np.convolve(np.bincount(bins, minlength=_BINS), near, "same")[bins]
         # A neighbourhood of fewer than ten points is not spread over the whole height of its line.
         share = density / density.max(initial=10)
         rank = here.argsort(kind="stable").argsort(kind="stable")
@@ -187,6 +189,7 @@ def scatter(
             of several pixels, for `feature`.
     """
     selection.named(explanation)
+    selection.check_aligned(explanation)
     k, why = shown.output_of_all(explanation, output)
     player, cells = _feature(explanation, "feature", feature)
     phi = explanation.phi[:, player, k].double().numpy()
@@ -196,8 +199,7 @@ def scatter(
     places = _places(axes, Column.of(cells, _PLACES))
     if len(phi) <= _WHISKERS and (error > 0).any():
         whiskers = np.where(error > 0, 2 * error, 0.0)
-        look: dict[str, Any] = {"ecolor": canvas.NEUTRAL, "elinewidth": 0.6, "zorder": 2}
-        axes.errorbar(places, phi, whiskers, fmt="none", capsize=0, **look)
+        axes.errorbar(places, phi, whiskers, fmt="none", ecolor=canvas.NEUTRAL, elinewidth=0.6)
     _draw_points(
         axes, places, phi, None if color is None else _feature(explanation, "color", color)[1]
     )
@@ -265,15 +267,12 @@ def _draw_points(
     column, title = Column.of(hue, _COLOURS), shown.shorten(str(hue.name), 50)
     missing = ~np.isfinite(column.numbers)
     if column.names:
-        parts = {name: column.numbers == k for k, name in enumerate(column.names)}
-        colours = [*canvas.SERIES[: len(parts)], canvas.NEUTRAL]
-        if missing.any():
-            parts["missing"] = missing
-        handles = [
-            axes.scatter(x[part], phi[part], color=colour, **look)
-            for part, colour in zip(parts.values(), colours, strict=False)
-        ]
-        canvas.legend(axes, handles, list(parts), title=title, handletextpad=0.1)
+        names = [*column.names, *["missing"] * bool(missing.any())]
+        colours = np.array([*canvas.SERIES[: len(column.names)], canvas.NEUTRAL])
+        codes = np.where(missing, len(column.names), column.numbers).astype(int)
+        axes.scatter(x, phi, color=colours[codes], **look)
+        handles = [axes.scatter([], [], color=colour, **look) for colour in colours]
+        canvas.legend(axes, handles[: len(names)], names, title=title, handletextpad=0.1)
         return
     # Few extreme values would leave all others in one colour.
     low, high = np.nanquantile(column.numbers, (0.05, 0.95))

@@ -3,6 +3,7 @@
 import datetime
 import math
 import numbers
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -60,6 +61,24 @@ def _difference(first: Explanation, other: Explanation) -> str:
         return "players"
     same = first.space == other.space and first.outputs == other.outputs
     return "" if same else "outputs"
+
+
+def has_words(explanation: Explanation) -> bool:
+    """Whether rows are texts, whose words an `Explainer` has explained."""
+    return explanation.players.by_row and not isinstance(explanation.x, Tensor)
+
+
+def unaligned(explanation: Explanation) -> str:
+    """What means over rows need, where players differ from row to row; nothing elsewhere."""
+    words, texts = "tokens=" * (not has_words(explanation)), len(explanation.players.event) == 1
+    means = f"`bar({words})` has means of words, and " if texts else ""
+    need = f"the same players in every row; {means}`waterfall` and `bar(row=0)` draw one row"
+    return need if explanation.players.by_row else ""
+
+
+def check_aligned(explanation: Explanation) -> None:
+    if need := unaligned(explanation):
+        raise ValueError(f"Expected {need}.")
 
 
 def row_of(explanation: Explanation, row: int | None = None, label: Any = None) -> int:
@@ -148,15 +167,13 @@ class Lines(NamedTuple):
         found = self.names(explanation.players.names, room)
         columns = explanation[[row]].columns(self.players.tolist())
         for place, (player, cells) in enumerate(zip(self.players.tolist(), columns, strict=True)):
-            name, said = explanation.players.names[player], ""
-            left = max(room // 2, room - len(name) - 3)
+            name = explanation.players.names[player]
             if cells.shape[1] == 1:
-                said = f" = {shown.shorten(_cell(cells.iloc[0, 0]), left)}"
-            elif cells.shape[1]:
+                said = f"{name} = {as_text(cells.iat[0, 0])}"
+            else:
                 # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
-                sign = ": " if isinstance(cells.columns[0], str) else " = "
-                said = sign + shown.shorten(row_text(cells, 0).replace(" -", " −"), left)
-            found[place] = shown.shorten(name, room - len(said)) + said
+                said = ": ".join(filter(None, (name, row_text(cells, 0))))
+            found[place] = shown.shorten(re.sub(r"(?<= )-(?=\d)", "−", said), room)
         return found
 
 
@@ -168,12 +185,6 @@ def mean(
     mean = values.nanmean(0)
     spread = ((values - mean).square().nansum(0) / (there - 1)).sqrt()
     return mean, torch.where(there > 1, spread / there.sqrt(), torch.nan)
-
-
-def _cell(cell: Any) -> str:
-    """As a person would write it, with a minus sign."""
-    said = as_text(cell)
-    return said.replace("-", "−", 1) if isinstance(cell, numbers.Real) else said
 
 
 class Column(NamedTuple):
@@ -268,11 +279,13 @@ def title_of_row(explanation: Explanation, row: int, output: int, asked: Any) ->
     return [f"{what}: {prediction}", f"base {base}, {row_name(explanation, row)}", why]
 
 
-def axis(explanation: Explanation, output: int, of: str = "", break_: str = " ") -> str:
-    """Label of an axis or colour bar of Shapley values: of what and for which output."""
-    name, unit = shown.quantity(explanation, output), shown.unit(explanation)
+def axis(explanation: Explanation, output: int | None, of: str = "", break_: str = " ") -> str:
+    """Label of an axis or colour bar of Shapley values: of what, for which output, or the unit."""
+    name, unit = explanation.unit, ""
+    if output is not None:
+        name, unit = shown.shorten(shown.quantity(explanation, output)), shown.unit(explanation)
     values = " ".join([*shown.kinds(explanation), f"Shapley value{of}"])
-    return f"{capital(values)}{break_}({', '.join(filter(None, (shown.shorten(name), unit)))})"
+    return f"{capital(values)}{break_}({', '.join(filter(None, (name, unit)))})"
 
 
 def capital(text: str) -> str:

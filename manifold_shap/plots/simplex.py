@@ -14,7 +14,6 @@ from jaxtyping import Float
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.patheffects import withStroke
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 from torch import Tensor
@@ -128,8 +127,7 @@ def compositions(
     panels = _distributions(ax, path, parts, titles, "part")
     count = len(explanation.classes)
     for axes in panels:
-        look: dict[str, Any] = {"linewidth": 0.8, "linestyle": "--", "zorder": 2}
-        axes.axvline(1 / count, color=rcParams["text.color"], **look)
+        axes.axvline(1 / count, color=rcParams["text.color"], linewidth=0.8, linestyle="--")
     dashed = f"dashed: all parts equal (1/{count}), no effect"
     return canvas.finish(panels, {"": explanation}, [path.title, dashed], show)
 
@@ -194,12 +192,9 @@ def _distributions(
     panels = canvas.panels(ax, high, len(parts), columns, "x", **shape)
     colours = [canvas.NEUTRAL] * len(classes)
     colours[int(path.states[-1].argmax())] = canvas.SERIES[0]
-    # Numbers stand upon lines.
-    halo = [withStroke(linewidth=3, foreground=rcParams["axes.facecolor"])]
     for axes, p, title in zip(panels, parts.tolist(), titles, strict=True):
         bars = axes.barh(range(len(p)), p, height=0.72, color=colours)
-        look: dict[str, Any] = {"padding": 3, "fontsize": "small", "path_effects": halo}
-        axes.bar_label(bars, [_amount(part) for part in p], **look)
+        axes.bar_label(bars, [_amount(part) for part in p], padding=3, fontsize="small")
         axes.set_title(title, loc="left", fontsize="small")
     for axes in panels[-columns:]:
         axes.tick_params(labelbottom=True)
@@ -222,8 +217,8 @@ def parallel_coordinates(
     """Draws one line per class from the base to the prediction of one row (Fig. 10).
 
     From left to right, each feature perturbs the distribution that those before it made, the
-    largest norm first. Of many classes, those with the largest probabilities at the two ends stand
-    out, and the others are grey.
+    largest norm first. Of many classes, the most probable ones at the end have colours, and the
+    others are grey.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -250,24 +245,16 @@ def parallel_coordinates(
     steps = ["base", *(f"+ {name}" for name in path.labels(24))]
     high = 11 + 0.3 * max(map(len, steps))
     axes = canvas.panel(ax, high, width=max(1, 0.4 + 0.05 * len(steps)))
-    stand_out = np.arange(states.shape[1])
-    if len(stand_out) > len(canvas.SERIES):
-        stand_out = np.argsort(-states[[0, -1]].max(0), kind="stable")[:5]
-    colours = [canvas.NEUTRAL] * states.shape[1]
-    for k, colour in zip(np.sort(stand_out), canvas.SERIES, strict=False):
-        colours[k] = colour
-    for line, colour in zip(states.T, colours, strict=True):
-        faint = colour == canvas.NEUTRAL
-        look: dict[str, Any] = {"linewidth": 0.8 if faint else 1.6, "zorder": 2 if faint else 3}
-        look |= {"marker": "o", "markersize": 2 if faint else 4}
+    # In the order in which lines end, from the top; of many classes the last are grey.
+    order = states[-1].argsort(kind="stable")[::-1]
+    colours = dict.fromkeys(order, canvas.NEUTRAL) | dict(zip(order, canvas.SERIES, strict=False))
+    for k, line in enumerate(states.T):
         # The ends lie on the border.
-        axes.plot(line, color=colour, clip_on=False, **look)
+        axes.plot(line, color=colours[k], marker="o", markersize=4, clip_on=False)
     canvas.name_columns(axes, steps)
     axes.set_xlim(0, len(steps) - 1)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("probability")
-    # In the order in which lines end, from the top.
-    order = states[-1].argsort(kind="stable")[::-1]
     classes = [shown.shorten(name, _CLASS) for name in explanation.classes]
     ends = [f"{classes[k]}  {_amount(states[-1, k])}" for k in order]
     where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
@@ -334,20 +321,16 @@ def _draw_view(
 
 
 def balance_positions(
-    names: Sequence[str], balances: Sequence[int | str], count: int | None = None
+    names: tuple[str, ...], balances: Sequence[int | str], count: int
 ) -> list[int]:
-    """Of different balances, by number from 1 or by name.
-
-    Raises:
-        ValueError: one is unknown, or named twice, or they are not as many as `count`.
-    """
+    """Of so many different balances, by number from 1 or by name; ValueError for others."""
     known: dict[Any, int] = {k + 1: k for k in range(len(names))}
     known |= {name: k for k, name in enumerate(names)}
     found = [known.get(each, -1) for each in balances]
-    if -1 in found or len(set(found)) < len(found) or len(found) != (count or len(found)):
+    if not len({*found} - {-1}) == len(found) == count:
         raise ValueError(
-            f"Expected {count or 'different'} `balances` by number from 1 to {len(names)}, or by "
-            f"name among {list(names)}, but got {balances!r}."
+            f"Expected {count} `balances` by number from 1 to {len(names)}, or by name among "
+            f"{list(names)}, but got {balances!r}."
         )
     return found
 
@@ -508,9 +491,7 @@ def bifurcation_tree(
         middle, level = (left + right) / 2, max(low, high) + 1
         places[frozenset(first + second)] = middle, level
         axes.plot([left, left, right, right], [low, level, level, high], color=canvas.NEUTRAL)
-        box: dict[str, Any] = {"boxstyle": "round,pad=0.15", "edgecolor": "none"}
-        box["facecolor"] = rcParams["axes.facecolor"]
-        look: dict[str, Any] = {"ha": "center", "va": "center", "bbox": box}
-        axes.text(middle, level, str(number), **look)
+        ground = rcParams["axes.facecolor"]
+        axes.text(middle, level, str(number), ha="center", va="center", backgroundcolor=ground)
     canvas.name_columns(axes, [shown.shorten(partition.classes[k], 24) for k in order])
     return canvas.finish(axes, {}, ["Balances: left group (+) against right group (−)"], show)

@@ -1,5 +1,6 @@
 """Colours the words of a text by their Shapley values: in a notebook or a page."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
@@ -8,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int64
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from torch import Tensor
 
 from manifold_shap import shown
@@ -76,7 +78,7 @@ def text(
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
     chosen = selection.rows_of(first, rows, labels, _ROWS)
-    words = words_of_rows(first, _words(first) if tokens is None else tokens, chosen)
+    words = words_of_rows(first, tokens, chosen)
     outputs = shown.outputs_of_rows(first, output).tolist()
     values = [e.phi[row, :, outputs[row]].numpy() for row in chosen for e in by_name.values()]
     limit = canvas.ColourScale(*values).limit
@@ -84,32 +86,19 @@ def text(
     for row, of_row in zip(chosen, words, strict=True):
         k = outputs[row]
         title, *below = selection.title_of_row(first, row, k, output)
-        columns = []
+        parts += ['<div style="margin:0 0 1em">', _line(title, "font-weight:bold")]
+        parts.append(_line("; ".join(filter(None, below)), _SMALL))
+        grid = f"display:grid;gap:0 2em;grid-template-columns:repeat({len(by_name)},minmax(0,1fr))"
+        parts.append(f'<div style="{grid}">')
         for name, each in by_name.items():
             base = f"{name}: base {shown.amount(each, each.base[row, k].item())}"
             passage = coloured_words(of_row, each.phi[row, :, k].numpy(), limit)
-            columns.append(f"<div>{_line(base, _SMALL) if len(by_name) > 1 else ''}{passage}</div>")
-        grid = f"display:grid;gap:0 2em;grid-template-columns:repeat({len(by_name)},minmax(0,1fr))"
-        parts += [
-            '<div style="margin:0 0 1em">',
-            _line(title, "font-weight:bold"),
-            _line("; ".join(filter(None, below)), _SMALL),
-            f'<div style="{grid}">',
-            *columns,
-            "</div></div>",
-        ]
-    kinds = " ".join([*shown.kinds(first), "Shapley value"])
-    parts.append(scale(limit, f"{selection.capital(kinds)} ({first.unit})"))
+            parts.append(f"<div>{_line(base, _SMALL) if len(by_name) > 1 else ''}{passage}</div>")
+        parts.append("</div></div>")
+    parts.append(scale(limit, selection.axis(first, None)))
     parts += [_line(each, _SMALL) for each in selection.notes(by_name)]
     look = "font-family:system-ui,sans-serif;line-height:1.7;overflow-wrap:anywhere"
     return ColouredText("\n".join([f'<div style="{look}">', *parts, "</div>"]), len(chosen))
-
-
-def _words(explanation: Explanation) -> list[list[str]]:
-    """The words of texts that an `Explainer` has explained."""
-    if isinstance(explanation.x, Tensor):
-        raise TypeError("Expected `tokens`, a list of the words of each row, but got none.")
-    return [[word for word in row if word is not None] for row in explanation.x.to_numpy()]
 
 
 class ColouredText:
@@ -165,11 +154,13 @@ class Word(NamedTuple):
 
 
 def words_of_rows(
-    explanation: Explanation,
-    tokens: Sequence[Sequence[str]],
-    rows: Sequence[int],
+    explanation: Explanation, tokens: Sequence[Sequence[str]] | None, rows: Sequence[int]
 ) -> list[list[Word]]:
     """The words of some rows; see `text`."""
+    if tokens is None:
+        if isinstance(explanation.x, Tensor):
+            raise TypeError("Expected `tokens`, a list of the words of each row, but got none.")
+        tokens = [[word for word in row if pd.notna(word)] for row in explanation.x.to_numpy()]
     if isinstance(tokens, str) or len(tokens) != len(explanation):
         raise ValueError(
             f"Expected `tokens` to hold a list for each of {len(explanation)} rows but got "
@@ -182,6 +173,15 @@ def words_of_rows(
         read = _read(tokens[row])
         found.append([Word(*word, k) for word, k in zip(read, players, strict=True)])
     return found
+
+
+def words_of_players(explanation: Explanation, tokens: Any = None) -> pd.Series:
+    """What each player of each row says, as it is written."""
+    found: dict[tuple[int, int], str] = defaultdict(str)
+    for row, words in enumerate(words_of_rows(explanation, tokens, range(len(explanation)))):
+        for word in words:
+            found[row, word.player] += word.before + word.text
+    return pd.Series(found).drop(-1, level=1, errors="ignore").str.strip()
 
 
 def _players_of_tokens(
@@ -235,10 +235,12 @@ def coloured_words(
     )
 
 
-def scale(limit: float, label: str) -> str:
-    """The scale of the colours of words, as HTML."""
+def scale(limit: float, label: str, pictures: bool = False) -> str:
+    """The scale of the colours of words, or of pixels, as HTML."""
     low, high = shown.signed([-limit, limit])
     shades = ",".join(map(_colour, (-1.0, 0.0, 1.0)))
+    if pictures:
+        shades = ",".join(to_hex(canvas.DIVERGING(share)) for share in np.linspace(0, 1, 11))
     bar = f"display:inline-block;width:8em;height:0.8em;background:linear-gradient(90deg,{shades})"
     return (
         f'<div style="font-size:0.85em">{low} <span style="{bar}"></span> {high} '

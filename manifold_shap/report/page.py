@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 
 from manifold_shap import plots, shown
@@ -41,17 +42,10 @@ def write(
     **looks: Any,
 ) -> None:
     """Write a page; see `Explanation.report`."""
-    selection.named(explanation)
+    several = {} if interactions is None else {"interactions": interactions.shapley}
+    selection.named({"explanation": explanation, **several})
     if Path(str(path)).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"Expected `path` to end in '.html' but got {str(path)!r}.")
-    if interactions is not None and (
-        (interactions.shapley.instances, interactions.players.names, interactions.outputs)
-        != (explanation.instances, explanation.players.names, explanation.outputs)
-    ):
-        raise ValueError(
-            "Expected `interactions` of the rows, players and outputs of the explanation but "
-            "they differ; write the report of `interactions.shapley`."
-        )
     place = location("path", path)
     order = torch.randperm(len(explanation), generator=torch.Generator().manual_seed(0))
     # What the page says once, at its top, figures need not repeat.
@@ -78,11 +72,15 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
     environment.filters["side"] = lambda said: {"+": "raise", "−": "lower"}.get(said[:1], "")
     outputs = _of_outputs(rows)
     what = explanation.space.named(explanation.outputs)
-    if explanation.partition is not None or explanation.space.on_simplex:
+    if shown.has_two_classes(explanation):
+        what = shown.quantity(explanation, 1)
+    elif explanation.partition is not None or explanation.space.on_simplex:
         what = ", ".join(explanation.classes if explanation.partition else explanation.outputs)
     script = environment.get_template("report.js").render().strip()
     players = shown.count(len(explanation.players), "feature")
     made_by = {k: each for k, each in explanation.made_by.items() if k not in _TOLD}
+    if isinstance(estimators := made_by.get("estimator"), Mapping):
+        made_by["estimator"] = ", ".join(dict.fromkeys(estimators.values()))
     made_by |= {"output space": explanation.space.name, "unit of the values": explanation.unit}
     context = {
         "title": title or shown.shorten(f"Shapley values of {what}", 80),
@@ -98,11 +96,12 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "model": _model(explanation),
         "quality": selection.notes({"": explanation}),
         "warnings": _warnings(explanation),
-        "made_by": list(_flat("", made_by)),
+        "made_by": list(_flat(made_by)),
+        "estimator": made_by.get("estimator"),
         "kinds": shown.kinds(explanation),
         "outputs": outputs,
         "global_values": "",
-        "scale": scale(rows.limit, f"Shapley value ({explanation.unit})"),
+        "scale": scale(rows.limit, selection.axis(explanation, None), rows.kind == "pictures"),
     }
     if global_values is not None:
         context["global_values"] = figures.svg(partial(plots.bar, global_values))
@@ -130,10 +129,12 @@ def _of_outputs(rows: Rows) -> list[dict[str, Any]]:
     found = []
     for k in weight.argsort(descending=True, stable=True)[:many].tolist():
         draw: list[Any] = []
-        if not explanation.players.by_row and bool(explanation.phi[..., k].isfinite().any()):
-            if rows.kind in ("table", "series"):
+        if rows.kind == "texts":
+            draw.append(partial(plots.bar, explanation, None, k, signed=True, tokens=rows.tokens))
+        elif not explanation.players.by_row and bool(explanation.phi[..., k].isfinite().any()):
+            if rows.kind != "pictures":
                 draw.append(partial(plots.bar, explanation, output=k))
-                if len(some.phi) > 1 and bool(some.phi[..., k].isfinite().any()):
+                if len(some) > 1 and bool(some.phi[..., k].isfinite().any()):
                     draw.append(partial(plots.beeswarm, some, output=k))
             if rows.interactions is not None:
                 draw.append(partial(plots.interaction_map, rows.interactions, output=k))
@@ -141,7 +142,6 @@ def _of_outputs(rows: Rows) -> list[dict[str, Any]]:
             {
                 "name": shown.quantity(explanation, k),
                 "figures": list(map(figures.svg, draw)),
-                "words": rows.mean_words(k) if rows.kind == "texts" else [],
                 "map": rows.mean_map(k) if rows.kind == "pictures" else "",
             }
         )
@@ -188,13 +188,8 @@ def _warnings(explanation: Explanation) -> list[str]:
     return [f"{selection.capital(each.rstrip('.'))}." for each in found]
 
 
-def _flat(name: str, entry: Any) -> Iterator[tuple[str, str]]:
+def _flat(made_by: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """How values were made, in words and without settings that were left open."""
-    if isinstance(entry, Mapping):
-        for key, inner in entry.items():
-            words = str(key).replace("_", " ")
-            if not words.startswith(" "):
-                yield from _flat(f"{name}: {words}" if name else words, inner)
-    elif entry is not None:
+    for name, entry in pd.json_normalize(dict(made_by), sep=": ").loc[0].dropna().items():
         listed = ", ".join(map(str, entry)) if isinstance(entry, list | tuple) else str(entry)
-        yield name, shown.shorten(listed, _LONGEST) or "none"
+        yield str(name).replace("_", " "), shown.shorten(listed, _LONGEST) or "none"

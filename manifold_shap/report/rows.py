@@ -1,6 +1,5 @@
 """Gathers what a page says of each row: its values, and what it looks like."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,9 +15,9 @@ from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
 from manifold_shap.learning_error import total_error
-from manifold_shap.plots import canvas, maps
+from manifold_shap.plots import canvas, maps, selection
 from manifold_shap.plots.selection import Lines
-from manifold_shap.plots.text import Word, coloured_words, words_of_rows
+from manifold_shap.plots.text import coloured_words, words_of_players, words_of_rows
 from manifold_shap.report import figures
 from manifold_shap.spaces import Probability
 from manifold_shap.tables.features import as_text
@@ -27,7 +26,6 @@ from manifold_shap.tables.features import as_text
 _FEATURES, _OUTPUTS, _PAIRS = 10, 3, 6
 # Rows with a figure: it takes time.
 _DRAWN = 12
-_WORDS = 12
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,16 @@ class Rows:
     @cached_property
     def kind(self) -> str:
         """What rows are: "texts", "pictures", "series" or "table"."""
-        named = {"texts": self.tokens, "pictures": self.images, "series": self.series}
-        for kind, given in named.items():
+        asked = {"texts": self.tokens, "pictures": self.images, "series": self.series}
+        for kind, given in asked.items():
             if given is not None:
                 return kind
+        if selection.has_words(self.explanation):
+            return "texts"
         players = self.explanation.players
         event, index = players.event, players.index
         if isinstance(self.explanation.x, Tensor):
-            if len(event) == 3 and event[0] in (1, 3, 4) and min(event[1:]) > 1:
+            if len(event) == 3 and event[0] in (1, 3) and min(event[1:]) > 1:
                 return "pictures"
             # Each player has all channels of its time points, or all time points of its channels.
             whole = len(event) == 2 and players.fixed
@@ -72,10 +72,9 @@ class Rows:
         many = 1 if two else min(len(self.explanation.outputs), _OUTPUTS)
         return shown.top_outputs(self.explanation, None, many)
 
-    @cached_property
-    def _words(self) -> dict[int, list[Word]]:
-        words = words_of_rows(self.explanation, self.tokens, self.chosen)
-        return dict(zip(self.chosen, words, strict=True))
+    @property
+    def _drawn(self) -> list[int]:
+        return sorted(self.chosen)[:_DRAWN]
 
     @cached_property
     def _maps(self) -> np.ndarray:
@@ -113,12 +112,9 @@ class Rows:
             **self._look(place),
         }
 
-    def _said(self, row: int) -> dict[int, str]:
-        """The words of each player of a text."""
-        found: dict[int, str] = defaultdict(str)
-        for word in self._words[row]:
-            found[word.player] += word.before + word.text
-        return {player: words.strip() for player, words in found.items()}
+    @cached_property
+    def _said(self) -> pd.Series:
+        return words_of_players(self.explanation, self.tokens)
 
     def _lines(self, row: int, k: int) -> list[dict[str, Any]]:
         """Features with their Shapley values, or the norms of their compositions."""
@@ -136,13 +132,15 @@ class Rows:
             errors = lines.errors(one.norm_errors())[0].tolist()
             said = [shown.with_error(*pair) for pair in zip(values, errors, strict=True)]
             towards = one.projections()[0, lines.players].argmax(-1)
-            notes = [shown.shorten(one.classes[k]) for k in towards.tolist()]
+            notes = [f"towards {shown.shorten(one.classes[k])}" for k in towards.tolist()]
         names = lines.names_with_values(one, 0, 60)
         if self.kind == "texts":
-            words = self._said(row)
-            names = lines.names([words.get(k, "") for k in range(len(one.players))], 60)
-        keys = ("name", "value", "said", "error", "note")
-        columns = (names, values, said, errors, notes)
+            said_by = [self._said.get((row, k), "") for k in range(len(one.players))]
+            names = lines.names(said_by, 60)
+        errors = [each if each > 0 else 0.0 for each in errors]
+        reach = [1.02 * (abs(value) + 2 * e) for value, e in zip(values, errors, strict=True)]
+        keys = ("name", "value", "said", "error", "note", "reach")
+        columns = (names, values, said, errors, notes, reach)
         return [dict(zip(keys, line, strict=True)) for line in zip(*columns, strict=True)]
 
     def _look(self, place: int) -> dict[str, Any]:
@@ -150,7 +148,8 @@ class Rows:
         row, explanation = self.chosen[place], self.explanation
         if self.kind == "texts":
             phi = explanation.phi[row, :, self.outputs[row, 0]].numpy()
-            return {"words": coloured_words(self._words[row], phi, self.limit)}
+            (words,) = words_of_rows(explanation, self.tokens, [row])
+            return {"words": coloured_words(words, phi, self.limit)}
         if self.kind == "pictures":
             (picture,) = maps.images_of(explanation.x, self.images, [row])
             of_outputs = zip(self.outputs[row].tolist(), self._maps[place], strict=True)
@@ -162,9 +161,9 @@ class Rows:
                 for k, each in of_outputs
             }
             return {"picture": figures.picture(picture), "maps": drawn.items()}
-        if place < _DRAWN and self.kind == "series":
+        if row in self._drawn and self.kind == "series":
             return {"figure": figures.svg(lambda: self._curves(row))}
-        if place < _DRAWN and explanation.partition is not None:
+        if row in self._drawn and explanation.partition is not None:
             return {"figure": figures.svg(lambda: plots.parallel_coordinates(explanation[[row]]))}
         return {}
 
@@ -190,28 +189,6 @@ class Rows:
         return [
             f"{names[first[pair]]} × {names[second[pair]]}: {value}"
             for pair, value in zip(lines.tolist(), said, strict=True)
-        ]
-
-    def mean_words(self, k: int) -> list[dict[str, Any]]:
-        """Words with the largest mean values for an output, over where they occur in some texts."""
-        words = [
-            # Without the punctuation around it.
-            (words.strip("".join(c for c in words if not c.isalnum())).lower(), float(phi))
-            for row in self.chosen
-            for player, words in self._said(row).items()
-            if player >= 0 and (phi := self.explanation.phi[row, player, k]).isfinite()
-        ]
-        values = pd.DataFrame(
-            [each for each in words if len(each[0].split()) == 1], columns=["word", "value"]
-        )
-        found = values.groupby("word")["value"].agg(["mean", "size"])
-        # Of a word that occurs once, little is known.
-        found = found[found["size"] > 1] if (found["size"] > 1).any() else found
-        found = found.sort_values("mean", key=abs, ascending=False, kind="stable")[:_WORDS]
-        said = zip(found.itertuples(), shown.signed(found["mean"].tolist()), strict=True)
-        return [
-            {"name": f"{shown.shorten(word)} ({size} ×)", "value": mean, "said": number}
-            for (word, mean, size), number in said
         ]
 
     def mean_map(self, k: int) -> str:

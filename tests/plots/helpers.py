@@ -9,8 +9,6 @@ from matplotlib.text import Text
 import manifold_shap as ms
 from manifold_shap.metrics import Score, SizeCurve
 
-LONG = "a name that anyone would call long, of the systolic blood pressure "
-
 
 def explained(
     x: torch.Tensor,
@@ -33,26 +31,36 @@ def explained(
 def digits() -> ms.Explanation:
     """Five grey images of 4 x 6 pixels."""
     x = (torch.rand(5, 1, 4, 6, generator=torch.Generator().manual_seed(1)) > 0.5).float()
-    names = [f"pixel ({row}, {column})" for row in range(4) for column in range(6)]
-    return explained(x, ms.Players.of_elements((1, 4, 6), names), tuple("012"))
+    return explained(x, ms.Players.of_elements((1, 4, 6)), tuple("012"))
 
 
 def patches() -> ms.Explanation:
     """Two colour images of 4 x 4 pixels and four superpixels of 2 x 2."""
     index = (torch.arange(4)[:, None] // 2 * 2 + torch.arange(4) // 2).expand(3, 4, 4)
-    players = ms.Players(["top left", "top right", "bottom left", "bottom right"], index)
-    return explained(torch.rand(2, 3, 4, 4), players, ("cat", "dog"))
+    return explained(torch.rand(2, 3, 4, 4), ms.Players(range(4), index), ("cat", "dog"))
 
 
 def ragged(event: tuple[int, ...] = (1, 2, 3)) -> ms.Explanation:
     """A row with three players, and one with two and an element of padding."""
     x = torch.arange(12.0).reshape(2, *event)
     owners = torch.tensor([[0, 0, 1, 1, 2, 2], [1, 0, 0, 1, 1, -1]]).reshape(2, *event)
+    return _by_row(x, ms.Players.of_rows(event, 3), owners)
+
+
+def texts() -> ms.Explanation:
+    """Two texts, as an `Explainer` takes them: of three words and of two."""
+    frame = pd.DataFrame([["Good ", "is, ", "good."], ["Is ", "bad!", None]])
+    names = [f"word {k}" for k in (1, 2, 3)]
+    players = ms.Players.of_rows((3,), 3, names)
+    return _by_row(frame.set_axis(names, axis=1), players, torch.tensor([[0, 1, 2], [0, 1, -1]]))
+
+
+def _by_row(x: object, players: ms.Players, owners: torch.Tensor) -> ms.Explanation:
     phi = torch.tensor([[0.1, -0.3, 0.25], [0.4, 0.15, torch.nan]])[..., None]
     base = torch.tensor([[0.5], [0.25]])
     return ms.Explanation(
-        phi, 0 * phi, base, base + phi.nansum(1), x, ms.Players.of_rows(event, 3), ("a",),
-        ms.spaces.Identity(), owners=owners,
+        phi, 0 * phi, base, base + phi.nansum(1), x, players, ("a",), ms.spaces.Identity(),
+        owners=owners,
     )  # fmt: skip
 
 
@@ -73,32 +81,25 @@ def table(groups: dict[str, list[str]] | None = None) -> ms.Explanation:
     return explained(frame, players, ("poor", "rich"))
 
 
-def composed(
-    players: int = 4,
-    classes: int | tuple[str, ...] = 3,
-    rows: int = 2,
-    names: tuple[str, ...] | None = None,
-    scale: float = 1.0,
-) -> ms.Explanation:
-    """Exact values in log-ratios, of players whose norms differ widely."""
+def composed(players: int = 4, classes: int | tuple[str, ...] = 3) -> ms.Explanation:
+    """Exact values of two rows in log-ratios, of players whose norms differ widely."""
     generator = torch.Generator().manual_seed(players)
-    outputs = classes if isinstance(classes, tuple) else tuple(f"class {k}" for k in range(classes))
-    partition = ms.simplex.Partition.sequential(outputs)
-    balances = len(outputs) - 1
+    names = classes if isinstance(classes, tuple) else tuple(f"class {k}" for k in range(classes))
+    partition = ms.simplex.Partition.sequential(names)
     size = torch.linspace(0.2, 1.5, players)[torch.randperm(players, generator=generator)]
-    phi = torch.randn(rows, players, balances, generator=generator, dtype=torch.float64)
-    phi = scale * size[:, None] * phi
-    base = 0.3 * torch.randn(rows, balances, generator=generator, dtype=torch.float64)
+    phi = torch.randn(2, players, len(names) - 1, generator=generator, dtype=torch.float64)
+    phi = size[:, None] * phi
+    base = 0.3 * torch.randn(2, len(names) - 1, generator=generator, dtype=torch.float64)
     return ms.Explanation(
         phi, torch.zeros_like(phi), base, base + phi.sum(1),
-        torch.randn(rows, players, generator=generator), ms.Players.of_elements((players,), names),
+        torch.randn(2, players, generator=generator), ms.Players.of_elements((players,)),
         partition.names, ms.spaces.ILR(), partition=partition,
     )  # fmt: skip
 
 
-def score(mse: float, sizes: list[float], draws: int = 1, error: float = 0.0011) -> Score:
-    values = [mse * (2 - k / len(sizes)) for k in range(len(sizes))]
-    curve = SizeCurve(sizes, values, [0.1 * v for v in values], [10] * len(sizes), values)
+def score(mse: float, draws: int = 1, error: float = 0.0011) -> Score:
+    values = [2 * mse, 1.5 * mse, mse]
+    curve = SizeCurve([0.0, 1.0, 2.0], values, [0.1 * v for v in values], [10] * 3, values)
     return Score(mse, error, mse, draws, float(draws), curve, torch.tensor([mse]))
 
 
@@ -108,11 +109,3 @@ def written(figure: Figure) -> list[str]:
 
 def tick_labels(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
-
-
-def assert_nothing_is_cut(figure: Figure) -> None:
-    """Whatever is drawn lies inside of the figure, up to a fiftieth of an inch."""
-    figure.draw_without_rendering()
-    drawn, size = figure.get_tightbbox(), figure.get_size_inches()
-    assert (drawn.min >= -0.02).all()
-    assert (drawn.max <= size + 0.02).all()

@@ -1,7 +1,6 @@
 """Compositions of a row as bars, lines, planes, spaces and trees: they agree with the numbers."""
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from manifold_shap import simplex
@@ -25,8 +23,6 @@ from manifold_shap.plots import (
 )
 from manifold_shap.simplex.partition import Partition
 from tests.plots.helpers import composed
-
-OF_A_ROW = [compositions, cumulative, parallel_coordinates]
 
 
 def distribution(explanation: ms.Explanation, coordinates: torch.Tensor) -> np.ndarray:
@@ -49,19 +45,22 @@ def titles(panels: list[Axes]) -> list[str]:
 
 
 def test_every_panel_is_one_players_composition_the_largest_norm_first() -> None:
-    explanation = composed(players=5, classes=4)
+    explanation = composed(players=5, classes=4).with_labels([7, 13])
     panels = compositions(explanation, row=1)
     expected = explanation.compositions()[1, order_of(explanation, 1)].numpy()
-    predicted = distribution(explanation, explanation.prediction[1]).argmax()
+    p = distribution(explanation, explanation.prediction[1])
+    amount = ms.spaces.Probability().amount
     for axes, parts in zip(panels, expected, strict=True):
         np.testing.assert_allclose(heights(axes), parts, rtol=1e-5)
         colours = [to_hex(bar.get_facecolor()) for bar in axes.patches]
-        assert [k for k, colour in enumerate(colours) if colour != canvas.NEUTRAL] == [predicted]
-        said = [number.get_text() for number in axes.texts]
-        assert said == [ms.spaces.Probability().amount(float(part)) for part in parts]
+        assert [k for k, colour in enumerate(colours) if colour != canvas.NEUTRAL] == [p.argmax()]
+        assert [number.get_text() for number in axes.texts] == [amount(float(q)) for q in parts]
     first = order_of(explanation, 1)[0]
     norm, x = explanation.norms()[1, first], explanation.x[1, first]
     assert titles(panels)[0] == f"x{first} = {x:.4g}\nnorm {norm:.3g}".replace("-", "−")
+    name = explanation.classes[p.argmax()]
+    headline = panels.figure.get_suptitle().split("\n")[0]
+    assert headline == f"Probability of {name}: {amount(float(p.max()))}, row 13 (position 1 of 2)"
 
 
 def test_norms_have_errors_that_show() -> None:
@@ -84,46 +83,27 @@ def test_the_other_players_are_perturbed_together() -> None:
     assert float(norm.removeprefix("norm ")) == pytest.approx(rest.norm().item(), rel=0.01)
 
 
-def test_the_headline_tells_prediction_and_row() -> None:
-    explanation = composed().with_labels([7, 13])
-    p = distribution(explanation, explanation.prediction[1])
-    said = ms.spaces.Probability().amount(float(p.max()))
-    name = explanation.classes[p.argmax()]
-    headline = cumulative(explanation, row=-1).figure.get_suptitle().split("\n")[0]
-    assert headline == f"Probability of {name}: {said}, row 13 (position 1 of 2)"
-
-
-def test_panels_lead_from_the_base_to_the_prediction() -> None:
-    explanation = composed(players=5, classes=4)
-    panels = cumulative(explanation, row=1)
+def test_panels_and_lines_lead_from_the_base_to_the_prediction() -> None:
+    explanation = composed(players=5, classes=9)
     path = explanation.base[1] + explanation.phi[1, order_of(explanation, 1)].cumsum(0)
-    expected = [explanation.base[1], *path[:-1], explanation.prediction[1]]
-    for axes, coordinates in zip(panels, expected, strict=True):
-        np.testing.assert_allclose(heights(axes), distribution(explanation, coordinates), rtol=1e-4)
+    states = distribution(explanation, torch.cat((explanation.base[1:], path)))
+    np.testing.assert_allclose(states[-1], distribution(explanation, explanation.prediction[1]))
+    panels = cumulative(explanation, row=1)
+    np.testing.assert_allclose([heights(axes) for axes in panels], states, rtol=1e-4)
     assert not panels[0].collections
     for before, axes in itertools.pairwise(panels):
         (strokes,) = axes.collections
         x, y = np.array(strokes.get_segments()).mean(1).T
         np.testing.assert_allclose(x, heights(before))
-        np.testing.assert_allclose(y, range(4))
-
-
-def test_lines_lead_from_the_base_to_the_prediction() -> None:
-    explanation = composed(players=5, classes=4)
-    lines = [np.asarray(line.get_ydata()) for line in parallel_coordinates(explanation).lines]
-    path = explanation.base[0] + explanation.phi[0, order_of(explanation)].cumsum(0)
-    states = distribution(explanation, torch.cat((explanation.base[:1], path)))
+        np.testing.assert_allclose(y, range(9))
+    axes = parallel_coordinates(explanation, row=1)
+    lines = [np.asarray(line.get_ydata()) for line in axes.lines]
     np.testing.assert_allclose(np.stack(lines, 1), states, rtol=1e-5)
-
-
-@pytest.mark.parametrize("plot", OF_A_ROW)
-def test_the_same_is_drawn_in_every_basis(plot: Callable[..., Figure]) -> None:
-    explanation = composed(classes=("a", "b", "c"))
-    other = explanation.in_basis((("a", "c"), "b"))
-    for one, two in zip(plot(explanation).figure.axes, plot(other).figure.axes, strict=True):
-        np.testing.assert_allclose(heights(one), heights(two), rtol=1e-4)
-        for first, second in zip(one.lines, two.lines, strict=True):
-            np.testing.assert_allclose(first.get_ydata(), second.get_ydata(), rtol=1e-3)
+    # In the order of their ends, of which the last are grey.
+    said = [text.get_text().split("  ")[0] for text in axes.get_legend().get_texts()]
+    assert said == [explanation.classes[k] for k in states[-1].argsort()[::-1]]
+    grey = [k for k, line in enumerate(axes.lines) if line.get_color() == canvas.NEUTRAL]
+    assert set(grey) == set(states[-1].argsort()[:2])
 
 
 # -- planes and spaces --------------------------------------------------------------------------
@@ -185,12 +165,6 @@ def test_two_balances_of_more_say_so_and_name_what_they_lack() -> None:
     assert "2 of 4 balances" in axes.figure.get_suptitle()
     # Classes that no axis shown tells apart share a vector.
     assert {"a, b", "c", "d", "e"} <= {text.get_text() for text in axes.texts}
-
-
-@pytest.mark.parametrize("balances", [(1,), (0, 1), (1, 5), (1, "a : c"), (1, "a : b")])
-def test_balances_that_are_not_there_are_refused(balances: tuple) -> None:
-    with pytest.raises(ValueError, match="Expected 2 `balances` by number from 1 to 4, or by name"):
-        ilr_plane(composed(classes=tuple("abcde")), balances=balances)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import xml.dom.minidom
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Page(HTMLParser):
     Attributes:
         tags: all elements in order, with their attributes.
         rows: what can be read of each row.
-        scripts: the content of scripts.
+        svgs: its figures.
         text: what can be read outside of figures and of rows.
     """
 
@@ -40,42 +41,21 @@ class Page(HTMLParser):
         super().__init__()
         self.source = path.read_text(encoding="utf-8")
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.rows: list[str] = []
-        self._words: list[str] = []
-        self._inside: list[str] = []
         self.feed(self.source)
+        self.svgs = re.findall(r"<svg.*?</svg>", self.source, re.DOTALL)
+        without = re.sub(r"<(svg|style|script).*?</\1>", "", self.source, flags=re.DOTALL)
+        self.rows = list(map(_read, re.findall(r"<details.*?</details>", without, re.DOTALL)))
+        self.text = _read(re.sub(r"<details.*?</details>", "", without, flags=re.DOTALL))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag in ("script", "style", "details", "svg"):
-            self._inside.append(tag)
-        if tag == "details":
-            self.rows.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._inside and self._inside[-1] == tag:
-            self._inside.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self._inside[-1:] == ["script"]:
-            self.scripts.append(data)
-        elif self._inside[-1:] == ["details"]:
-            self.rows[-1] = " ".join(f"{self.rows[-1]} {data}".split())
-        elif not self._inside:
-            self._words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self._words).split())
-
-    @property
-    def svgs(self) -> list[str]:
-        """The figures of a page."""
-        return re.findall(r"<svg.*?</svg>", self.source, re.DOTALL)
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
+
+
+def _read(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
 @pytest.fixture
@@ -94,32 +74,13 @@ def rows(count: int, players: int = 4, outputs: int = 2) -> ms.Explanation:
     return helpers.explained(x, ms.Players.of_elements((players,)), names)
 
 
-def undrawn() -> ms.Explanation:
-    """Rows whose players are their own, of which no figure is drawn."""
-    return helpers.ragged((6,))
-
-
-def texts() -> tuple[ms.Explanation, list[list[str]]]:
-    x = torch.tensor([[4.0, 2.0, 3.0], [2.0, 5.0, 0.0]])
-    players = ms.Players.tokens(3, padding=0)
-    value = ms.imputed_value(
-        lambda x: x.sum(1, True), ms.imputers.MarginalImputer(x, players), "identity"
-    )
-    return ms.exact_shapley(value, x), [["it", "is,", "good."], ["(Is)", "bad!"]]
-
-
-def series() -> ms.Explanation:
-    x = torch.randn(3, 2, 12, generator=torch.Generator().manual_seed(0))
-    return helpers.explained(x, ms.Players.segments((2, 12), 4), ("a", "b"))
-
-
 # -- contents -----------------------------------------------------------------------------------
 
 
 def test_rows_have_the_values_of_the_second_of_two_classes_as_figures_have(written) -> None:
     explanation = helpers.table().with_labels([7, "b", "c", "d", "e", "f"])
-    before = plt.get_fignums()
-    page = written(explanation)
+    before, values = plt.get_fignums(), ms.global_values(explanation, ["poor", "rich"] * 3)
+    page = written(explanation, global_values=values)
     assert plt.get_fignums() == before
     assert len(page.rows) == 6
     for k, row in enumerate(page.rows):
@@ -133,8 +94,10 @@ def test_rows_have_the_values_of_the_second_of_two_classes_as_figures_have(writt
         assert row.count("± 0.01") == 5
     assert "age = 39" in page.rows[0]
     assert "gain ($) = 7688" in page.rows[1]
-    assert len(page.svgs) == 2
-    assert "Probability of rich, 6 rows" in page.svgs[0]
+    assert len(page.svgs) == 3
+    assert "Mean probability of the true class" in page.svgs[0]
+    assert "Probability of rich, 6 rows" in page.svgs[1]
+    assert "Shapley values of probability of rich" in page.text
 
 
 def test_of_more_classes_rows_have_the_predicted_one_and_outputs_are_chosen(written) -> None:
@@ -148,6 +111,19 @@ def test_of_more_classes_rows_have_the_predicted_one_and_outputs_are_chosen(writ
     assert options == ["1", "2", "3", "4"]
     hidden = [each for _, each in page.tags if "data-output" in each and "hidden" in each]
     assert len(hidden) == 3
+    # For readers of screens, and on paper.
+    controls = {each["id"] for tag in ("select", "input") for each in page.named(tag)}
+    assert controls == {each["for"] for each in page.named("label")} == {"output", "search"}
+    assert "@media screen and (prefers-color-scheme: dark)" in page.source
+
+
+def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None:
+    explanation = helpers.table()
+    page = written(replace(explanation, standard_error=10 * explanation.phi.abs()))
+    lines = [each["style"] or "" for each in page.named("u")]
+    ends = [list(map(float, re.findall(r"[-\d.]+", line))) for line in lines]
+    assert len(ends) == 30
+    assert all(left >= 0 and left + width <= 100 for left, width in ends)
 
 
 @pytest.mark.parametrize(
@@ -170,11 +146,11 @@ def test_of_more_classes_rows_have_the_predicted_one_and_outputs_are_chosen(writ
     ],
 )
 def test_the_model_and_the_qualities_are_told(written, made_by: dict, said: str) -> None:
-    assert said in written(replace(undrawn(), made_by=made_by)).text
+    assert said in written(replace(helpers.ragged((6,)), made_by=made_by)).text
 
 
 def test_cautions_stand_at_the_top_and_an_audit_is_a_sentence(written) -> None:
-    explanation = undrawn()
+    explanation = helpers.ragged((6,))
     audit = Audit.of(*[torch.zeros(2, 1, 1)] * 2, torch.zeros(2, 1, 1), ("a",), ("a",), "exact")
     made_by = {
         "quality": {"chosen": "vae", "mse": {"vae": 2.0}, "warning": "no better than chance: 2.0"},
@@ -248,21 +224,33 @@ def test_rows_are_pictures_only_where_they_must_be(written) -> None:
     assert len(shown_as) == 1 + 3 * 2
 
 
-def test_texts_have_coloured_words_and_words_with_punctuation_count(written) -> None:
-    explanation, tokens = texts()
+@pytest.mark.parametrize(
+    ("explanation", "tokens"),
+    [
+        (helpers.texts(), None),
+        (helpers.ragged((6,)), [["Good", "is,", "good."], ["Is", "bad!"]]),
+    ],
+)
+def test_texts_have_coloured_words_and_words_with_punctuation_count(
+    written, explanation: ms.Explanation, tokens: Any
+) -> None:
     page = written(explanation, tokens=tokens)
     spans = [each["title"] for each in page.named("span") if "title" in each]
     assert spans == [shown.signed([float(value)])[0] for value in (
         *explanation.phi[0, :, 0], *explanation.phi[1, :2, 0]
     )]  # fmt: skip
     assert "good." in page.rows[0]
-    assert "is (2 ×)" in page.text
+    assert "word 1" not in " ".join(page.rows)
+    (drawn,) = page.svgs
+    assert "Mean Shapley value (" in drawn
+    assert {"good (2 ×)", "is (2 ×)"} <= set(re.findall(r">([^<>]*×\))<", drawn))
 
 
 def test_series_are_figures_on_their_values(written) -> None:
-    explanation = series().with_labels([2, 0, 1])
-    curves = {"pressure": explanation.x[:, 0], "<b>": explanation.x[:, 1]}
-    page = written(explanation, series=curves)
+    x = torch.randn(3, 2, 12, generator=torch.Generator().manual_seed(0))
+    players = ms.Players.segments((2, 12), 4)
+    explanation = helpers.explained(x, players, ("a", "b")).with_labels([2, 0, 1])
+    page = written(explanation, series={"pressure": x[:, 0], "<b>": x[:, 1]})
     drawn = [each for each in page.svgs if "Shapley value of a segment" in each]
     assert len(drawn) == 3
     assert all("pressure" in each and "&lt;b&gt;" in each for each in drawn)
@@ -272,20 +260,14 @@ def test_series_are_figures_on_their_values(written) -> None:
 
 
 def test_compositions_have_norms_and_the_class_in_favour(written) -> None:
-    explanation = helpers.composed(5, 4, rows=3)
+    explanation = helpers.composed(5, 4)
     page = written(explanation)
     first = explanation.summarize(0).iloc[0]
     towards = first.filter(like="on ").astype(float).idxmax().removeprefix("on ")
-    assert f"{first['norm']:.3g} {towards}" in page.rows[0]
-    drawn = [each for each in page.svgs if "+ x" in each]
-    assert len(drawn) == 3
-
-
-def test_global_values_are_drawn(written) -> None:
-    explanation = helpers.table()
-    page = written(explanation, global_values=ms.global_values(explanation, ["poor", "rich"] * 3))
-    assert "Mean probability of the true class" in page.svgs[0]
-    assert len(page.svgs) == 3
+    assert f"{first['norm']:.3g} towards {towards}" in page.rows[0]
+    # A norm has no sign.
+    assert not [each for each in page.named("i") if each["class"]]
+    assert len([each for each in page.svgs if "+ x" in each]) == 2
 
 
 # -- size ---------------------------------------------------------------------------------------
@@ -332,7 +314,8 @@ def test_nothing_of_anyone_elses_is_a_tag(written) -> None:
 def test_nothing_is_fetched_from_anywhere_and_one_script_may_run(written) -> None:
     page = written(helpers.composed(4, 3))
     (policy,) = [each["content"] or "" for each in page.named("meta") if "http-equiv" in each]
-    own = base64.b64encode(hashlib.sha256("".join(page.scripts).encode()).digest()).decode()
+    (script,) = re.findall(r"<script>(.*?)</script>", page.source, re.DOTALL)
+    own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert "default-src 'none'" in policy
     assert f"script-src 'sha256-{own}'" in policy
     for tag, attributes in page.tags:
@@ -352,7 +335,7 @@ def test_what_does_not_fit_is_refused(written, tmp_path: Path) -> None:
     )
     for settings, said in (
         ({"tokens": [["a"]]}, "a list for each of 6 rows but got 1"),
-        ({"interactions": found}, "`interactions` of the rows, players and outputs"),
+        ({"interactions": found}, "differ in their rows"),
     ):
         with pytest.raises(ValueError, match=re.escape(said)):
             written(explanation, **settings)

@@ -8,9 +8,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions
-from manifold_shap.estimators.interactions import PairwiseRegression, equal_shares
-from manifold_shap.estimators.regression import Pairs
 from tests.examples import Drawn, Game, Ragged, people, table, uniform
 
 
@@ -67,12 +64,9 @@ def test_rows_with_players_of_their_own() -> None:
     x = Ragged.some_rows()
     found = ms.shapley_interactions(Ragged(), x)
     for row, count in enumerate((3, 1, 4, 3, 2)):
-        alone = ms.shapley_interactions(Ragged(), x[row : row + 1]) if count > 1 else None
-        if alone is not None:
-            torch.testing.assert_close(found.values[row], alone.values[0], equal_nan=True)
+        alone = ms.shapley_interactions(Ragged(), x[row : row + 1])
+        torch.testing.assert_close(found.values[row], alone.values[0], equal_nan=True)
         assert found.values[row].isnan().sum() == 2 * (16 - count**2)
-    alone = ms.shapley_interactions(Ragged(), x[1:2])
-    torch.testing.assert_close(alone.values, found.values[1:2], equal_nan=True)
 
 
 def test_errors_of_draws() -> None:
@@ -132,26 +126,6 @@ def pairs_only(values: Tensor) -> Tensor:
     """The upper triangle, `[rows, pairs, outputs]`."""
     first, second = torch.triu_indices(values.shape[1], values.shape[1], 1)
     return values[:, first, second]
-
-
-@pytest.mark.parametrize("players", [4, 7])
-def test_the_fit_to_all_coalitions_is_the_index(players: int) -> None:
-    game, x = table(players, 3), torch.ones(1, players)
-    mask = all_coalitions(players - 1)
-    mask = torch.cat((mask, mask.new_zeros(len(mask), 1)), dim=1)
-    size = mask.sum(1)
-    c = game(x, torch.ones(1, 1, players) > 0) + game(x, torch.zeros(1, 1, players) > 0)
-    c = (c - game(x, mask[None]) - game(x, ~mask[None]))[0].T.double()
-    # Of single players one is the complement of the others.
-    last = (size == players - 1).nonzero()[:, 0]
-    alone = [(mask.sum(1) == 1) & mask[:, k] for k in range(players - 1)]
-    alone_even = torch.cat((*(c[:, one] for one in alone), c[:, last]), dim=1)
-    inner = (size >= 2) & (size <= players - 2)
-    fit = PairwiseRegression(Pairs.all_of(mask[inner]))
-    fitted, _ = fit.fit(fit.targets(c[:, inner], alone_even))
-    found = (fitted + equal_shares(alone_even)).permute(1, 2, 0)[None]
-    expected = ms.shapley_interactions(game, x).values.double()
-    torch.testing.assert_close(pairs_only(found), pairs_only(expected), atol=2e-6, rtol=0)
 
 
 @pytest.mark.parametrize("players", [17, 45])

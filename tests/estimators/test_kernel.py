@@ -27,19 +27,6 @@ def estimator(request: pytest.FixtureRequest) -> Callable[..., ms.Explanation]:
     return partial(kernel_shapley, law=request.param)
 
 
-def additive_and_pairwise(players: int) -> tuple[Callable[[Tensor, Tensor], Tensor], Tensor]:
-    """A game of players and of pairs of players, with its values: a pair's worth is halved."""
-    generator = torch.Generator().manual_seed(3)
-    alone = torch.randn(players, generator=generator)
-    both = torch.randn(players, players, generator=generator).triu(1)
-
-    def value(x: Tensor, mask: Tensor) -> Tensor:
-        m = mask.float()
-        return (m @ alone + ((m @ both) * m).sum(-1))[..., None] + 7
-
-    return value, (alone + (both + both.T).sum(1) / 2)[None, :, None]
-
-
 def constrained_fit(game: Table, x: Tensor, pairs: Pairs, without: int) -> Tensor:
     """KernelSHAP as defined: weighted least squares on coalitions, given the sum (one row).
 
@@ -81,8 +68,12 @@ def test_errors_are_those_of_the_jackknife(evaluations: int) -> None:
 def test_games_of_pairs_of_players_are_fitted_exactly(
     estimator: Callable[..., ms.Explanation],
 ) -> None:
-    value, expected = additive_and_pairwise(12)
-    explanation = estimator(value, uniform(1, 12), evaluations=60)
+    x = uniform(1, 12)
+    # The square of a sum is one of players and pairs.
+    explanation = estimator(
+        lambda x, mask: (x[:, None] * mask).sum(-1, keepdim=True).square() + 7, x, evaluations=60
+    )
+    expected = (x * x.sum(1, keepdim=True))[..., None]
     torch.testing.assert_close(explanation.phi, expected, rtol=1e-4, atol=1e-4)
     assert explanation.standard_error.max() < 1e-4
     # A game of three players is not, but for a few samples that happen not to show it.

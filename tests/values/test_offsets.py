@@ -82,8 +82,6 @@ VALUES: dict[str, Callable[[float], Any]] = {
     ),
     "callable": function,
     "marginal": lambda at: imputed(ms.imputers.MarginalImputer(X), at),
-    "empirical": lambda at: imputed(ms.imputers.EmpiricalImputer(X), at),
-    "vae": lambda at: imputed(ms.fit_imputer(X, latent=2, bank_size=64, temper=1.0, **FEW), at),
 }
 
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import Listed
 from tests.contracts import ImputerContract
 from tests.examples import IMPUTERS, REMOVERS, normal
 from tests.values.test_contract import kinds
@@ -55,21 +54,3 @@ class TestPlayersOfSeveralElements(ImputerContract):
 def test_every_kind_is_held_to_the_contract() -> None:
     held = {type(make()) for make in (*IMPUTERS.values(), *REMOVERS.values())}
     assert kinds(ms.imputers.Imputer) <= held
-
-
-# VAEs compute in single precision alone.
-UNLEARNED = [name for name in (*IMPUTERS, *REMOVERS) if not name.startswith("vae")]
-
-
-@pytest.mark.parametrize("name", UNLEARNED)
-def test_double_may_be_the_default_precision(name: str) -> None:
-    torch.set_default_dtype(torch.float64)
-    try:
-        imputer = {**IMPUTERS, **REMOVERS}[name]()
-        rows = imputer.reference[:1]
-        none = torch.zeros(1, 1, len(imputer.players), dtype=torch.bool)
-        nobody = Listed(none, torch.zeros(1, 1, dtype=torch.int64))
-        completed = imputer.impute(rows, nobody, range(2))
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert completed.rows.isfinite().all()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from sklearn.linear_model import LinearRegression
 from torch import Tensor
 
 import manifold_shap as ms
@@ -14,7 +13,7 @@ from manifold_shap.coalitions import Coalitions, Listed, all_coalitions
 from manifold_shap.imputers import Completions
 from manifold_shap.imputers.empirical import ExactMatchImputer
 from manifold_shap.spaces import SPACES
-from manifold_shap.values import imputed, model_for
+from manifold_shap.values import imputed
 from manifold_shap.values.base import Estimate
 from tests.examples import known, normal
 
@@ -143,29 +142,6 @@ def test_more_draws_than_memory_holds_are_made_in_parts(
     for part, expected in zip(known(value, value.estimate(rows(), masks())), whole, strict=True):
         torch.testing.assert_close(part, expected)
     assert max(asked) == 5
-
-
-def test_a_regressor_is_explained_by_its_values() -> None:
-    x = rows(20)
-    regressor = LinearRegression().fit(x.numpy(), x.sum(1).numpy())
-    value = ms.imputed_value(regressor, ms.imputers.MarginalImputer(x), "identity")
-    torch.testing.assert_close(value.prediction(x), x.sum(1, keepdim=True), rtol=0, atol=1e-5)
-    model = model_for(regressor, x, ms.spaces.Identity())
-    with pytest.raises(ValueError, match="a classifier for space='probability'"):
-        ms.imputed_value(model, ms.imputers.MarginalImputer(x), "probability")
-
-
-def holed(x: Tensor) -> Tensor:
-    """Probabilities that are NaN on a row that begins with 7."""
-    p = x[:, :1].sigmoid().masked_fill(x[:, :1] == 7, torch.nan)
-    return torch.cat((1 - p, p), -1)
-
-
-def test_no_explained_row_may_give_nan() -> None:
-    value, x = ms.imputed_value(holed, ms.imputers.MarginalImputer(rows(9)), "ilr"), rows()
-    x[1, 0] = 7
-    with pytest.raises(ValueError, match=r"Expected finite numbers .* the first in row 1"):
-        value(x, masks())
 
 
 WORDS = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0]])

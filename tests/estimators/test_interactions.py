@@ -147,7 +147,7 @@ def test_terms_of_three_players_are_exact(players: int) -> None:
     assert torch.equal(found.values, found.values.transpose(1, 2))
 
 
-@pytest.mark.parametrize(("players", "evaluations"), [(9, 200), (20, 1600)])
+@pytest.mark.parametrize(("players", "evaluations"), [(9, 200), (9, 500), (20, 1600)])
 def test_standard_errors_cover(players: int, evaluations: int, many_calls: None) -> None:
     """Of 95 % intervals about 95 % hold the truth, somewhat more where pairs are few."""
     game, truth = products(players, (1, 2, 3, 4, 6))

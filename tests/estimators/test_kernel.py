@@ -83,6 +83,21 @@ def test_games_of_pairs_of_players_are_fitted_exactly(
     assert three.standard_error.max() > 0.01
 
 
+@pytest.mark.parametrize("sampled", [False, True])
+def test_weights_make_up_for_the_law(
+    estimator: Callable[..., ms.Explanation], sampled: bool
+) -> None:
+    """From nothing, values are sums over the drawn pairs, up to a sampling error of some .1."""
+
+    def total(x: Tensor, mask: Tensor) -> Tensor:
+        return (x[:, None] * mask).sum(-1, keepdim=True).expand(-1, -1, 2)
+
+    x = torch.arange(17.0)[None]
+    value = Recorded(total, 17, sampled)
+    found = estimator(value, x, evaluations=60_000, start=torch.zeros(1, 17, 2))
+    torch.testing.assert_close(found.phi[..., 0], x, rtol=0, atol=0.5)
+
+
 def test_evaluations_are_two_for_each_pair_and_share_their_draws() -> None:
     value = Recorded(table(8), 8, sampled=True)
     explanation = kernel_shapley(value, uniform(2, 8), evaluations=40, seed=3)

@@ -77,10 +77,10 @@ def sparse(players: int):
 
 
 def test_no_coalition_is_asked_for_twice() -> None:
-    value = Recorded(table(8), 8)
-    ms.odd_shapley(value, uniform(2, 8), evaluations=200)
+    value = Recorded(table(12), 12)
+    ms.odd_shapley(value, uniform(2, 12), evaluations=600)
     for mask in torch.cat(value.masks, 1):
-        assert len(mask.unique(dim=0)) == 200
+        assert len(mask.unique(dim=0)) == 600
 
 
 def test_few_interactions_of_many_players_are_found() -> None:

@@ -101,7 +101,7 @@ class _Law(nn.Module):
         super().__init__()
         self.levels = list(levels)
         weights = torch.full((components,), -math.log(components), dtype=torch.float64)
-        identity = torch.eye(joint, dtype=torch.float64).expand(components, joint, joint)
+        identity = torch.eye(joint, dtype=torch.float64).repeat(components, 1, 1)
         self.log_weights: Tensor = nn.Buffer(weights)
         self.log_shares: Tensor = nn.Buffer(weights.new_zeros(components, sum(levels)))
         self.mean: Tensor = nn.Buffer(weights.new_zeros(components, joint))

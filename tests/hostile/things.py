@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sys
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -92,33 +91,11 @@ def front(rows: Any, of: Any = of_frame, **options: Any) -> ms.Explainer:
     return ms.Explainer(of, rows, **options)
 
 
-# -- files -------------------------------------------------------------------------------------
-
-
-@cache
-def _saved() -> Path:
-    """The folder of an explainer."""
-    place = Path(mkdtemp())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Forty rows tell no value functions apart.
-        ms.save(front(frame()), place / "explainer")
-    return place
-
-
 def written(name: str, content: str | bytes = b"") -> str:
     """A file with this content, whose name is given back."""
     Path(name).parent.mkdir(parents=True, exist_ok=True)
     Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
     return name
-
-
-def folder(of: Any = of_frame, **files: str | bytes) -> ms.Explainer:
-    """Load an explainer after files of its folder, named without their endings, were replaced."""
-    shutil.copytree(_saved() / "explainer", "explainer", dirs_exist_ok=True)
-    for stem, content in files.items():
-        (path,) = Path("explainer").glob(f"{stem}.*")
-        written(str(path), content)
-    return ms.load("explainer", of)
 
 
 # -- commands ----------------------------------------------------------------------------------

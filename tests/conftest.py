@@ -1,7 +1,6 @@
 """Shapes in signatures are checked while the tests run, where `CHECK_SHAPES` is set."""
 
 import os
-import re
 import resource
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -60,22 +59,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """A module whose package is missing says so, and does not break collection."""
-    report = yield
-    # Of a second file that imports it, a module of the tests is there by half.
-    pattern = r"ModuleNotFoundError: No module named '(\w+)|cannot import name '\w+' from 'tests\."
-    missing = re.search(pattern, str(report.longrepr))
-    if report.failed and missing and missing[1] not in ("manifold_shap", "tests", "benchmarks"):
-        report.outcome = "skipped"
-        reason = f"Skipped: needs {missing[1] or 'a package'}: pip install -e '.[test]'"
-        report.longrepr = (str(collector.path), 0, reason)
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Where `REQUIRE_DATA` is set, real data that is missing fails a test that it else skips."""
     report = yield
@@ -119,26 +102,19 @@ def make_value() -> "Callable[..., ValueFunction]":
 
 def _make_value(kind: str = "surrogate", space: str = "probability", draws: int = 20) -> Any:
     import manifold_shap as ms
-    from manifold_shap.surrogate.game import GameShape
     from manifold_shap.surrogate.perceptron import Perceptron
-    from manifold_shap.values import model_for, reference_outputs
+    from tests.examples import untrained
 
     generator = torch.Generator().manual_seed(0)
     reference = torch.randn(20, 4, generator=generator)
     weight = torch.randn(4, 2 if space == "log_odds" else 3, generator=generator)
-    model = model_for(lambda x: 3 * x @ weight, reference, ms.spaces.as_space(space))
-    if kind == "marginal":
-        return ms.imputed_value(model, ms.imputers.MarginalImputer(reference), space, draws)
-    target = reference_outputs(model, ms.spaces.as_space(space), reference)
-    torch.manual_seed(0)
-    network = Perceptron(
-        GameShape((4,), range(4), target.shape[1], ms.spaces.as_space(space).on_simplex),
-        hidden=(16,),
-    )
-    network.standardise(reference, target)
-    return ms.SurrogateValue(
-        network, model, ms.Players.of_elements((4,)), ms.spaces.as_space(space), target.mean(0)
-    )
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return 3 * x @ weight
+
+    if kind == "surrogate":
+        return untrained(lambda game: Perceptron(game, (16,)), model, reference, space)
+    return ms.imputed_value(model, ms.imputers.MarginalImputer(reference), space, draws)
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,10 @@ PARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     for part in (
         *(games.estimated_games, games.interactions, games.orders, games.laws, games.audits),
         *(imputed.imputed, imputed.gaussian, imputed.many_players, imputed.discrete),
-        *(imputed.models, imputed.padded, imputed.words, imputed.pictures),
+        *(imputed.padded, imputed.pictures),
         *(learned.trainings, learned.other_trainings, learned.surrogates),
         *(learned.vaes, learned.amortised),
-        *(tables.explainers, tables.fitted, tables.stores_and_frames),
-        *(figures.compositions, figures.geometry, figures.naive_bayes, figures.scores),
-        *(figures.global_figures, figures.oracles, commands.commands),
+        *(tables.explainers, tables.fitted, tables.stores),
+        *(figures.scores, figures.global_figures, commands.commands),
     )
 }

@@ -1,5 +1,8 @@
 """Compares results with the stored ones, each kind as closely as it can be.
 
+What is stored is what no closed form decides: draws by their seeds, trainings, and what is made of
+these. Of other results the tests of their rooms have an independent one.
+
 Bit for bit
     are whole numbers, yes and no, and text: coalitions and orders that a seed draws, labels of
     superpixels and tokens, choices of an estimator, names. Nothing is rounded in them, so that no

@@ -15,7 +15,7 @@ import manifold_shap as ms
 
 INPUTS = Path(__file__).parent / "inputs.pt"
 STORED: dict[str, Any] = torch.load(INPUTS, weights_only=True)
-MIXED, DIGITS, DISCRETE, IRIS = (STORED[name] for name in ("mixed", "digits", "discrete", "iris"))
+MIXED, DIGITS, DISCRETE = (STORED[name] for name in ("mixed", "digits", "discrete"))
 
 # One-hot columns are collinear; with more than a trace of it, results do not hang on rounding.
 RIDGE = 0.05

@@ -1,17 +1,14 @@
-"""Value functions by imputers and by models that are fitted anew, and rows of differing players."""
+"""Value functions by imputers, and rows whose players differ."""
 
 from typing import Any
 
 import torch
-from sklearn.naive_bayes import GaussianNB
-from torch import Tensor
 
 import manifold_shap as ms
 from tests.reference.examples import (
     DIGITS,
     DISCRETE,
     GAUSSIAN,
-    IRIS,
     LEVEL,
     MIXED,
     MODEL,
@@ -114,7 +111,7 @@ def many_players() -> dict[str, Any]:
 
 
 def discrete() -> dict[str, Any]:
-    """Donors that agree with a row of whole numbers; classifiers that are fitted anew."""
+    """Donors that agree with a row of whole numbers."""
     found: dict[str, Any] = {}
     imputer, x = ms.imputers.ExactMatchImputer(DISCRETE["reference"]), DISCRETE["x"]
     for draws in (7, 200):
@@ -126,44 +123,7 @@ def discrete() -> dict[str, Any]:
             "permutation": estimators(5)["permutation"](value, x),
             "exact": ms.exact_shapley(value, x),
         }
-    labels = IRIS["labels"].numpy()
-    retrained = ms.retrained_value(GaussianNB(), IRIS["reference"], labels, space="ilr")
-    found["iris, retrained, ilr, exact"] = ms.exact_shapley(retrained, IRIS["x"])
     return found
-
-
-def models() -> dict[str, Any]:
-    """Models that return various things, callables, and games that other packages see."""
-    x, reference, net = IRIS["x"], IRIS["reference"], network(IRIS["model"])
-    baseline = ms.imputers.BaselineImputer(reference[0])
-    made: dict[str, Any] = {
-        "module": net,
-        "logits": lambda x: net(x).detach(),
-        "probabilities": lambda x: net(x).softmax(-1).detach(),
-        "arrays": lambda x: net(torch.as_tensor(x)).softmax(-1).detach().numpy(),
-        "scikit-learn": GaussianNB().fit(reference.numpy(), IRIS["labels"].numpy()),
-    }
-    found: dict[str, Any] = {}
-    for name, model in made.items():
-        wrapped = ms.as_model(model, reference)
-        found |= {
-            f"models, {name}, returns": wrapped.returns,
-            f"models, {name}, classes": ", ".join(wrapped.classes),
-            f"models, {name}, ilr": ms.imputed_value(wrapped, baseline, "ilr").prediction(x),
-        }
-    zeros = net(x).detach().softmax(-1) * torch.tensor([1.0, 0.0, 1.0])
-    zeros = ms.simplex.from_probabilities(zeros / zeros.sum(-1, keepdim=True), 1e-2)
-    value = ms.as_value_function(lambda x, mask: (x[:, None] * mask).cumsum(-1), x)
-    game = ms.interop.to_shapiq(value, x[:1], output=1)
-    captum = ms.interop.CaptumAttribution(
-        ms.imputed_value(net, ms.imputers.BaselineImputer(x[0]), "identity")
-    )
-    return found | {
-        "spaces, zeros": ms.spaces.ILR(1e-2)(zeros),
-        "callable, exact": ms.exact_shapley(value, x),
-        "shapiq, values": game.exact_values("k-SII", 2).values,
-        "captum, attribution": captum.attribute(x[1:], target=1),
-    }
 
 
 def padded() -> dict[str, Any]:
@@ -195,39 +155,6 @@ def padded() -> dict[str, Any]:
         "series, marginal, exact": ms.exact_shapley(value, series),
         "series, marginal, in time": ms.permutation_shapley(value, series, ordering=in_time),
     }
-
-
-TEXTS = [
-    "The room was quiet. It was good!",
-    "Bad food; the service was slow and cold.",
-    "Good.",
-    "The food was fresh, and it's not cold.",
-]
-
-
-def words() -> dict[str, Any]:
-    """Words and sentences as players of each row."""
-    vocabulary = ms.text.Vocabulary.fit(TEXTS)
-    x = vocabulary.encode(TEXTS)
-    worth = torch.randn(len(vocabulary), generator=torch.Generator().manual_seed(0))
-    players = ms.Players.tokens(x.shape[1], padding=0)
-
-    def rating(x: Tensor) -> Tensor:
-        mine = worth[x] * (x != 0)
-        return (mine.sum(1) + mine.cumsum(1).tanh().sum(1))[:, None]
-
-    model = ms.as_model(rating, x, returns="values")
-    value = ms.imputed_value(model, ms.imputers.PaddingImputer(players), "identity")
-    others = ms.text.word_maps(x, [[k // 2 for k in range(x.shape[1])] for _ in x])
-    kinds = {
-        "words": value.grouped(vocabulary.words, 10),
-        "sentences": value.grouped(vocabulary.sentences, 3),
-        "words of another tokenizer": value.grouped(others, 8),
-    }
-    found: dict[str, Any] = {"words, tokens": x, "words, of tokens": vocabulary.words(x)}
-    for name, grouped in kinds.items():
-        found[f"{name}, auto"] = ms.auto_shapley(grouped, x, evaluations=60, seed=1)
-    return found
 
 
 def pictures() -> dict[str, Any]:

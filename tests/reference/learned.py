@@ -4,12 +4,10 @@ Each is made by its own fit function, in three steps. Their results are those `A
 then weights that `make.py --weights` has trained for longer take the place of these.
 """
 
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -62,30 +60,13 @@ PATCHES = ms.Players.patches((1, 8, 8), 2)
 MIXTURE = ms.imputers.MixtureImputer(ROWS, PLAYERS, components=3)
 
 
-class OwnNetwork(nn.Module):
-    """A surrogate's network of one's own, which takes known elements and the mask."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        Pictures()  # As its numbers were drawn when results were first stored.
-        self.layers = nn.Sequential(nn.Linear(128, 24), nn.Tanh(), nn.Linear(24, 10))
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return self.layers(torch.cat((x.flatten(1), mask.flatten(1)), 1)).softmax(-1)
-
-
 def amortized(of: str, x: Tensor, **settings: Any) -> ms.AmortizedExplainer:
     return ms.fit_amortized(stored(of), x, **settings)
 
 
-def of_pictures(players: ms.Players, kind: Any, **settings: Any) -> Any:
-    own = OwnNetwork() if kind is OwnNetwork else kind
-    return ms.fit_surrogate(Pictures(), PICTURES, players=players, network=own, **settings)
-
-
 surrogate, vae = ms.fit_surrogate, ms.fit_imputer
 of_rows = partial(surrogate, MODEL, ROWS)
+of_pictures = partial(surrogate, Pictures(), PICTURES)
 teacher = partial(ms.imputed_value, ms.as_model(MODEL, ROWS, returns="logits"), draws=4)
 # What is learned, from how long to train.
 LEARNED: dict[str, Callable[..., Any]] = {
@@ -99,12 +80,12 @@ LEARNED: dict[str, Callable[..., Any]] = {
     "mixed surrogate with a teacher": partial(
         of_rows, teacher=teacher(GAUSSIAN), teacher_pairs=800, hidden=[16, 16]
     ),
-    "digits, convolutions": partial(of_pictures, PATCHES, "conv", hidden=[4, 8]),
+    "digits, convolutions": partial(of_pictures, players=PATCHES, hidden=[4, 8], network="conv"),
     "digits, transformer": partial(
-        of_pictures, ms.Players.patches((1, 8, 8), 4), "transformer", hidden=[32], patch=4
+        of_pictures, players=ms.Players.patches((1, 8, 8), 4), hidden=[32], patch=4,
+        network="transformer",
     ),
-    "digits, the model": partial(of_pictures, PATCHES, "model"),
-    "digits, own network": partial(of_pictures, PATCHES, OwnNetwork),
+    "digits, the model": partial(of_pictures, players=PATCHES, network="model"),
     "series, convolutions": partial(
         surrogate, LEVEL, SERIES[0], players=SERIES[1], hidden=[4, 4], space="identity",
         network="conv",
@@ -137,11 +118,6 @@ LEARNED: dict[str, Callable[..., Any]] = {
     "mixed guided": partial(
         of_rows, teacher=teacher(MIXTURE, seed=2), guide=MIXTURE, teacher_pairs=300,
         hidden=[24, 24],
-    ),
-    "mixed guided, of numbers": partial(
-        surrogate, NUMBERS, ROWS, guide=ms.imputers.MixtureImputer(ROWS, PLAYERS),
-        teacher=ms.imputed_value(NUMBERS, GAUSSIAN, "identity", draws=4, seed=2),
-        teacher_pairs=300, space="identity", hidden=[16],
     ),
     "mixed amortised": partial(amortized, "mixed surrogate", ROWS, hidden=[16, 8]),
     "digits amortised, transformer": partial(amortized, "digits, transformer", PICTURES),
@@ -239,34 +215,23 @@ def trainings() -> dict[str, Any]:
 
 
 def other_trainings() -> dict[str, Any]:
-    """Other schedules, blocks of players, rows in a file, and global values of two halves."""
-    small = {"players": PLAYERS, "hidden": [8]}
+    """Other schedules, blocks of players, and global values of two halves."""
+    x, small = MIXED["x"], {"players": PLAYERS, "hidden": [8]}
     few = {"folds": 2, "players": PLAYERS, "training": {"hidden": [8], **STEPS}}
     cosine = {"schedule": "cosine", "patience": None, "weight_averaging": None}
     constant = {"schedule": "constant", "weight_decay": 0.5, "seed": 3, "max_epochs": 2}
     blocks = ms.fit_surrogate(
         network(DIGITS["model"]), PICTURES, players=PATCHES, hidden=[8], blocks=1.0, **STEPS
     )
-    found = {
+    return {
         f"blocks, {AFTER}, values": blocks(DIGITS["x"], masks(blocks, DIGITS["x"])),
         f"corrected, {AFTER}": ms.corrected_global_values(MODEL, ROWS, MIXED["labels"], **few),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        np.save(f"{folder}/rows.npy", ROWS.numpy())
-        mapped = np.load(f"{folder}/rows.npy", mmap_mode="r")
-        made = {
-            f"cosine, {AFTER}": of_rows(**small, **{**STEPS, **cosine}),
-            f"constant, {AFTER}": of_rows(**small, **{**STEPS, **constant}),
-            f"file, surrogate {AFTER}": surrogate(MODEL, mapped, **small, **STEPS),
-            f"file, vae {AFTER}": ms.imputed_value(
-                MODEL,
-                vae(mapped, latent=2, temper=0.4, bank_size=CODES, **small, **STEPS),
-                draws=8,
-                seed=1,
-            ),
-        }
-    return found | {
-        f"{name}, values": value(MIXED["x"], MIXED["mask"]) for name, value in made.items()
+        **{
+            f"{options['schedule']}, {AFTER}, values": of_rows(**small, **{**STEPS, **options})(
+                x, MIXED["mask"]
+            )
+            for options in (cosine, constant)
+        },
     }
 
 

@@ -1,4 +1,4 @@
-"""Frames: explainers, value functions of their cells, stores of rows, and what frames are made."""
+"""Frames: explainers, and value functions of their cells; stores of rows."""
 
 import tempfile
 from functools import partial
@@ -108,23 +108,11 @@ def fitted() -> dict[str, Any]:
     }
 
 
-def stores_and_frames() -> dict[str, Any]:
-    """Rows that are explained block by block, and the numbers of frames and other packages."""
+def stores() -> dict[str, Any]:
+    """Rows that are explained block by block."""
     x, value = MIXED["reference"][:11], ms.imputed_value(MODEL, GAUSSIAN, "ilr", draws=6)
     estimate = partial(ms.permutation_shapley, permutations=4)
     with tempfile.TemporaryDirectory() as folder:
         store = f"{folder}/rows.zarr"
         ms.explain_rows(store, value, x, estimate, block=4, seed=3, progress=False)
-        streamed = ms.Explanation.load(store)
-    found = ms.permutation_shapley(value, x, permutations=4, seed=1)
-    frames = {"frame": found.to_frame(found.outputs[0]), "wide frame": ms.wide_frame(found)}
-    frames["summary"] = found.summarize(2)
-    made = {
-        name: {
-            "columns": ", ".join(map(str, frame.columns)),
-            "numbers": frame.select_dtypes("number").to_numpy(float),
-        }
-        for name, frame in frames.items()
-    }
-    theirs = found.to_shap()
-    return {"streamed": streamed, "shap, values": theirs.values, **made}
+        return {"streamed": ms.Explanation.load(store)}

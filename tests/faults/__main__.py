@@ -25,8 +25,9 @@ ALSO = {
 WORDS = {pytest.ExitCode.TESTS_FAILED: "found", pytest.ExitCode.OK: "missed"}
 
 
-def paths_of(room: str) -> list[str]:
-    """The tests of a directory or of a module of the package."""
+def paths_of(name: str) -> list[str]:
+    """The tests of its room, a directory or a module of the package."""
+    room = name.partition("/")[0]
     folder = f"tests/{room}"
     own = folder if (ROOT / folder).is_dir() else f"tests/test_{room}.py"
     return [own, *ALSO.get(room, ())]
@@ -36,7 +37,7 @@ def found(name: str) -> bool:
     """Run the tests of its room with this fault, up to the first that fails, and say which."""
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *OPTIONS, *paths_of(FAULTS[name].room)],
+        [sys.executable, "-m", "pytest", *OPTIONS, *paths_of(name)],
         cwd=ROOT,
         env={**os.environ, "FAULT": name, "OMP_NUM_THREADS": "1"},
         capture_output=True,

@@ -26,12 +26,10 @@ class Fault(NamedTuple):
     """What is wrong.
 
     Attributes:
-        room: the directory or the module that it is in.
         target: module and name of a function, or of a method of a class: "module:Class.method".
         change: from the original to what takes its place.
     """
 
-    room: str
     target: str
     change: Callable[[Function], Function]
 
@@ -144,178 +142,138 @@ def filled(frame: Any) -> Any:
     return frame.fillna(frame.mode().iloc[0]) if hasattr(frame, "fillna") else frame
 
 
-# The room of each, its door, and what is wrong there: two in every directory, one in a module.
+# By room and what is wrong: two in every directory, one in a module.
 FAULTS: dict[str, Fault] = {
-    "amortized-towards-equal-shares": Fault(
-        "amortized", ":amortized_shapley", attributes(phi=towards_equal_shares)
+    "amortized/towards-equal-shares": Fault(
+        ":amortized_shapley", attributes(phi=towards_equal_shares)
     ),
-    "half-the-error-of-the-network": Fault(
-        "amortized", ":AmortizedExplainer.measure", result(lambda found, call: found / 2)
+    "amortized/half-the-error-of-the-network": Fault(
+        ":AmortizedExplainer.measure", result(lambda found, call: found / 2)
     ),
-    "half-of-the-bias": Fault(
-        "audit", ":audit", attributes(sums=lambda sums: {**sums, "error": sums["error"] / 2})
+    "audit/half-of-the-bias": Fault(
+        ":audit", attributes(sums=lambda sums: {**sums, "error": sums["error"] / 2})
     ),
-    "runs-overwritten-unasked": Fault(
-        "cli",
-        "cli.train:train",
-        given(cfg=lambda cfg: OmegaConf.merge(cfg, {"overwrite": True})),
+    "cli/runs-overwritten-unasked": Fault(
+        "cli.train:train", given(cfg=lambda cfg: OmegaConf.merge(cfg, {"overwrite": True}))
     ),
-    "orderings-of-commands-ignored": Fault(
-        "cli", "cli.games:ordering_of", result(lambda found, call: None)
+    "cli/orderings-of-commands-ignored": Fault(
+        "cli.games:ordering_of", result(lambda found, call: None)
     ),
-    "random-numbers-by-piece": Fault("coalitions", "coalitions:Coalitions.split", result(numbered)),
-    "corrected-errors-too-small": Fault(
-        "corrected", ":corrected_global_values", attributes(standard_error=too_small)
+    "coalitions/random-numbers-by-piece": Fault("coalitions:Coalitions.split", result(numbered)),
+    "corrected/errors-too-small": Fault(
+        ":corrected_global_values", attributes(standard_error=too_small)
     ),
-    "two-classes-exchanged": Fault(
-        "data", "data.registry:load", attributes(classes=last_exchanged)
+    "data/two-classes-exchanged": Fault("data.registry:load", attributes(classes=last_exchanged)),
+    "data/labels-of-the-row-before": Fault(
+        "data.registry:load", attributes(y_train=lambda y: y.roll(1), y_test=lambda y: y.roll(1))
     ),
-    "labels-of-the-row-before": Fault(
-        "data",
-        "data.registry:load",
-        attributes(y_train=lambda y: y.roll(1), y_test=lambda y: y.roll(1)),
-    ),
-    "kernel-errors-too-small": Fault(
-        "estimators",
+    "estimators/kernel-errors-too-small": Fault(
         ":kernel_shapley",
         attributes(
             standard_error=too_small,
             covariance=lambda whole: None if whole is None else 0.49 * whole,
         ),
     ),
-    "orderings-ignored": Fault("estimators", "estimators.runner:explain", given(ordering=None)),
-    "groups-of-columns-ignored": Fault("explainer", ":Explainer.__init__", given(players=None)),
-    "normal-quantiles-for-few-samples": Fault(
-        "explanation",
-        ":Explanation.interval",
-        given(self=lambda found: replace(found, degrees_of_freedom=None)),
+    "estimators/orderings-ignored": Fault("estimators.runner:explain", given(ordering=None)),
+    "explainer/groups-of-columns-ignored": Fault(":Explainer.__init__", given(players=None)),
+    "explanation/normal-quantiles-for-few-samples": Fault(
+        ":Explanation.interval", given(self=lambda found: replace(found, degrees_of_freedom=None))
     ),
-    "exported-weights-off": Fault("exports", ":SurrogateValue.export", given(self=weights_off)),
-    "exported-explainer-off": Fault(
-        "exports", ":AmortizedExplainer.export", given(self=weights_off)
-    ),
-    "global-errors-too-small": Fault(
-        "global_values", ":global_values", attributes(standard_error=too_small)
-    ),
-    "gaussian-draws-too-narrow": Fault(
-        "imputers",
+    "exports/weights-off": Fault(":SurrogateValue.export", given(self=weights_off)),
+    "exports/explainer-off": Fault(":AmortizedExplainer.export", given(self=weights_off)),
+    "global_values/errors-too-small": Fault(":global_values", attributes(standard_error=too_small)),
+    "imputers/gaussian-draws-too-narrow": Fault(
         "imputers:GaussianImputer.__init__",
         given(reference=lambda rows: 0.9 * torch.as_tensor(rows)),
     ),
-    "one-component": Fault("imputers", "imputers:MixtureImputer.__init__", given(components=1)),
-    "another-index": Fault("interactions", ":shapley_interactions", given(index="SII")),
-    "bases-of-other-outputs-for-shap": Fault(
-        "interop", ":Explanation.to_shap", attributes(base_values=lambda base: 1 - base)
+    "imputers/one-component": Fault("imputers:MixtureImputer.__init__", given(components=1)),
+    "interactions/another-index": Fault(":shapley_interactions", given(index="SII")),
+    "interop/bases-of-other-outputs-for-shap": Fault(
+        ":Explanation.to_shap", attributes(base_values=lambda base: 1 - base)
     ),
-    "target-of-the-first-row-for-all": Fault(
-        "interop",
+    "interop/target-of-the-first-row-for-all": Fault(
         "interop:CaptumAttribution.attribute",
         given(target=lambda each: each[0] if isinstance(each, list) else each),
     ),
-    "stored-labels-forgotten": Fault("io", ":explain_rows", given(labels=None)),
-    "interrupted-rows-again": Fault("io", ":explain_rows", given(resume=False)),
-    "share-of-blocks-ignored": Fault("laws", "laws:laws_for", given(blocks=0.5)),
-    "error-of-learning-too-small": Fault(
-        "learning_error", ":with_learning_error", attributes(model_error=too_small)
+    "io/stored-labels-forgotten": Fault(":explain_rows", given(labels=None)),
+    "io/interrupted-rows-again": Fault(":explain_rows", given(resume=False)),
+    "laws/share-of-blocks-ignored": Fault("laws:laws_for", given(blocks=0.5)),
+    "learning_error/error-of-learning-too-small": Fault(
+        ":with_learning_error", attributes(model_error=too_small)
     ),
-    "variance-of-draws-kept": Fault(
-        "metrics",
-        "metrics:mean_squared_error",
-        result(lambda found, call: replace(found, debiased=found.mse)),
+    "metrics/variance-of-draws-kept": Fault(
+        "metrics:mean_squared_error", result(lambda found, call: replace(found, debiased=found.mse))
     ),
-    "batch-size-of-the-model-ignored": Fault("models", ":as_model", given(batch_size=None)),
-    "names-of-classes-ignored": Fault("models", ":as_model", given(classes=None)),
-    "naive-bayes-towards-equal-shares": Fault(
-        "naive_bayes",
-        "naive_bayes:naive_bayes_shapley",
-        attributes(phi=towards_equal_shares),
+    "models/batch-size-of-the-model-ignored": Fault(":as_model", given(batch_size=None)),
+    "models/names-of-classes-ignored": Fault(":as_model", given(classes=None)),
+    "naive_bayes/towards-equal-shares": Fault(
+        "naive_bayes:naive_bayes_shapley", attributes(phi=towards_equal_shares)
     ),
-    "last-player-always-seen": Fault("nn", "nn:MaskedLinear.forward", given(mask=last_present)),
-    "components-equally-frequent": Fault(
-        "oracles", "oracles:GaussianMixture.posterior", result(equally_frequent)
+    "nn/last-player-always-seen": Fault("nn:MaskedLinear.forward", given(mask=last_present)),
+    "oracles/components-equally-frequent": Fault(
+        "oracles:GaussianMixture.posterior", result(equally_frequent)
     ),
-    "distance-with-the-error-of-the-truth": Fault(
-        "oracles",
+    "oracles/distance-with-the-error-of-the-truth": Fault(
         "oracles:distance_to_true_shapley",
         result(lambda far, call: replace(far, error=math.hypot(far.error, far.truth_error))),
     ),
-    "one-order-too-frequent": Fault("ordering", "posets:Components.draw", result(one_too_frequent)),
-    "patches-of-exchanged-sides": Fault(
-        "players",
-        ":Players.patches",
-        given(size=lambda size: size if isinstance(size, int) else size[::-1]),
+    "ordering/one-order-too-frequent": Fault("posets:Components.draw", result(one_too_frequent)),
+    "players/patches-of-exchanged-sides": Fault(
+        ":Players.patches", given(size=lambda size: size if isinstance(size, int) else size[::-1])
     ),
-    "row-of-a-label-is-the-first": Fault("plots", "plots:waterfall", given(label=None)),
-    "swarm-of-another-output": Fault("plots", "plots:beeswarm", given(output=None)),
-    "variance-of-the-model-doubled": Fault(
-        "quality", "quality:report", attributes(variance=lambda variance: 2 * variance)
+    "plots/row-of-a-label-is-the-first": Fault("plots:waterfall", given(label=None)),
+    "plots/swarm-of-another-output": Fault("plots:beeswarm", given(output=None)),
+    "quality/variance-of-the-model-doubled": Fault(
+        "quality:report", attributes(variance=lambda variance: 2 * variance)
     ),
-    "report-without-global-values": Fault(
-        "report", ":Explanation.report", given(global_values=None)
-    ),
-    "report-without-interactions": Fault("report", ":Explanation.report", given(interactions=None)),
-    "loaded-weights-off": Fault("saving", ":load", result(lambda found, call: weights_off(found))),
-    "segments-of-another-row": Fault("segmentation", ":label_maps", given(labels=last_is_first)),
-    "replaced-zeros-take-no-room": Fault(
-        "simplex",
+    "report/without-global-values": Fault(":Explanation.report", given(global_values=None)),
+    "report/without-interactions": Fault(":Explanation.report", given(interactions=None)),
+    "saving/loaded-weights-off": Fault(":load", result(lambda found, call: weights_off(found))),
+    "segmentation/segments-of-another-row": Fault(":label_maps", given(labels=last_is_first)),
+    "simplex/replaced-zeros-take-no-room": Fault(
         "simplex:replace_zeros",
         result(lambda found, call: call["p"].where(call["p"] != 0, call["amount"])),
     ),
-    "errors-of-the-former-basis": Fault(
-        "simplex",
+    "simplex/errors-of-the-former-basis": Fault(
         ":Explanation.in_basis",
         result(lambda found, call: replace(found, standard_error=call["self"].standard_error)),
     ),
-    "last-balance-too-small": Fault(
-        "spaces",
+    "spaces/last-balance-too-small": Fault(
         "spaces:ILR.__call__",
         result(lambda found, call: torch.cat((found[..., :-1], 0.9 * found[..., -1:]), -1)),
     ),
-    "surrogate-of-exchanged-classes": Fault(
-        "surrogate", ":SurrogateValue.values", values(last_exchanged)
+    "surrogate/exchanged-classes": Fault(":SurrogateValue.values", values(last_exchanged)),
+    "surrogate/guided-values-too-large": Fault(
+        ":GuidedValue.values", values(lambda found: found + 0.05)
     ),
-    "guided-values-too-large": Fault(
-        "surrogate", ":GuidedValue.values", values(lambda found: found + 0.05)
-    ),
-    "missing-cells-filled": Fault("tables", ":Table.rows", given(frame=filled)),
-    "cells-rounded": Fault(
-        "tables",
+    "tables/missing-cells-filled": Fault(":Table.rows", given(frame=filled)),
+    "tables/cells-rounded": Fault(
         ":Table.rows",
         given(frame=lambda frame: frame.round(2) if hasattr(frame, "round") else frame),
     ),
-    "unknown-tokens-as-padding": Fault(
-        "text",
-        "text:Vocabulary.encode",
-        result(lambda found, call: found.masked_fill(found == 1, 0)),
+    "text/unknown-tokens-as-padding": Fault(
+        "text:Vocabulary.encode", result(lambda found, call: found.masked_fill(found == 1, 0))
     ),
-    "special-tokens-in-the-first-word": Fault(
-        "text",
+    "text/special-tokens-in-the-first-word": Fault(
         "text:word_maps",
         given(words=lambda rows: [[0 if w is None else w for w in own] for own in rows]),
     ),
-    "patience-ignored": Fault(
-        "training",
-        "training.task:learn",
-        given(options=lambda options: replace(options, patience=None)),
+    "training/patience-ignored": Fault(
+        "training.task:learn", given(options=lambda options: replace(options, patience=None))
     ),
-    "other-data-continued": Fault(
-        "training", "training.task:Task.data_fingerprint", result(lambda found, call: "")
+    "training/other-data-continued": Fault(
+        "training.task:Task.data_fingerprint", result(lambda found, call: "")
     ),
-    "importance-weights-dropped": Fault(
-        "vae",
-        ":VAEImputer.impute",
-        result(lambda found, call: found._replace(log_weights=None)),
+    "vae/importance-weights-dropped": Fault(
+        ":VAEImputer.impute", result(lambda found, call: found._replace(log_weights=None))
     ),
-    "temper-ignored": Fault("vae", ":VAEImputer.__init__", given(temper=1.0)),
-    "half-the-variance-of-draws": Fault(
-        "values",
+    "vae/temper-ignored": Fault(":VAEImputer.__init__", given(temper=1.0)),
+    "values/half-the-variance-of-draws": Fault(
         ":ValueFunction.estimate",
         result(lambda found, call: found.map(lambda v: v, lambda variance: variance / 2)),
     ),
-    "nobody-is-absent-from-the-base": Fault(
-        "values",
-        "values:GroupedValue.base",
-        result(lambda found, call: call["self"].value.base(call["x"])),
+    "values/nobody-is-absent-from-the-base": Fault(
+        "values:GroupedValue.base", result(lambda found, call: call["self"].value.base(call["x"]))
     ),
 }
 

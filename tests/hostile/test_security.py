@@ -137,56 +137,38 @@ def test_arrays_of_objects(tmp_path: Path, trace: Path) -> None:
     refused(lambda path: load("series", path=str(path)), path, trace, "pickle")
 
 
-def stored_elsewhere(location: str) -> TensorProto:
-    """Four numbers that lie in another file."""
+X_TO_Y = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, 4])] for name in "xy"]
+
+
+def onnx_file(path: Path, location: str) -> Path:
+    """A model that adds numbers to its input, which lie in another file."""
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4])
     tensor.data_location = TensorProto.EXTERNAL
     for key, entry in {"location": location, "offset": "0", "length": "16"}.items():
         tensor.external_data.add(key=key, value=entry)
-    return tensor
-
-
-def onnx_file(path: Path, form: str, location: str) -> Path:
-    """A model that adds these numbers to its input; `form` is how it refers to them."""
-    one, many = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, 4]) for n in "xy")
-    nodes, more = [helper.make_node("Add", ["x", "w"], ["y"])], dict[str, Any]()
-    tensor = stored_elsewhere(location)
-    places = helper.make_tensor("places", TensorProto.INT64, [4], [0, 1, 2, 3])
-    sparse = helper.make_sparse_tensor(tensor, places, [4])
-    if form == "initializer":
-        more["initializer"] = [tensor]
-    elif form == "sparse initializer":
-        more["sparse_initializer"] = [sparse]
-    else:
-        own = {"value": tensor} if form == "constant" else {"sparse_value": sparse}
-        nodes.insert(0, helper.make_node("Constant", [], ["w"], **own))
-    graph = helper.make_graph(nodes, "graph", [one], [many], **more)
-    whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    whole.ir_version = 8
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "graph", *X_TO_Y, initializer=[tensor])
+    whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     path.write_bytes(whole.SerializeToString())
     return path
 
 
-@pytest.mark.parametrize(
-    "form", ["initializer", "sparse initializer", "constant", "sparse constant"]
-)
-def test_an_onnx_file_reads_no_file_of_others(form: str, tmp_path: Path) -> None:
+def test_an_onnx_file_reads_no_file_of_others(tmp_path: Path) -> None:
     inside = tmp_path / "models"
     inside.mkdir()
     np.arange(4, dtype=np.float32).tofile(tmp_path / "secret.bin")
     (inside / "link.bin").symlink_to(tmp_path / "secret.bin")
     np.arange(4, dtype=np.float32).tofile(inside / "own.bin")
     for location in ("../secret.bin", str(tmp_path / "secret.bin"), "link.bin"):
-        path = onnx_file(inside / "m.onnx", form, location)
+        path = onnx_file(inside / "m.onnx", location)
         with pytest.raises(ValueError, match="is damaged or of another format"):
             ms.load_model(path)
-    assert ms.load_model(onnx_file(inside / "m.onnx", form, "own.bin"))
+    assert ms.load_model(onnx_file(inside / "m.onnx", "own.bin"))
 
 
 def test_an_onnx_file_with_operators_of_its_own(tmp_path: Path) -> None:
-    one, many = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, 4]) for n in "xy")
     node = helper.make_node("RunShell", ["x"], ["y"], domain="evil", command="touch trace")
-    graph = helper.make_graph([node], "graph", [one], [many])
+    graph = helper.make_graph([node], "graph", *X_TO_Y)
     domains = [helper.make_opsetid("", 17), helper.make_opsetid("evil", 1)]
     path = tmp_path / "m.onnx"
     path.write_bytes(helper.make_model(graph, opset_imports=domains).SerializeToString())

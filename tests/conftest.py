@@ -5,39 +5,23 @@ import resource
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 import torch
 from hypothesis import settings
-from jaxtyping import _import_hook, config
+from jaxtyping import config, install_import_hook
 
 if TYPE_CHECKING:
     from manifold_shap import ValueFunction
-
-
-def _execute(loader: Any, module: ModuleType) -> None:
-    """As the loader of jaxtyping, but modules of other packages keep their compiled files.
-
-    That loader names compiled files otherwise as long as a module runs, and so those of all that
-    the module imports: thousands of files of torch, Lightning and pandas were compiled again.
-    """
-    name = partial(_import_hook._optimized_cache_from_source, loader._typechecker.get_hash())
-    with patch("importlib._bootstrap_external.cache_from_source", name):
-        code = loader.get_code(module.__name__)
-    exec(code, module.__dict__)
 
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # See SECURITY.md.
 
 # A fifth of all time, so that `.ci/run` checks them and `make test` does not.
 if os.environ.get("CHECK_SHAPES"):
-    _import_hook._JaxtypingLoader.exec_module = _execute  # type: ignore[method-assign]
-    _import_hook.install_import_hook("manifold_shap", "beartype.beartype")
+    install_import_hook("manifold_shap", "beartype.beartype")
 
 # The same examples in every run.
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -144,12 +128,6 @@ def imputer_of_people() -> Any:
     )
 
 
-@pytest.fixture
-def full_disk() -> Callable[[], AbstractContextManager[None]]:
-    """A context in which no file can grow past one kilobyte, as on a disk without space."""
-    return _full_disk
-
-
 @contextmanager
 def _full_disk() -> Iterator[None]:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -158,3 +136,9 @@ def _full_disk() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.fixture
+def full_disk() -> Callable[[], AbstractContextManager[None]]:
+    """A context in which no file can grow past one kilobyte, as on a disk without space."""
+    return _full_disk

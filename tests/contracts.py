@@ -557,20 +557,6 @@ class EstimatorContract:
 
         torch.testing.assert_close(explain(count, uniform(3, 6).numpy()).phi, torch.ones(3, 6, 1))
 
-    @devices
-    def test_a_callable_computes_where_the_rows_are(self, explain: Explain, device: str) -> None:
-        seen = set()
-
-        def total(x: Tensor, mask: Tensor) -> Tensor:
-            seen.update((x.device.type, mask.device.type))
-            return (x[:, None] * mask).sum(-1, keepdim=True)
-
-        x = uniform(3, 6)
-        explanation = explain(total, x.to(device))
-        assert seen == {device}
-        assert explanation.phi.device.type == "cpu"
-        torch.testing.assert_close(explanation.phi[..., 0], x, rtol=1e-4, atol=1e-5)
-
     # -- every value function -----------------------------------------------------------------
 
     def test_value_functions_are_explained(self, estimator: Estimator, made: Made) -> None:

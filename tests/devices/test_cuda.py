@@ -140,7 +140,7 @@ def test_completions(name: str, cuda: Cuda) -> None:
 NINE = partial(surrogate, "ilr", 9)
 EXPLAINED = [
     *((name, NINE) for name in ESTIMATORS),
-    *(("permutation", VALUES[game]) for game in ("imputed", "grouped by row")),
+    *(("permutation", VALUES[game]) for game in ("imputed", "grouped by row", "callable")),
 ]
 
 

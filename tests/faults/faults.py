@@ -117,25 +117,10 @@ def one_too_frequent(orders: Tensor, call: dict[str, Any]) -> Tensor:
     return orders
 
 
-def last_is_first(rows: Any) -> Tensor:
-    rows = torch.as_tensor(rows).clone()
-    rows[-1] = rows[0]
-    return rows
-
-
-def last_present(mask: Tensor) -> Tensor:
-    return torch.cat((mask[..., :-1], torch.ones_like(mask[..., -1:])), -1)
-
-
 def numbered(pieces: Any, call: dict[str, Any]) -> Any:
     """Draws depend on how coalitions are cut into pieces."""
     for k, piece in enumerate(pieces):
         yield piece._replace(coalitions=piece.coalitions.folded(k))
-
-
-def equally_frequent(found: Tensor, call: dict[str, Any]) -> Tensor:
-    odds = found / call["self"].weights
-    return odds / odds.sum(-1, keepdim=True)
 
 
 def filled(frame: Any) -> Any:
@@ -209,9 +194,9 @@ FAULTS: dict[str, Fault] = {
     "naive_bayes/towards-equal-shares": Fault(
         "naive_bayes:naive_bayes_shapley", attributes(phi=towards_equal_shares)
     ),
-    "nn/last-player-always-seen": Fault("nn:MaskedLinear.forward", given(mask=last_present)),
-    "oracles/components-equally-frequent": Fault(
-        "oracles:GaussianMixture.posterior", result(equally_frequent)
+    "nn/all-players-seen": Fault("nn:MaskedLinear.forward", given(mask=torch.ones_like)),
+    "oracles/posterior-of-exchanged-classes": Fault(
+        "oracles:GaussianMixture.posterior", result(lambda found, call: found.flip(-1))
     ),
     "oracles/distance-with-the-error-of-the-truth": Fault(
         "oracles:distance_to_true_shapley",
@@ -229,7 +214,9 @@ FAULTS: dict[str, Fault] = {
     "report/without-global-values": Fault(":Explanation.report", given(global_values=None)),
     "report/without-interactions": Fault(":Explanation.report", given(interactions=None)),
     "saving/loaded-weights-off": Fault(":load", result(lambda found, call: weights_off(found))),
-    "segmentation/segments-of-another-row": Fault(":label_maps", given(labels=last_is_first)),
+    "segmentation/segments-of-another-row": Fault(
+        ":label_maps", given(labels=lambda rows: torch.as_tensor(rows).roll(1, 0))
+    ),
     "simplex/replaced-zeros-take-no-room": Fault(
         "simplex:replace_zeros",
         result(lambda found, call: call["p"].where(call["p"] != 0, call["amount"])),

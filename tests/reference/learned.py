@@ -267,26 +267,19 @@ def surrogates() -> dict[str, Any]:
 
 def vaes() -> dict[str, Any]:
     """Values by VAEs with stored weights: codes of a bank, and codes of the masked encoder."""
-    rows, quantiles = stored("mixed vae"), stored("mixed vae of quantiles")
-    convolutions = stored("digits vae of convolutions")
-    bank = {"temper": 0.4, "bank_size": CODES}
-    encoder = {"posterior": "encoder", "importance": True, "temper": 0.3}
-    mixed, digits = (MODEL, 16, 6), (network(DIGITS["model"]), 4, 4)
-    made: dict[str, tuple[Any, Tensor, ms.VAEImputer]] = {
-        "mixed, vae, bank": (mixed, MIXED["x"], drawn_by(rows, **bank)),
-        "mixed, vae, encoder": (mixed, MIXED["x"], drawn_by(rows, posterior="encoder")),
-        "mixed, vae, importance": (mixed, MIXED["x"], drawn_by(rows, **encoder)),
-        "mixed, vae, quantiles, encoder": (mixed, MIXED["x"], quantiles),
-        "digits vae of convolutions": (
-            digits,
-            DIGITS["x"],
-            drawn_by(convolutions, temper=0.05, bank_size=CODES),
-        ),
-        "digits vae of convolutions, encoder": (digits, DIGITS["x"], convolutions),
-        "series vae": ((LEVEL, 6, 4), SERIES[0][:3], stored("series vae")),
+    rows, pictures = stored("mixed vae"), stored("digits vae of convolutions")
+    mixed, digits = (MODEL, MIXED["x"], 16, 6), (network(DIGITS["model"]), DIGITS["x"], 4, 4)
+    importance = {"posterior": "encoder", "importance": True, "temper": 0.3}
+    made: dict[str, tuple[tuple[Any, Tensor, int, int], ms.VAEImputer]] = {
+        "mixed, vae, bank": (mixed, drawn_by(rows, temper=0.4, bank_size=CODES)),
+        "mixed, vae, encoder": (mixed, drawn_by(rows, posterior="encoder")),
+        "mixed, vae, importance": (mixed, drawn_by(rows, **importance)),
+        "mixed, vae, quantiles, encoder": (mixed, stored("mixed vae of quantiles")),
+        "digits vae of convolutions, encoder": (digits, pictures),
+        "series vae": ((LEVEL, SERIES[0][:3], 6, 4), stored("series vae")),
     }
     found: dict[str, Any] = {}
-    for name, ((model, draws, permutations), x, imputer) in made.items():
+    for name, ((model, x, draws, permutations), imputer) in made.items():
         space = "identity" if model is LEVEL else "probability"
         value = ms.imputed_value(model, imputer, space, draws=draws, seed=5)
         value = value.select([3, 7]) if name.startswith("digits") else value

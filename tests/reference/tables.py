@@ -4,8 +4,6 @@ import tempfile
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import manifold_shap as ms
 from tests.reference.compare import AFTER
 from tests.reference.examples import (
@@ -59,15 +57,7 @@ def explainers() -> dict[str, Any]:
         "auto": found,
         "global": ms.global_values(found, numbers(frame)[:40, 0]),
     }
-    x = frame[["age", "income"]].fillna(0.0).to_numpy()
-    x = np.concatenate((x, x[:, :1] * x[:, 1:], np.ones((len(x), 1))), axis=1)
-    arrays = ms.Explainer(
-        lambda x: np.tanh(np.asarray(x)[:, 1] + np.asarray(x)[:, 2] / 40),
-        x,
-        returns="values",
-        candidates=["gaussian"],
-    )
-    return {"numpy": classes, "regression": regression, "arrays, auto": arrays(x[:3], **FEW)}
+    return {"numpy": classes, "regression": regression}
 
 
 def fitted() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 import manifold_shap as ms
 from manifold_shap.data import load
-from tests.hostile.things import FEW, X, explanation, model
+from tests.hostile.things import FEW, X, explanation, model, trained
 
 pytestmark = pytest.mark.usefixtures("any_type")
 
@@ -174,6 +174,12 @@ def test_an_onnx_file_with_operators_of_its_own(tmp_path: Path) -> None:
     path.write_bytes(helper.make_model(graph, opset_imports=domains).SerializeToString())
     with pytest.raises(ValueError, match=r"is damaged or of another format .*RunShell"):
         ms.load_model(path)
+
+
+def test_a_folder_that_was_rewritten(tmp_path: Path, trace: Path) -> None:
+    ms.save(trained(), tmp_path / "saved")
+    _dump(RunsCode(trace), tmp_path / "saved" / "tensors.safetensors")
+    refused(lambda path: ms.load(path, model), tmp_path / "saved", trace, "it is damaged")
 
 
 def test_postscript_is_given_to_no_program(

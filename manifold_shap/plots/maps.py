@@ -97,6 +97,8 @@ def heatmap(
     above.step(range(len(order)), prediction, where="mid", color=ink, linewidth=1, marker=marker)
     base = float(explanation.base[:, k].double().mean())
     above.axhline(base, color=canvas.NEUTRAL, linewidth=0.8, linestyle="--")
+    where: dict[str, Any] = {"va": "center", "transform": above.get_yaxis_transform()}
+    above.text(1.01, base, "mean base", fontsize="small", color=canvas.NEUTRAL, **where)
     above.set_ylabel("prediction", rotation=0, ha="right", va="center")
     above.locator_params(axis="y", nbins=2)
     return canvas.finish(axes, {"": explanation}, [selection.title(explanation, k), why], show)
@@ -192,7 +194,7 @@ def interaction_map(
 
 def pixel_maps(
     explanations: Explanation | Mapping[str, Explanation],
-    rows: Sequence[int] | None = None,
+    rows: int | Sequence[int] | None = None,
     output: str | int | Sequence[str | int] | None = None,
     top: int = 1,
     images: Any = None,
@@ -221,7 +223,7 @@ def pixel_maps(
 
     Args:
         explanations: of the same images, by the names to write above the columns.
-        rows: positions of the images to show; by default the first 8.
+        rows: position of the image to show, or several; by default the first 8.
         output: name or position of the output to explain, or several of them, a column for each;
             by default as of `waterfall`.
         top: how many outputs to explain where `output` names none, a column for each: the most

@@ -28,6 +28,7 @@ def test_rows_stand_in_the_order_of_their_prediction() -> None:
     assert labels == [str(10 + k) for k in rows.tolist()]
     assert tick_labels(axes) == [people.players.names[k] for k in players]
     curve, base = axes.child_axes[0].lines
+    assert [text.get_text() for text in axes.child_axes[0].texts] == ["mean base"]
     np.testing.assert_allclose(curve.get_ydata(), people.prediction[rows, 1], rtol=1e-6)
     assert base.get_ydata()[0] == pytest.approx(0.5)
     # Numbers of places would be taken for positions of rows.
@@ -58,7 +59,7 @@ def test_a_map_has_the_interactions_of_a_row(found: ms.Interactions) -> None:
     high = np.abs(expected - np.diag(expected.diagonal())).max()
     assert axes.images[0].get_clim() == pytest.approx((-high, high))
     title = axes.figure.get_suptitle()
-    assert title.startswith("Interactions (SII): Output 1, row 2 (position 2 of 4)")
+    assert title == "Interactions (SII): Output 1, row 2"
 
 
 def test_over_rows_it_has_their_mean_and_marks_what_may_be_none(found: ms.Interactions) -> None:

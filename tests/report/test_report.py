@@ -280,7 +280,7 @@ def test_what_is_too_large_has_fewer_rows(written) -> None:
     assert 2_000_000 < len(page.source.encode()) <= 3_000_000
     assert 5 < len(page.rows) < 60
     assert f"{len(page.rows)} of 60 rows are listed" in page.text
-    positions = [int(re.findall(r"at position (\d+)", row)[0]) for row in page.rows]
+    positions = [int(re.findall(r"^Row (\d+)", row)[0]) for row in page.rows]
     assert positions == sorted(positions)
 
 

@@ -210,7 +210,8 @@ def pixel_maps(
     serves the whole figure, so that colours compare between lines, outputs and explanations. Half a
     percent of the pixels may lie beyond the ends of the scale, which are then pointed. The value of
     a player with several pixels is spread evenly over its elements, and the channels of a pixel are
-    summed: a map always sums to `prediction - base`.
+    summed: a map always sums to `prediction - base`, but for that of a model of several inputs,
+    which has the picture's share.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -248,7 +249,7 @@ def pixel_maps(
             given to show; the explanations differ in rows, players or outputs, or there are no
             such rows or outputs; `images` out of range.
     """
-    by_name = selection.named(explanations)
+    by_name = {k: selection.picture_of(e) for k, e in selection.named(explanations).items()}
     first, *_ = by_name.values()
     event = first.players.event
     if len(event) not in (2, 3) or min(event[-2:]) < 2:
@@ -283,12 +284,19 @@ def pixel_maps(
                 image = pictures[line]
                 grey = image if image.ndim == 2 else image @ _BRIGHTNESS
                 axes.imshow(grey, cmap="gray", vmin=-0.5, vmax=1, alpha=overlay)
-    per = " per pixel" if len(first.players) < math.prod(event[-2:]) else ""
-    bar = scale.bar(cells, selection.axis(first, None, per), location="bottom", shrink=0.8)
+    bar = scale.bar(
+        cells, selection.axis(first, None, per_pixel(first)), location="bottom", shrink=0.8
+    )
     bar.locator = MaxNLocator(2, symmetric=True)
     count = len(set(chosen))
     part = f"{count} of {len(first)} rows" if count < len(first) else ""
     return canvas.finish(cells, by_name, [part], show)
+
+
+def per_pixel(explanation: Explanation) -> str:
+    """What values on a map are of, where players have several pixels."""
+    pixels = math.prod(explanation.players.event[-2:])
+    return " per pixel" if len(explanation.players) < pixels else ""
 
 
 def _title(axes: Axes, text: str) -> None:

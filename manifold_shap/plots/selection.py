@@ -5,6 +5,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from manifold_shap._checks import check_whole
 from manifold_shap._messages import warn
 from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import other_rows, total_error
+from manifold_shap.players import Players
 from manifold_shap.quality import OFF_MANIFOLD, in_words
 from manifold_shap.tables.features import as_text, row_text
 
@@ -77,6 +79,26 @@ def unaligned(explanation: Explanation) -> str:
     means = f"`bar({words})` has means of words, and " if texts else ""
     need = f"the same players in every row; {means}`waterfall` and `bar(row=0)` draw one row"
     return need if explanation.players.by_row else ""
+
+
+def picture_of(explanation: Explanation) -> Explanation:
+    """Of several inputs, the first one that is a picture, with its players; or else all."""
+    start = 0
+    for shape in map(tuple, explanation.made_by.get("inputs", {}).values()):
+        part = slice(start, start := start + math.prod(shape))
+        if len(shape) == 3 and min(shape[1:]) > 1 and explanation.players.fixed:
+            players, index = explanation.players.index[part].unique(return_inverse=True)
+            names = [explanation.players.names[k] for k in players.tolist()]
+            return replace(
+                explanation,
+                phi=explanation.phi[:, players],
+                standard_error=explanation.standard_error[:, players],
+                x=explanation.x[:, part].unflatten(1, shape),
+                players=Players(names, index.reshape(shape)),
+                covariance=None,
+                model_error=None,
+            )
+    return explanation
 
 
 def check_aligned(explanation: Explanation) -> None:

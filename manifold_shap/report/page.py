@@ -16,6 +16,7 @@ from manifold_shap import plots, shown
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import location, write_bytes
 from manifold_shap.plots import canvas, selection
+from manifold_shap.plots.maps import per_pixel
 from manifold_shap.plots.text import check_page, scale
 from manifold_shap.report import figures
 from manifold_shap.report.rows import Rows
@@ -84,6 +85,8 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
             each = [str(value).partition(":")[0] for value in entry.values() if value is not None]
             made_by[name] = ", ".join(dict.fromkeys(each))
     made_by |= {"output space": explanation.space.name, "unit of the values": explanation.unit}
+    pictures = rows.kind == "pictures"
+    of = per_pixel(explanation) if pictures else ""
     context = {
         "title": title or shown.shorten(f"Shapley values of {what}", 80),
         "explanation": explanation,
@@ -104,7 +107,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "learned": "" if explanation.model_error is None else " and learning",
         "outputs": outputs,
         "global_values": "",
-        "scale": scale(rows.limit, selection.axis(explanation, None), rows.kind == "pictures"),
+        "scale": scale(rows.limit, selection.axis(explanation, None, of), pictures),
     }
     if global_values is not None:
         context["global_values"] = figures.svg(partial(plots.bar, global_values))

@@ -20,6 +20,7 @@ from tests.plots.helpers import (
     composed,
     digits,
     explained,
+    picture_and_columns,
     ragged,
     score,
     table,
@@ -244,6 +245,8 @@ def test_an_explanation_has_the_plots_that_suit_it_and_says_which_do_not() -> No
     assert "pixel_maps" in dir(digits().plot)
     assert {"compositions", "ilr_space", "bifurcation_tree"} <= set(dir(composed(classes=4).plot))
     assert "ilr_space" not in dir(composed().plot)
+    joined = {"beeswarm", "heatmap", "scatter", "pixel_maps", "bar", "waterfall"}
+    assert set(dir(picture_and_columns().plot)) == joined
     for name, said in (
         ("compositions", "`compositions` does not apply: it needs log-ratios"),
         ("interaction_map", r"ms\.shapley_interactions"),
@@ -252,6 +255,7 @@ def test_an_explanation_has_the_plots_that_suit_it_and_says_which_do_not() -> No
         with pytest.raises(AttributeError, match=said):
             getattr(plot, name)
     assert "ilr_plane: needs log-ratios" in repr(plot)
+    assert "Plots: bar(row=0), pixel_maps, waterfall;" in repr(ragged().plot)
     assert list(inspect.signature(plot.bar).parameters)[:3] == ["row", "output", "max_display"]
 
 

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 
 import manifold_shap as ms
 from manifold_shap import shown
-from manifold_shap.plots import heatmap, interaction_map, pixel_maps
+from manifold_shap.plots import heatmap, interaction_map, pixel_maps, waterfall
 from tests.examples import Ragged, uniform
 from tests.examples import table as game
-from tests.plots.helpers import digits, patches, ragged, table, tick_labels
+from tests.plots.helpers import digits, patches, picture_and_columns, ragged, table, tick_labels
 
 
 def test_rows_stand_in_the_order_of_their_prediction() -> None:
@@ -125,6 +125,18 @@ def test_superpixels_are_spread_evenly_and_channels_summed() -> None:
     expected = explanation.phi[0, :, 1].reshape(2, 2).numpy().repeat(2, 0).repeat(2, 1) / 4
     np.testing.assert_allclose(pixels(panels[1]), expected, rtol=1e-6)
     assert "per pixel" in panels.figure.axes[-1].get_xlabel()
+
+
+def test_of_several_inputs_the_picture_has_a_map_and_its_patches_have_no_numbers() -> None:
+    explanation = picture_and_columns()
+    picture, drawn = pixel_maps(explanation, rows=0, output=0)
+    np.testing.assert_allclose(
+        pixels(picture), explanation.x[0, 2:50].reshape(3, 4, 4).movedim(0, -1)
+    )
+    expected = explanation.phi[0, 2:, 0].reshape(2, 2).numpy().repeat(2, 0).repeat(2, 1) / 4
+    np.testing.assert_allclose(pixels(drawn), expected, rtol=1e-6)
+    labels = tick_labels(waterfall(explanation))
+    assert {"patch 0,0", "patch 1,1"} <= set(labels)
 
 
 def test_maps_follow_the_owners_of_each_row_and_leave_padding_blank() -> None:

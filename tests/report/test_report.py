@@ -143,6 +143,7 @@ def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None
             "Ridge. Its R², the share of the variance explained, is 0.457 on 1 test row.",
         ),
         ({"model": {}}, "Which model is explained was not recorded"),
+        ({"auto": {"5": "exact: all", "8": "odd: 8", "9": "odd: 9"}}, "auto exact, odd output"),
     ],
 )
 def test_the_model_and_the_qualities_are_told(written, made_by: dict, said: str) -> None:
@@ -215,6 +216,14 @@ def test_pictures_have_maps_on_the_scale_of_figures(written) -> None:
     scale = canvas.ColourScale(every.numpy())
     expected = canvas.DIVERGING(np.clip(0.5 + phi / scale.limit / 2, 0, 1))
     np.testing.assert_allclose(pixels(maps[0]["src"]), expected, atol=0.02)
+
+
+def test_where_superpixels_are_stands_on_their_map(written) -> None:
+    page = written(helpers.ragged())
+    places = re.findall(r'<b aria-hidden="true" style="(.*?)">(.*?)</b>', page.source)
+    assert [said for _, said in places] == ["0", "1", "2", "0", "1"]
+    assert places[0][0] == "left:16.7%;top:25.0%"
+    assert "Shapley value per pixel" in page.rows[0]
 
 
 def test_rows_are_pictures_only_where_they_must_be(written) -> None:

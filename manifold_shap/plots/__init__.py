@@ -10,10 +10,11 @@
     axes = ms.plots.waterfall(explanation, row=0)  # or explanation.plot.waterfall(label="anna")
     axes.save("waterfall.pdf")  # or plt.show(), or plt.savefig
 
-Every function draws in `ax`, or else in a new figure of pyplot, and returns the axes; a plot of
-several panels takes the place of `ax`, and returns a list of them. What is returned has a `figure`
-and, of a new figure, `save(path)`, which leaves it open: `plt.close("all")` closes figures. Only
-`text` returns something else: words on coloured ground for a notebook or a page.
+Every function draws in `ax`, best of a figure with `layout="constrained"`, or else in a new figure
+of pyplot, and returns the axes; a plot of several panels takes the place of `ax`, and returns a
+list of them. What is returned has a `figure` and, of a new figure, `save(path)`, which leaves it
+open: `plt.close("all")` closes figures. Only `text` returns something else: words on coloured
+ground for a notebook or a page.
 
 Sizes of letters, fonts, ground and ink are those of `matplotlib.rcParams`: `"font.size"`,
 `"font.family"`, `"figure.facecolor"`, `"text.color"`, or `plt.style.use("dark_background")`.

@@ -235,7 +235,8 @@ def pixel_maps(
             are shown as they were by `x * std + mean`. By default the rows themselves: a grey image
             goes from its lowest value in white to its highest in black, as ink on paper, and a
             colour image with values beyond 0 and 1 is stretched from its lowest to its highest.
-        overlay: opacity of a pale grey copy of the image over each of its maps; 0.4 shows both.
+        overlay: opacity of a pale grey copy of the image over each of its maps; 0.4 shows both, in
+            colours that are greyer than those of the scale.
         ax: axes whose place the maps take; by default a new figure.
         labels: of rows, instead of their positions.
         show: whether to call `plt.show()`.

@@ -358,7 +358,7 @@ def notes(by_name: Explained, brief: bool = False) -> list[str]:
             rows = f", measured on {shown.count(quality.get('rows', 0), 'row')}"
             rows = rows if "rows" in quality and not (brief and said) else ""
             # Of a `GroupedValue`, whose players are coarser.
-            players = ", for ungrouped players" * isinstance(each.made_by.get("groups"), int)
+            players = ", for ungrouped players" * ("grouped" in each.made_by)
             errors = quality.get("mse", {})
             if not said and math.isfinite(errors.get(chosen, math.nan)):
                 # An estimate without bias may be below zero.

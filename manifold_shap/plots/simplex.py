@@ -130,7 +130,8 @@ def compositions(
     for axes in panels:
         axes.axvline(1 / count, color=rcParams["text.color"], linewidth=0.8, linestyle="--")
     dashed = f"dashed: all parts equal (1/{count}), no effect"
-    return canvas.finish(panels, {"": explanation}, [path.title, dashed], show)
+    small = "±: 1 standard error" * bool((errors > 0).any())
+    return canvas.finish(panels, {"": explanation}, [path.title, dashed], show, small)
 
 
 def cumulative(

@@ -226,7 +226,7 @@ def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -
     said = f"{NOTE.replace('value function', 'a')} b: error not measured"
     assert " ".join(both.get_supxlabel().split()) == said
     told = {**QUALITY, "error": 0.0004, "variance": 0.01}
-    figure = plots.bar(replace(good, made_by={"quality": told, "groups": 2})).figure
+    figure = plots.bar(replace(good, made_by={"quality": told, "grouped": 2})).figure
     said = " ".join(figure.get_supxlabel().split())
     assert "vae explains 96 % of the model's variance" in said
     assert said.endswith("100 % is out of reach), for ungrouped players")

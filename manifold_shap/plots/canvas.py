@@ -131,12 +131,18 @@ def line_height(lines: float | int = 1) -> float:
 
 
 class _Apart(AutoLocator):
-    """Ticks that leave room for numbers such as −10000; matplotlib's are for shorter ones."""
+    """As many ticks as have room for their numbers; matplotlib's are for those of three letters."""
 
     def __call__(self) -> Any:
         axis: Any = self.axis
-        self.set_params(nbins=max(1, int(0.6 * axis.get_tick_space())))
-        return super().__call__()
+        letters, span = 5 * axis.get_tick_space(), np.ptp(axis.get_view_interval())
+        for most in range(9, 0, -1):
+            self.set_params(nbins=most)
+            ticks = super().__call__()
+            longest = max(map(len, axis.get_major_formatter().format_ticks(ticks)))
+            if np.diff(ticks[:2]).sum() * letters >= (longest + 1.5) * span:
+                break
+        return ticks
 
 
 def _letters(axes: Axes) -> int:

@@ -97,8 +97,10 @@ def heatmap(
     above.step(range(len(order)), prediction, where="mid", color=ink, linewidth=1, marker=marker)
     base = float(explanation.base[:, k].double().mean())
     above.axhline(base, color=canvas.NEUTRAL, linewidth=0.8, linestyle="--")
-    where: dict[str, Any] = {"va": "center", "transform": above.get_yaxis_transform()}
-    above.text(1.01, base, "mean base", fontsize="small", color=canvas.NEUTRAL, **where)
+    # Above the scale of colours, where there is room.
+    where: dict[str, Any] = {"transform": above.get_yaxis_transform(), "in_layout": False}
+    look: dict[str, Any] = {"fontsize": "small", "color": canvas.NEUTRAL, "va": "center"}
+    above.text(1.01, base, "mean base", **look, **where)
     above.set_ylabel("prediction", rotation=0, ha="right", va="center")
     above.locator_params(axis="y", nbins=2)
     return canvas.finish(axes, {"": explanation}, [selection.title(explanation, k), why], show)

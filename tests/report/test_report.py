@@ -119,7 +119,9 @@ def test_of_more_classes_rows_have_the_predicted_one_and_outputs_are_chosen(writ
 
 def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None:
     explanation = helpers.table()
-    page = written(replace(explanation, standard_error=10 * explanation.phi.abs()))
+    errors = 10 * explanation.phi.abs()
+    page = written(replace(explanation, standard_error=errors, model_error=0 * errors))
+    assert "two standard errors of sampling and learning to each side" in page.text
     lines = [each["style"] or "" for each in page.named("u")]
     ends = [list(map(float, re.findall(r"[-\d.]+", line))) for line in lines]
     assert len(ends) == 30

@@ -600,6 +600,9 @@ class Explanation:
     @property
     def _title(self) -> str:
         made = self.made_by.get("estimator", "unknown estimator")
+        if isinstance(made, Mapping):
+            # By how many players rows have.
+            made = " and ".join(dict.fromkeys(made.values()))
         return (
             f"Explanation({len(self)} instances, {len(self.players)} players, "
             f"{self.space.named(self.outputs)}, by {made!r})"

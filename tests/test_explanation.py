@@ -393,6 +393,8 @@ def test_errors_are_shown_where_they_are_known() -> None:
     assert "±" not in repr(unknown)
     assert repr(unknown).splitlines()[-1] == "standard errors are unknown"
     assert "<p>standard errors are unknown</p>" in unknown._repr_html_()
+    by_count = replace(unknown, made_by={"estimator": {"5": "exact", "8": "odd", "9": "odd"}})
+    assert "by 'exact and odd')" in repr(by_count)
 
 
 def test_of_several_outputs_the_one_that_is_moved_most_is_shown() -> None:

@@ -87,7 +87,7 @@ class GroupedValue(MappedValue):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {**super().provenance, "groups": len(self.players)}
+        return {**super().provenance, "grouped": len(self.players)}
 
     def to(self, device: torch.device | str) -> "GroupedValue":
         super().to(device)

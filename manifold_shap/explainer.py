@@ -73,7 +73,8 @@ class Explainer:
         space: the output space T; by default `probability` for a classifier and `identity` for a
             regression.
         players: groups of columns that count as one, by name, such as `{"size": ["length",
-            "width"]}`; each other column is a player of its own.
+            "width"]}`; each other column is a player of its own. Of texts "words" or "sentences".
+        left_out: columns that the model is given but that are no players.
         classes: names of the classes, or of the outputs of a regression.
         returns: what a function returns, see `as_model`; by default detected.
         unit: of what a regression predicts, for figures.
@@ -99,7 +100,7 @@ class Explainer:
         frame: Any,
         *more: Any,
         space: str | OutputSpace | None = None,
-        players: Mapping[str, Sequence[Any]] | None = None,
+        players: Mapping[str, Sequence[Any]] | str | None = None,
         left_out: Collection[Any] = (),
         classes: Sequence[str] | None = None,
         returns: str | None = None,

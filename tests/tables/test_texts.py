@@ -49,6 +49,12 @@ def test_a_word_is_worth_what_the_model_gives_it(kind: type, explainer: ms.Expla
     assert explanation.data is not None
     assert explanation.data.iloc[1].dropna().tolist() == ["Good ", "unseen"]
     assert "Good " in explanation.plot.text().html
+    assert repr(explanation).splitlines()[4] == "base: of an empty text"
+    words = explanation.words()
+    means = {"good": 8 / 3, "bad": -1.0, "film": 0.0, "unseen": 0.0}
+    assert words["mean"].to_dict() == pytest.approx(means)
+    assert words["count"].to_dict() == {"good": 3, "bad": 1, "film": 1, "unseen": 1}
+    assert words.loc["good", "standard_error"] == pytest.approx(1 / 3)
 
 
 def test_an_explainer_of_texts_is_saved(explainer: ms.Explainer, tmp_path: Path) -> None:

@@ -322,6 +322,20 @@ def test_a_target_has_no_place() -> None:
         ms.Explainer(TREES, FRAME, PRICE)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_evals": 9}, r"\['evaluations', .*'outputs'.* but got \['max_evals'\]"),
+        ({"estimator": "exact"}, "a function, such as `ms.exact_shapley`, but got 'exact'"),
+    ],
+)
+def test_settings_of_a_call_are_checked(
+    explainer: ms.Explainer, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        explainer(FRAME.head(2), **settings)
+
+
 def test_people_are_told_how_much_of_the_model_the_value_function_explains(
     explainer: ms.Explainer,
 ) -> None:

@@ -336,7 +336,7 @@ def test_what_is_not_an_explanation_is_neither_read_nor_overwritten(tmp_path: Pa
     text.write_text("mine")
     with pytest.raises(ValueError, match=r"Expected a dataset written by Explanation.save"):
         ms.Explanation.load(store)
-    with pytest.raises(FileNotFoundError, match=r"notes.txt"):
+    with pytest.raises(ValueError, match=r"notes.txt but something else stands there"):
         ms.Explanation.load(text)
     for path in (folder, store, text):
         with pytest.raises(FileExistsError, match="something else stands there"):

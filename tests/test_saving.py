@@ -137,11 +137,11 @@ def test_an_explainer_is_what_it_was(tmp_path: Path) -> None:
         loaded(FRAME[:3], halves=2)
     with pytest.raises(KeyError, match=r"all that a loaded explainer has, but got 'marginal'"):
         loaded.candidates["marginal"]
-    with pytest.raises(ValueError, match="something else stands there; `ms.load` reads"):
+    with pytest.raises(ValueError, match=r"something else stands there; `ms.load` reads"):
         ms.Explanation.load(tmp_path)
     for name in ("e.zarr", "e.zip"):
         one.save(tmp_path / name)
-        with pytest.raises(ValueError, match="an explanation; `ms.Explanation.load` reads it"):
+        with pytest.raises(ValueError, match=r"an explanation; `ms.Explanation.load` reads it"):
             ms.load(tmp_path / name)
 
 

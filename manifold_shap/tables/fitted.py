@@ -45,20 +45,14 @@ def fit_table(
         )
     if is_inputs(x):
         return Inputs.fit(x, players)
-    _check_no_texts(x)
+    if is_frame(x) and x.shape[1] == 1:
+        import narwhals as nw
+
+        (column,) = nw.from_native(x, eager_only=True).iter_columns()
+        if column.dtype == nw.String:
+            raise ValueError(
+                f"Expected texts, or a frame of several columns, but the one column "
+                f"{column.name!r} holds texts; pass `frame[{column.name!r}]`, or make categories "
+                "of it."
+            )
     return Table.fit(x, players, out)
-
-
-def _check_no_texts(x: Any) -> None:
-    """Refuse a frame whose one column holds texts, of which a model would see no text."""
-    if not is_frame(x):
-        return
-    import narwhals as nw
-
-    columns = list(nw.from_native(x, eager_only=True).iter_columns())
-    if len(columns) == 1 and isinstance(columns[0].dtype, nw.String):
-        name = columns[0].name
-        raise ValueError(
-            f"Expected texts, or a frame of several columns, but its one column {name!r} holds "
-            f"texts; pass `frame[{name!r}]`, or make categories of it."
-        )

@@ -55,25 +55,19 @@ class FrameAdapter:
         """
         library, header, columns = _columns(rows)
         column_of = dict(zip(header, columns, strict=True))
-        missing = [name for name in self.header if name not in column_of]
-        if missing and library != self.library and "array" in (library, self.library):
-            wanted, fix = "an array", "`frame.to_numpy()` is one"
-            if self.library != "array":
-                wanted, fix = "a data frame", "`pandas.DataFrame(rows, columns=names)` is one"
-            raise ValueError(
-                f"Expected {wanted} with the columns {shown(self.header)}, as in training, but got "
-                f"{'an array' if library == 'array' else 'a frame'} with {shown(header)}; {fix}."
-            )
-        if library == "array" and len(header) != len(self.header):
+        if library == self.library == "array" and len(header) != len(self.header):
             raise ValueError(
                 f"Expected {len(self.header)} columns, as in training, but got {len(header)}."
             )
-        if missing:
-            besides = [name for name in header if name not in list(self.header)]
-            there = f" (there are {shown(besides)} besides)" if besides else ""
+        if missing := [name for name in self.header if name not in column_of]:
+            others = [name for name in header if name not in list(self.header)]
+            there = f" (there are {shown(others)} besides)" if others else ""
+            fix = "rename or add columns"
+            if library != self.library:
+                kind = "an array" if self.library == "array" else f"a frame of {self.library}"
+                fix = f"pass {kind}, as in training"
             raise ValueError(
-                f"Expected the columns of training but {shown(missing)} are missing{there}; rename "
-                "or add columns."
+                f"Expected the columns of training but {shown(missing)} are missing{there}; {fix}."
             )
         return [column_of[name] for name in self.header]
 

@@ -67,13 +67,12 @@ class GroupedValue(MappedValue):
             constants = constant_players(value.players, value.spec.table)
             names, member = members_by_name(groups, value.players, constants)
         elif callable(groups) and not isinstance(groups, Tensor):
-            if value.spec.table is not None and isinstance(
-                getattr(groups, "__self__", None), Vocabulary
-            ):
+            of_tokens = isinstance(getattr(groups, "__self__", None), Vocabulary)
+            if of_tokens and value.spec.table is not None:
                 raise ValueError(
-                    "Expected groups for rows of the explainer's own numbers of words but got "
-                    "those of a `Vocabulary`, which has other numbers; sentences are players of "
-                    '`ms.Explainer(model, texts, players="sentences")`.'
+                    "Expected groups of the rows of texts but got those of a `Vocabulary`, which "
+                    'has other numbers; `ms.Explainer(model, texts, players="sentences")` has '
+                    "sentences."
                 )
             self._labels = groups
             check_fixed(value.players, "groups that differ from row to row")

@@ -465,8 +465,8 @@ OF_POLARS, OF_ARRAY = pl.DataFrame({"a": [1, 2]}), np.arange(6).reshape(3, 2)
     [
         (DATED, DATED.drop(columns="a"), ValueError, r"but \['a'\] are missing; rename"),
         (DATED, DATED.rename(columns={"a": "A"}), ValueError, r"\['a'\] .*there are \['A'\]"),
-        (DATED, DATED.to_numpy(), ValueError, r"a data frame .* \['a', .*an array with \['x0'"),
-        (OF_ARRAY, DATED, ValueError, r"an array .* a frame with \['a', .*`frame.to_numpy"),
+        (DATED, DATED.to_numpy(), ValueError, r"\['x0', .* besides\); pass a frame of pandas, as"),
+        (OF_ARRAY, DATED, ValueError, r"\['x0', 'x1'\] are missing .* pass an array, as"),
         (DATED, DATED.iloc[0], TypeError, r"Series; one row is .*`frame\[:1\]`\.$"),
         (DATED, DATED.assign(a=[*"pqr"]), ValueError, "'a' of dtype float64, .* str"),
         (DATED, DATED.assign(t=[1, 2, 3]), ValueError, "'t' of dtype .* int64"),

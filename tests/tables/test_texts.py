@@ -116,6 +116,7 @@ def test_sentences_are_players_as_groups_of_words_are(
     ("rows", "settings", "message"),
     [
         (TEXTS, {"candidates": ["gaussian"]}, "deletion.*gaussian"),
+        ([None, *TEXTS], {}, "texts alone but text 0 is None"),
         (
             TEXTS,
             {"players": {"first": ["word 1"]}},

@@ -51,6 +51,7 @@ def test_a_word_is_worth_what_the_model_gives_it(kind: type, explainer: ms.Expla
     assert "Good " in explanation.plot.text().html
     assert repr(explanation).splitlines()[4] == "base: of an empty text"
     words = explanation.words()
+    assert words.index[:2].tolist() == ["good", "bad"]
     means = {"good": 8 / 3, "bad": -1.0, "film": 0.0, "unseen": 0.0}
     assert words["mean"].to_dict() == pytest.approx(means)
     assert words["count"].to_dict() == {"good": 3, "bad": 1, "film": 1, "unseen": 1}

@@ -167,6 +167,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "outputs block": lambda: streamed(
             estimator=partial(ms.permutation_shapley, permutations=2, outputs=1)
         ),
+        "something else stands there ms.load": lambda: ms.Explanation.load("."),
         "s.zarr 1 of its 2 blocks resume=True": lambda: ms.Explanation.load(half_stored()),
     },
     FileNotFoundError: {

@@ -167,7 +167,8 @@ class Explanation:
 
     def with_labels(self, instances: Iterable[Any]) -> "Explanation":
         """The same explanation with these labels of rows."""
-        return replace(self, instances=as_instances(instances))
+        others = {key: found for key, found in self.made_by.items() if key != "levels"}
+        return replace(self, instances=as_instances(instances), made_by=others)
 
     # -- what was explained -----------------------------------------------------------------
 

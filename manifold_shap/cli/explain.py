@@ -80,13 +80,14 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     }
     start = time.perf_counter()
     if streamed:
-        if not resumed:
-            report.forget(place)
         found, facts = _stream(cfg, place, main, x, numbers, explained)
+        if not resumed:
+            report.forget(place, report.STREAM)
     else:
         found = explained(main, x, progress=cfg.progress).with_labels(numbers)
-        report.forget(place)
         found.save(place / report.STORE)
+        # Only now: what fails before leaves the earlier explanation.
+        report.forget(place, report.STORE)
         facts = _accuracy(found)
     facts = {"instances": len(numbers), "seconds": time.perf_counter() - start, **facts}
     titles = {each: each for each in values}
@@ -99,7 +100,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         facts["compared"] = {each: report.figures_of(score) for each, score in scores.items()}
         print("Errors on the same pairs of test rows and coalitions:")
         print(pd.DataFrame(facts["compared"]).T.to_string(float_format="{:.4g}".format))
-        titles = {each: f"{each} (MSE {report.error_of(scores[each]):.4g})" for each in values}
+        titles = {each: f"{each} (error {report.error_of(scores[each]):.4g})" for each in values}
         quality = report.quality_of(scores, name)
         found = replace(found, made_by={**found.made_by, "quality": quality})
     by_title = {titles[each]: {**explanations, name: found}[each] for each in values}

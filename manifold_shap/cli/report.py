@@ -62,9 +62,9 @@ def quality_of(scores: Mapping[str, Score], name: str) -> dict[str, Any]:
     off = errors.get(OFF_MANIFOLD, math.inf)
     if name != OFF_MANIFOLD and errors[name] >= off:
         found["warning"] = (
-            f"{name} is no better than values off the manifold: its MSE is {errors[name]:.4g}, "
-            f"theirs {off:.4g}, on the same test pairs; train longer, or choose another value "
-            "function"
+            f"{name} is no better than values off the manifold: its squared error is "
+            f"{errors[name]:.4g}, theirs {off:.4g}, on the same test pairs; train longer, or "
+            "choose another value function"
         )
     return found
 
@@ -79,17 +79,26 @@ def check_free(place: Path, overwrite: bool) -> None:
         )
 
 
-def forget(place: Path) -> None:
-    """Remove an explanation that is replaced, which is said, and no file of others."""
-    there = [place / name for name in (STREAM, STORE) if earlier(place / name) is not None]
+def forget(place: Path, kept: str = "") -> None:
+    """Remove an explanation that is replaced, which is said, and no file of others.
+
+    Args:
+        place: the folder.
+        kept: the store that has replaced it already.
+    """
+    stores = (place / name for name in (STREAM, STORE) if name != kept)
+    there = [path for path in stores if earlier(path) is not None]
     summary = read_json(place / SUMMARY)
-    if there:
+    if there or summary:
         rows = summary.get("instances", "unfinished")
         print(f"This replaces the explanation of {rows} rows in {place}.")
-    # By their last names: those in a run from someone else may lead anywhere.
-    drawn = [place / PLOTS / Path(name).name for name in summary.get("figures", [])]
-    for path in (*there, *drawn, place / REPORT, place / SUMMARY):
+    for path in (*there, place / REPORT, place / SUMMARY):
         remove(path)
+    for name in summary.get("figures", []):
+        drawn = place / PLOTS / name
+        # Names in a run from someone else may lead anywhere.
+        if drawn.is_file() and Path(name).name == name:
+            drawn.unlink()
 
 
 def _figures(

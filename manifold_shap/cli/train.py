@@ -81,8 +81,8 @@ def _value_function(
     if is_sweep:  # Test rows are for what a sweep has chosen.
         metrics["mse_validation"] = report.scored(value, data.x_validation, cfg.progress).mse
     print(
-        f"{value.name}: test MSE {report.error_of(score):.4g} ± {score.standard_error:.4g}, off "
-        f"the manifold {report.error_of(score_off):.4g}; of {of_model}; in {work.parent}"
+        f"{value.name}: squared error {report.error_of(score):.4g} ± {score.standard_error:.4g}, "
+        f"off the manifold {report.error_of(score_off):.4g}; of {of_model}; in {work.parent}"
     )
     if warning := measured.get("warning"):
         print(f"Note: {warning}.")

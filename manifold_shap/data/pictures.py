@@ -85,10 +85,16 @@ def _published(
             try:
                 content = path.read_bytes()
                 unpacked.write_bytes(gzip.decompress(content) if path.suffix else content)
-                parts.append(read_sn3_pascalvincent_tensor(str(unpacked)))
+                part = read_sn3_pascalvincent_tensor(str(unpacked))
             except Exception as error:
                 error.add_note(f"This is of {path}; replace it by a fresh copy.")
                 raise
+        if part.dtype != torch.uint8 or part.ndim != (1 if "labels" in name else 3):
+            raise ValueError(
+                f"Expected {'labels' if 'labels' in name else 'images'} of bytes in {path} but got "
+                f"{part.dtype} of shape {tuple(part.shape)}; replace it by a fresh copy."
+            )
+        parts.append(part)
     images, labels = torch.cat(parts[::2]), torch.cat(parts[1::2])
     pixels = (images > 127).float() if binarize else images.float().div_(255)
     return _pictures(pixels[:, None], labels, classes, patch, test_rows=len(parts[3]))

@@ -199,6 +199,7 @@ def table(
     labels: Any = []
     classes: tuple[str, ...] = ()
     if target is not None:
+        check_choice("target", str(target), list(map(str, frame.columns)))
         lacking = frame[str(target)].isna()
         if lacking.any():
             lost = f"{lacking.sum()} of {len(frame)} rows lack the target {target!r}"

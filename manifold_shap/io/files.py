@@ -134,15 +134,18 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     >>> place.cleanup()
     """
     path = local_path("path", path)
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    beside, old = (path.with_name(f".{path.name}.{uuid4().hex}") for _ in range(2))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(beside)
-        if beside.is_dir():  # It takes the place of no other one.
-            remove(path)
+        if beside.is_dir() and path.exists():
+            path.rename(old)  # No directory takes the place of another one.
         os.replace(beside, path)
     finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
         remove(beside)
+        remove(old)
 
 
 def remove(place: Location) -> None:

@@ -244,6 +244,11 @@ def _over_rows(
     axis = selection.capital(selection.axis(first, k).replace("Shapley value", of, 1))
     title = [selection.title(first, k), why]
     whiskers = "whiskers: 2 standard errors of the mean over "
+    if tokens is not None and not first.players.by_row:
+        raise ValueError(
+            "Expected `tokens` of rows whose players differ, as words of texts do, but these "
+            f"{shown.count(len(first.players), 'player')} are of every row; leave them out."
+        )
     if tokens is not None or selection.has_words(first):
         by_word = _by_word(words_of_players(first, tokens), sizes)
         chosen = by_word.head(check_whole("max_display", most))

@@ -86,18 +86,17 @@ class TrainingRange(NamedTuple):
         width, rows = self.high - self.low, x.cpu()
         beyond = torch.maximum(self.low - rows, rows - self.high)
         far = (beyond > width) & (width > 0)
-        which = far.flatten(1).any(1).nonzero()[:, 0].tolist()
+        which = int(far.flatten(1).any(1).sum())
         if which:
             owners = [] if players.by_row else players.index[far.any(0)].unique().tolist()
             names = [players.names[k] for k in owners if k >= 0]
             where = f" in {shown(names)}" if names else ""
             warn(
-                f"{len(which)} of {len(rows)} rows, the first at position {which[0]}, are far "
-                f"outside of the data that the value function was made from, by more than the "
-                f"whole range{where}. It extrapolates there, which no standard error counts; check "
-                "the units of these rows."
+                f"{which} of {len(rows)} rows are far outside of the data that the value function "
+                f"was made from, by more than the whole range{where}. It extrapolates there, which "
+                "no standard error counts; check the units of these rows."
             )
-        return len(which)
+        return which
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -255,7 +255,17 @@ def test_many_rows_are_streamed_and_never_replaced_silently(
     said = capsys.readouterr().out
     assert "This replaces the explanation of 359 rows" in said
     assert "This replaces the explanation of 2 rows" in said
-    foreign = place / "digits" / "surrogate" / "explanations.zarr" / "mine.txt"
+    run = place / "digits" / "surrogate"
+    earlier = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match="permutations"):
+        explain(place, *words, "instances=all", "estimator.permutations=0", "overwrite=true")
+    assert earlier.items() <= {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}.items()
+    # A damaged summary names what is no figure.
+    summary["figures"] = ["..", ".", "", "../config.yaml", "nothing.png"]
+    (run / "summary.json").write_text(json.dumps(summary))
+    explain(place, *ORDERS)
+    assert (run / "config.yaml").exists()
+    foreign = run / "explanations.zarr" / "mine.txt"
     foreign.parent.mkdir()
     foreign.touch()
     with pytest.raises(FileExistsError, match="something else stands there"):

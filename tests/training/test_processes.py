@@ -81,6 +81,6 @@ def test_the_command_trains_on_two_devices_and_writes_once(tmp_path: Path) -> No
     command = [sys.executable, str(ROOT / "train.py"), *words, f"runs_dir={tmp_path}"]
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("surrogate: test MSE") == 1
+    assert done.stdout.count("surrogate: squared error") == 1
     assert len(list(tmp_path.rglob("tensors.safetensors"))) == 2
     assert not list(tmp_path.rglob("*.ckpt"))

@@ -27,7 +27,7 @@ def value(request: pytest.FixtureRequest) -> ms.ValueFunction:
 
 
 def test_rows_of_other_units_are_said(value: ms.ValueFunction) -> None:
-    with pytest.warns(UserWarning, match=r"2 of 4 rows, .*at position 2.* units"):
+    with pytest.warns(UserWarning, match=r"2 of 4 rows are far .* units"):
         found = ms.exact_shapley(value, torch.cat((X[:2], 100 * X[:2])))
     assert found.made_by["rows_far_outside"] == 2
 

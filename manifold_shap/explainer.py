@@ -211,16 +211,11 @@ class Explainer:
 
         Args:
             frame: of pandas, with the columns of training; it may have no rows.
-            settings: see `__call__`; `outputs` by name, which are the same for all parts.
+            settings: see `__call__`.
 
         Raises:
-            ValueError: another frame, or a number of `outputs`.
+            ValueError: another frame.
         """
-        if isinstance(outputs := settings.get("outputs"), int):
-            raise ValueError(
-                f"Expected names of `outputs` but got {outputs}; the largest ones may differ from "
-                "part to part, which are to have the same columns."
-            )
         rows: Any = frame
         if not len(frame):  # A row of known cells, quickly, tells which columns there are.
             rows = self.table.frame(torch.zeros(1, len(self.table.names)))

@@ -286,9 +286,6 @@ SCORES: dict[str, Callable[..., Any]] = {
     ),
     "leakage": lambda value, x, mask: torch.tensor(ms.metrics.leakage(value, x, mask)),
     "shapley": lambda value, x, mask: ms.exact_shapley(value, x).phi,
-    "largest output": lambda value, x, mask: torch.tensor(
-        [value.outputs.index(*value.select(1, x).outputs)]
-    ),
     "captum": lambda value, x, mask: ms.interop.CaptumAttribution(value).forward_func(x),
 }
 

@@ -611,10 +611,10 @@ def random_numbers_by_piece(found: Any, call: Call) -> Any:
 
 
 @fault("values", ":ValueFunction.select")
-def first_outputs_for_the_largest(call: Call) -> None:
-    """The first outputs where those with the largest predictions are asked for."""
-    if isinstance(call["outputs"], int) and 0 < call["outputs"] <= len(call["self"].outputs):
-        call["outputs"] = list(range(call["outputs"]))
+def another_output(call: Call) -> None:
+    """The output before the one whose position is asked for."""
+    if isinstance(call["outputs"], int):
+        call["outputs"] -= 1
 
 
 # Putting one in --------------------------------------------------------------------------------

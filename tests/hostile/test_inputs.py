@@ -209,9 +209,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         ),
         "folder there is none": lambda: folder(manifold_shap='{"for'),
         "predicts": lambda: folder(lambda f: of_frame(f)[:, ::-1]),
-        "outputs block": lambda: streamed(
-            estimator=partial(ms.permutation_shapley, permutations=2, outputs=1)
-        ),
         "s.zarr 1 of its 2 blocks resume=True": lambda: ms.Explanation.load(half_stored()),
         "s.zarr differ seed overwrite=True": lambda: streamed(half_stored(), seed=1, resume=True),
         "s.zarr differ x overwrite=True": lambda: streamed(

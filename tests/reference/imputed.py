@@ -87,7 +87,8 @@ def _mapped(value: ms.ValueFunction, x: Tensor, mask: Tensor) -> Results:
         same(chosen(x, mask), value(x, mask)[..., [2, 0]]),
     )
     yield "mixed, chosen outputs, names", ", ".join(chosen.outputs)
-    yield "mixed, largest outputs, names", ", ".join(value.select(2, x).outputs)
+    largest = value.prediction(x).mean(0).argsort(descending=True)[:2].tolist()
+    yield "mixed, largest outputs, names", ", ".join(value.select(largest).outputs)
     groups = {"front": list(names[:3]), "back": [names[4], names[6]]}
     grouped = value.grouped(groups)
     yield "mixed, groups, names", ", ".join(grouped.players.names)

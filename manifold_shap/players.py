@@ -146,13 +146,17 @@ class Players:
 
     @classmethod
     def of_columns(cls, x: Any, event: Sequence[int]) -> "Players":
-        """One player per element of a row, named as the columns of `x` where that is a frame.
+        """The players by default: pixels of pictures `(channels, height, width)`, else elements.
+
+        These are named as the columns of `x` where that is a frame.
 
         >>> import pandas as pd
         >>> Players.of_columns(pd.DataFrame({"age": [30], "weight": [70.5]}), (2,)).names
         ('age', 'weight')
+        >>> Players.of_columns(None, (3, 1, 2)).names
+        ('pixel 0,0', 'pixel 0,1')
         """
-        return cls.of_elements(event, column_names(x))
+        return cls.pixels(event) if len(event) == 3 else cls.of_elements(event, column_names(x))
 
     @classmethod
     def pixels(cls, event: Sequence[int]) -> "Players":

@@ -50,7 +50,7 @@ class Superpixels:
         if rows.ndim not in (3, 4):
             raise ValueError(
                 "Expected `x` of shape (rows, channels, height, width) or (rows, height, width) "
-                f"but got {tuple(rows.shape)}; one picture is `x[:1]`."
+                f"but got {tuple(rows.shape)}; one picture is `x[None]`."
             )
         if rows.ndim == 4:
             check_channels_first(rows.shape[1:])

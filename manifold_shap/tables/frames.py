@@ -139,9 +139,15 @@ def _array(rows: Any) -> np.ndarray:
         # numpy makes text of all cells of a list where one is text.
         array = np.asarray(rows, dtype=object)
     if array.ndim != 2:
+        fix = "one row is `x[None]`, and `pandas.DataFrame(records)` makes a frame of dicts."
+        if array.ndim > 2:
+            fix = (
+                "pictures and series are explained by `value = ms.fit_surrogate(model, x, "
+                "network='conv')` and `ms.auto_shapley(value, x[:3])`: see docs/images.md and "
+                "docs/series.md."
+            )
         raise ValueError(
-            f"Expected rows of two axes, (rows, columns), but got shape {array.shape}; one row is "
-            "`x[:1]`, and `pandas.DataFrame(records)` makes a frame of dicts."
+            f"Expected rows of two axes, (rows, columns), but got shape {array.shape}; {fix}"
         )
     return array
 

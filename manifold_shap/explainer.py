@@ -20,6 +20,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.fitted import fit_table
+from manifold_shap.tables.frames import check_no_pictures
 from manifold_shap.values import ValueFunction
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class Explainer:
         candidates = [candidates] if isinstance(candidates, str) else candidates
         check_known(candidates, (*fast, *slow), "`candidates`")
         x = self.table.rows(frame)
+        for shape in getattr(self.table, "shapes", {}).values():
+            check_no_pictures((len(x), *shape))
         own = (classes, returns, model_batch_size, self.table)
         self.model = as_model(model, x[:_CHECKED_ROWS], *own)
         self.table.warn_of_columns(x)

@@ -148,10 +148,10 @@ def members_by_name(
         ValueError: an unknown player, or one that is in two groups.
     """
     for group, members in groups.items():
-        if isinstance(members, str):
+        if isinstance(members, str | Players):
             raise TypeError(
-                f"Expected the players of group {group!r} as a list but got {members!r}; a single "
-                f"one is [{members!r}]."
+                f"Expected names of the players of group {group!r} in a list but got {members!r}; "
+                f"a single one is [{members if isinstance(members, str) else 'name'!r}]."
             )
     named = [name for members in groups.values() for name in members]
     check_known(named, [*players.names, *constants], "players in `groups`")

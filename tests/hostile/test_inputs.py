@@ -126,7 +126,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     ValueError: {
         "finite row 1, element 1": lambda: explained(X.masked_fill(X == 3, NAN)),
-        "(3,) x[:1]": lambda: rows_of(X[0]),
+        "(3,) x[None]": lambda: rows_of(X[0]),
         "(rows, 3) (2, 4)": lambda: rows_of(torch.zeros(2, 4)),
         "at most 16 players 17": lambda: explained(torch.zeros(1, 17)),
         "reference finite": lambda: ms.imputers.GaussianImputer(X * NAN),

@@ -501,7 +501,7 @@ def test_later_rows_that_do_not_fit(trained: Any, later: Any, kind: type, words:
         (
             torch.zeros(9, 3, 4, 4),
             ValueError,
-            r"\(9, 3, 4, 4\); pictures .* network='conv'.*images.md",
+            r"\(9, 3, 4, 4\); pictures .*fit_surrogate.*images.md",
         ),
         (np.ma.masked_array(np.eye(2)), TypeError, "but got a masked one; fill"),
         (np.eye(2) * 1j, TypeError, "complex"),

@@ -147,5 +147,4 @@ def _grouped(value: ValueFunction, x: Float[Tensor, "rows *event"], mask: Tensor
     if mask.ndim < x.ndim or len(mask) == 1:
         return value.grouped(labels[0].unique(return_inverse=True)[1])
     each = [row.unique(return_inverse=True)[1] for row in labels]
-    maps = torch.stack(each)
-    return value.grouped(label_maps(x, maps), int(maps.max()) + 1)
+    return value.grouped(label_maps(x, torch.stack(each)))

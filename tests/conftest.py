@@ -1,44 +1,27 @@
 """Shapes in signatures are checked while the tests run, where `CHECK_SHAPES` is set."""
 
 import os
-import re
 import resource
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 import torch
 from hypothesis import settings
-from jaxtyping import _import_hook, config
+from jaxtyping import config, install_import_hook
 
 if TYPE_CHECKING:
     from manifold_shap import ValueFunction
-
-
-def _execute(loader: Any, module: ModuleType) -> None:
-    """As the loader of jaxtyping, but modules of other packages keep their compiled files.
-
-    That loader names compiled files otherwise as long as a module runs, and so those of all that
-    the module imports: thousands of files of torch, Lightning and pandas were compiled again.
-    """
-    name = partial(_import_hook._optimized_cache_from_source, loader._typechecker.get_hash())
-    with patch("importlib._bootstrap_external.cache_from_source", name):
-        code = loader.get_code(module.__name__)
-    exec(code, module.__dict__)
 
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # See SECURITY.md.
 
 # A fifth of all time, so that `.ci/run` checks them and `make test` does not.
 if os.environ.get("CHECK_SHAPES"):
-    _import_hook._JaxtypingLoader.exec_module = _execute  # type: ignore[method-assign]
-    _import_hook.install_import_hook("manifold_shap", "beartype.beartype")
+    install_import_hook("manifold_shap", "beartype.beartype")
 
 # The same examples in every run.
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -57,22 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "gpu" in item.keywords and not torch.cuda.is_available():
             item.add_marker(skip)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """A module whose package is missing says so, and does not break collection."""
-    report = yield
-    # Of a second file that imports it, a module of the tests is there by half.
-    pattern = r"ModuleNotFoundError: No module named '(\w+)|cannot import name '\w+' from 'tests\."
-    missing = re.search(pattern, str(report.longrepr))
-    if report.failed and missing and missing[1] not in ("manifold_shap", "tests", "benchmarks"):
-        report.outcome = "skipped"
-        reason = f"Skipped: needs {missing[1] or 'a package'}: pip install -e '.[test]'"
-        report.longrepr = (str(collector.path), 0, reason)
-    return report
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,26 +86,19 @@ def make_value() -> "Callable[..., ValueFunction]":
 
 def _make_value(kind: str = "surrogate", space: str = "probability", draws: int = 20) -> Any:
     import manifold_shap as ms
-    from manifold_shap.surrogate.game import GameShape
     from manifold_shap.surrogate.perceptron import Perceptron
-    from manifold_shap.values import model_for, reference_outputs
+    from tests.examples import untrained
 
     generator = torch.Generator().manual_seed(0)
     reference = torch.randn(20, 4, generator=generator)
     weight = torch.randn(4, 2 if space == "log_odds" else 3, generator=generator)
-    model = model_for(lambda x: 3 * x @ weight, reference, ms.spaces.as_space(space))
-    if kind == "marginal":
-        return ms.imputed_value(model, ms.imputers.MarginalImputer(reference), space, draws)
-    target = reference_outputs(model, ms.spaces.as_space(space), reference)
-    torch.manual_seed(0)
-    network = Perceptron(
-        GameShape((4,), range(4), target.shape[1], ms.spaces.as_space(space).on_simplex),
-        hidden=(16,),
-    )
-    network.standardise(reference, target)
-    return ms.SurrogateValue(
-        network, model, ms.Players.of_elements((4,)), ms.spaces.as_space(space), target.mean(0)
-    )
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return 3 * x @ weight
+
+    if kind == "surrogate":
+        return untrained(lambda game: Perceptron(game, (16,)), model, reference, space)
+    return ms.imputed_value(model, ms.imputers.MarginalImputer(reference), space, draws)
 
 
 @pytest.fixture(scope="session")
@@ -168,12 +128,6 @@ def imputer_of_people() -> Any:
     )
 
 
-@pytest.fixture
-def full_disk() -> Callable[[], AbstractContextManager[None]]:
-    """A context in which no file can grow past one kilobyte, as on a disk without space."""
-    return _full_disk
-
-
 @contextmanager
 def _full_disk() -> Iterator[None]:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -182,3 +136,9 @@ def _full_disk() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.fixture
+def full_disk() -> Callable[[], AbstractContextManager[None]]:
+    """A context in which no file can grow past one kilobyte, as on a disk without space."""
+    return _full_disk

@@ -5,7 +5,7 @@ import math
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,9 +158,13 @@ class Ragged(ms.ValueFunction):
     players that a row lacks are evaluated, or rows of different counts at once.
     """
 
+    elements, counts_of_rows = 2, (3, 1, 4, 3, 2)
+
     def __init__(self, most: int = 4) -> None:
-        players = ms.Players.of_rows((2 * most,), most)
-        super().__init__(ms.values.GameSpec(players, ("square", "tanh"), name="ragged"))
+        super().__init__(self._spec(ms.Players.of_rows((2 * most,), most)))
+
+    def _spec(self, players: ms.Players) -> ms.values.GameSpec:
+        return ms.values.GameSpec(players, ("square", "tanh"), name=type(self).__name__.lower())
 
     def owners(self, x: Tensor) -> Tensor:
         place = torch.arange(x.shape[1], device=x.device) // 2
@@ -168,58 +172,40 @@ class Ragged(ms.ValueFunction):
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         mask = coalitions.masks()
-        pairs = x.unflatten(1, (-1, 2)).sum(-1)
         if not bool((mask | self.owned(x)[:, None]).all()):
             raise ValueError("a player that a row lacks is not in a coalition")
-        total = (pairs[:, None] * mask).sum(-1)
-        return Estimate(
-            torch.stack((total.square(), total.tanh()), -1) + 10 * x.mean(1)[:, None, None]
-        )
+        worth = x.unflatten(1, (-1, self.elements)).sum(-1)
+        return Estimate(self._of((worth[:, None] * mask).sum(-1), x))
 
     def prediction(self, x: Tensor) -> Tensor:
-        return torch.stack((x.sum(1).square(), x.sum(1).tanh()), -1) + 10 * x.mean(1)[:, None]
+        return self._of(x.sum(1)[:, None], x)[:, 0]
 
     def base(self, x: Tensor) -> Tensor:
-        return 10 * x.mean(1)[:, None].expand(-1, 2)
+        return self._of(torch.zeros_like(x[:, :1]), x)[:, 0]
 
     @staticmethod
-    def some_rows() -> Tensor:
-        """Rows of 3, 1, 4, 3 and 2 players."""
-        x = uniform(5, 8)
-        for row, players in enumerate((3, 1, 4, 3, 2)):
-            x[row, 2 * players :] = 0
+    def _of(total: Tensor, x: Tensor) -> Tensor:
+        return torch.stack((total.square(), total.tanh()), -1) + 10 * x.mean(1)[:, None, None]
+
+    @classmethod
+    def some_rows(cls) -> Tensor:
+        """Rows that differ in their numbers of players."""
+        x = uniform(5, cls.elements * max(cls.counts_of_rows)) + 0.1
+        for row, players in enumerate(cls.counts_of_rows):
+            x[row, cls.elements * players :] = 0
         return x
 
 
-class Padded(ms.ValueFunction):
-    """Rows of up to six tokens, where zeros at the end are padding: v(S) = (Σ², tanh Σ) of S."""
+class Padded(Ragged):
+    """The same of rows of up to six tokens, each a player."""
+
+    elements, counts_of_rows = 1, (3, 1, 6, 3, 2)
 
     def __init__(self, most: int = 6) -> None:
-        players = ms.Players.tokens(most)
-        super().__init__(ms.values.GameSpec(players, ("square", "tanh"), name="padded"))
+        ms.ValueFunction.__init__(self, self._spec(ms.Players.tokens(most)))
 
-    def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
-        mask = coalitions.masks()
-        total = (self.players.expand(mask) * x[:, None]).sum(-1)
-        return Estimate(self._of(total) + 10 * x.mean(1)[:, None, None])
-
-    def prediction(self, x: Tensor) -> Tensor:
-        return self._of(x.sum(1)) + 10 * x.mean(1)[:, None]
-
-    def base(self, x: Tensor) -> Tensor:
-        return 10 * x.mean(1)[:, None].expand(-1, 2)
-
-    @staticmethod
-    def _of(total: Tensor) -> Tensor:
-        return torch.stack((total.square(), total.tanh()), -1)
-
-    @staticmethod
-    def some_rows() -> Tensor:
-        """Rows of 3, 1, 6, 3 and 2 tokens."""
-        x = uniform(5, 6) + 0.1
-        for row, tokens in enumerate((3, 1, 6, 3, 2)):
-            x[row, tokens:] = 0
-        return x
+    def owners(self, x: Tensor) -> Tensor:
+        return self.players.owners(x)
 
 
 def random_table(players: int, outputs: int = 2, seed: int = 0) -> Tensor:
@@ -293,45 +279,53 @@ class Linear(torch.nn.Module):
         return x.flatten(1) @ self.weight
 
 
-def surrogate(space: str = "probability") -> Made:
-    """A surrogate that nothing has trained."""
-    reference = normal(20, 4)
+def untrained(
+    make: Callable[[GameShape], SurrogateNetwork],
+    model: Any,
+    x: Tensor,
+    space: str = "probability",
+    players: ms.Players | None = None,
+    table: ms.Table | None = None,
+) -> ms.SurrogateValue:
+    """A surrogate with a network that nothing has trained."""
     output = ms.spaces.as_space(space)
-    model = model_for(Linear(4, 2 if space == "log_odds" else 3), reference, output)
-    target = reference_outputs(model, output, reference)
+    model = model if isinstance(model, ms.Model) else model_for(model, x, output)
+    elements = table.elements if table else players or ms.Players.of_elements(tuple(x.shape[1:]))
+    target = reference_outputs(model, output, x)
     torch.manual_seed(0)
-    network = Perceptron(
-        GameShape((4,), range(4), target.shape[1], output.on_simplex), hidden=(16, 8)
-    )
-    network.standardise(reference, target)
-    players = ms.Players.of_elements((4,))
-    return Made(ms.SurrogateValue(network, model, players, output, target.mean(0)), normal(3, 4, 1))
+    network = make(GameShape.of(elements, target.shape[1], output.on_simplex))
+    network.standardise(table.encode(x) if table else x, target)
+    players = table.players if table else elements
+    return ms.SurrogateValue(network, model, players, output, target.mean(0), table=table)
+
+
+def surrogate(space: str = "probability", players: int = 4) -> Made:
+    """A surrogate of a linear model."""
+    model = Linear(players, 2 if space == "log_odds" else 3)
+    value = untrained(lambda game: Perceptron(game, (16, 8)), model, normal(20, players), space)
+    return Made(value, normal(3, players, 1))
 
 
 def of_network(kind: str, space: str = "probability") -> Made:
-    """A surrogate with a network of another kind, which nothing has trained, of small pictures."""
+    """A surrogate with a network of another kind, of small pictures or of tokens."""
     torch.manual_seed(0)
     tokens = kind == "tokens"
     rows = torch.arange(80).reshape(20, 4) % 7 % 5 if tokens else normal(20, 4)
     x = rows.float() if tokens else rows.unflatten(1, (1, 2, 2))
     module = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.Softmax(-1))
-    output, model = ms.spaces.as_space(space), ms.as_model(module, x)
-    target = reference_outputs(model, output, x)
-    own = GameShape(tuple(x.shape[1:]), range(4), target.shape[1], output.on_simplex)
-    network: SurrogateNetwork = {
-        "convolution": lambda: Convolution(own, hidden=[4, 8]),
-        "patches": lambda: Transformer(own, hidden=[32], patch=1),
-        "tokens": lambda: Transformer(own, hidden=[32], vocabulary=5),
-        "model": lambda: AdaptedModel(
-            own, nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), "logits", output.settings
+    make: Callable[[GameShape], SurrogateNetwork] = {
+        "convolution": lambda own: Convolution(own, hidden=[4, 8]),
+        "patches": lambda own: Transformer(own, hidden=[32], patch=1),
+        "tokens": lambda own: Transformer(own, hidden=[32], vocabulary=5),
+        "model": lambda own: AdaptedModel(
+            own, module[:2], "logits", ms.spaces.as_space(space).settings
         ),
-    }[kind]()
-    network.standardise(x, target)
-    with torch.no_grad():
-        for parameter in network.parameters():  # Some weights begin as zero.
-            parameter += 0.1 * torch.randn_like(parameter)
+    }[kind]
     players = ms.Players(("a", "b", "c", "d"), torch.arange(4).reshape(x.shape[1:]))
-    value = ms.SurrogateValue(network, model, players, output, target.mean(0))
+    value = untrained(make, ms.as_model(module, x), x, space, players)
+    with torch.no_grad():
+        for parameter in value.surrogate.parameters():  # Some weights begin as zero.
+            parameter += 0.1 * torch.randn_like(parameter)
     return Made(value, x[:3] if tokens else normal(3, 4, 1).unflatten(1, (1, 2, 2)))
 
 
@@ -403,16 +397,6 @@ def people(rows: int = 60, seed: int = 0) -> pd.DataFrame:
     )
 
 
-class PeopleModel:
-    """Probabilities of a model that takes codes, by way of the frame that they stand for."""
-
-    def __init__(self, table: ms.Table) -> None:
-        self.table = table
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return people_model(self.table.frame(x))
-
-
 def people_model(frame: pd.DataFrame) -> Tensor:
     """Probabilities of two classes, for rows of `people`."""
     town = frame["town"].map({"Oslo": 0.5, "Rome": -0.5}).fillna(0.1).astype(float)
@@ -442,25 +426,25 @@ def vae_of_people() -> ms.imputers.TableImputer:
     return ms.imputers.TableImputer(table, ms.VAEImputer(network, x, elements), codes)
 
 
+def _of_codes(table: ms.Table, x: Tensor) -> Tensor:
+    """Probabilities of a model that takes codes, by way of the frame that they stand for."""
+    return people_model(table.frame(x))
+
+
 def imputed_people(imputer: ms.imputers.Imputer) -> Made:
     """An imputer of a table behind its model."""
-    assert imputer.table is not None
-    model = ms.Model(PeopleModel(imputer.table), ["yes", "no"], "probabilities")
-    value = ms.imputed_value(model, imputer, draws=5)
-    return Made(value, imputer.table.rows(people(3, 1)))
+    table = imputer.table
+    assert table is not None
+    model = ms.Model(partial(_of_codes, table), ["yes", "no"], "probabilities")
+    return Made(ms.imputed_value(model, imputer, draws=5), table.rows(people(3, 1)))
 
 
 def surrogate_of_people() -> Made:
     """A surrogate of a table that nothing has trained."""
-    table, space = ms.Table.fit(people()), ms.spaces.Probability()
-    codes, elements = table.rows(people()), table.elements
-    model = ms.Model(PeopleModel(table), ["yes", "no"], "probabilities")
-    target = reference_outputs(model, space, codes)
-    torch.manual_seed(0)
-    network = Perceptron(GameShape.of(elements, 2, True), hidden=(16, 8))
-    network.standardise(table.encode(codes), target)
-    base = target.mean(0)
-    value = ms.SurrogateValue(network, model, table.players, space, base, table=table)
+    table = ms.Table.fit(people())
+    model = ms.Model(partial(_of_codes, table), ["yes", "no"], "probabilities")
+    codes = table.rows(people())
+    value = untrained(lambda game: Perceptron(game, (16, 8)), model, codes, table=table)
     return Made(value, table.rows(people(3, 1)))
 
 

@@ -67,7 +67,7 @@ KEPT = {
         "test_a_regression_is_explained_in_its_own_unit": "a model by its name in Python",
     },
     "cli/test_explain.py": {
-        "test_a_checkpoint_serves_other_classifiers_and_spaces": "a value function by its checkpoint",
+        "test_a_checkpoint_serves_other_classifiers_and_spaces": "a value function elsewhere",
     },
     "cli/test_mnist.py": {
         "test_both_commands_run_offline_and_leave_the_folder_as_it_was": "commands on MNIST",

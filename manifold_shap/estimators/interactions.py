@@ -359,7 +359,10 @@ class PairwiseRegression:
 
     def moment(self, y: Float[Tensor, "games pairs"]) -> Float[Tensor, "games players players"]:
         """Σ w U y."""
-        return without_shares(self._sum(self._weight * y)) / -2
+        weight, total = self._weight * y, y.new_zeros(len(y), self._pair.shape[1])
+        for part, products in self._products():
+            total += _times(weight[:, part], products.T)
+        return without_shares(self._matrix(total)) / -2
 
     def variance(
         self, errors: Float[Tensor, "games pairs"]
@@ -377,13 +380,6 @@ class PairwiseRegression:
             moved = u @ self._inverse
             others = (1 - w * (moved * u).sum(1) - self._in_size[part]).clamp(min=_SMALLEST)
             total += left[:, part] @ ((w / others)[:, None] * moved).square()
-        return self._matrix(total)
-
-    def _sum(self, weight: Float[Tensor, "games pairs"]) -> Float[Tensor, "games players players"]:
-        """Of ±1 for pairs of players: 1 where a coalition has both or neither."""
-        total = weight.new_zeros(len(weight), self._pair.shape[1])
-        for part, products in self._products():
-            total += _times(weight[:, part], products.T)
         return self._matrix(total)
 
     def _products(self) -> Iterator[tuple[slice, Float[Tensor, "half some"]]]:
@@ -409,11 +405,10 @@ class PairwiseRegression:
 
     def _factorise(self) -> Float[Tensor, "unknowns unknowns"]:
         """The inverse of the left side."""
-        n, (first, second) = self._players, self._pair
+        n = self._players
         # In the space of row sums, which no U enters, anything that is invertible will do.
-        incidence = torch.zeros(len(first), n, dtype=torch.float64, device=self._sign.device)
-        incidence[range(len(first)), first] = incidence[range(len(first)), second] = 1
-        gram = incidence @ incidence.T / n
+        of_pairs = incidence(n).to(self._sign.device)
+        gram = of_pairs @ of_pairs.T / n
         for _, u, w in self._parts():
             gram += (w[:, None] * u).T @ u
         root, failed = torch.linalg.cholesky_ex(gram)

@@ -199,11 +199,6 @@ class Imputer(nn.Module, ABC):
         """
         return self.players.by_row
 
-    @property
-    def row_elements(self) -> int:
-        """Numbers that are held for each completed row."""
-        return self.players.index.numel()
-
     def sample(self, x: Rows, coalitions: Coalitions, draws: range) -> CompletedRows:
         """Equally weighted draws; weighted ones are resampled in proportion to their weights.
 

@@ -95,10 +95,6 @@ class CausalImputer(Imputer):
         mine = {"causal_ordering": self.ordering.names, "confounding": list(self.confounding)}
         return {"imputer": self.imputer.name, **self.imputer.provenance, **mine}
 
-    @property
-    def row_elements(self) -> int:
-        return self.imputer.row_elements
-
     @torch.no_grad()
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete m coalitions of every row; only a single component has weighted draws."""

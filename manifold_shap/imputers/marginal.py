@@ -184,7 +184,9 @@ class PaddingImputer(BaselineImputer):
     name, dtype = "padding", torch.int64
 
     def __init__(self, players: Players, padding: int | None = None) -> None:
-        padding = _padding(players, padding)
+        if padding is None and players.padding is not None:
+            padding = int(players.padding)
+        padding = check_whole("padding", padding, 0, fix="give the id of the padding token")
         super().__init__(_text_of(padding, players), players)
         self.padding = padding
 
@@ -235,10 +237,3 @@ def _text_of(token: int, players: Players) -> Tensor:
             f"shape {players.event}; `ms.Players.tokens(length, padding)` makes them."
         )
     return torch.full(players.event, float(token))
-
-
-def _padding(players: Players, padding: int | None) -> int:
-    """The id given, or else that of the players."""
-    if padding is None and players.padding is not None:
-        padding = int(players.padding)
-    return check_whole("padding", padding, 0, fix="give the id of the padding token")

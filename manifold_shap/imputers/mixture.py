@@ -97,26 +97,17 @@ class _Law(nn.Module):
         mean_alone, variance_alone: of the others, `[K, alone]`.
     """
 
-    log_weights: Tensor
-    log_shares: Tensor
-    mean: Tensor
-    covariance: Tensor
-    mean_alone: Tensor
-    variance_alone: Tensor
-
     def __init__(self, components: int, levels: Sequence[int], joint: int, alone: int) -> None:
         super().__init__()
         self.levels = list(levels)
-        shape = {
-            "log_weights": torch.zeros(components) - math.log(components),
-            "log_shares": torch.zeros(components, sum(levels)),
-            "mean": torch.zeros(components, joint),
-            "covariance": torch.eye(joint).expand(components, joint, joint),
-            "mean_alone": torch.zeros(components, alone),
-            "variance_alone": torch.ones(components, alone),
-        }
-        for name, tensor in shape.items():
-            self.register_buffer(name, tensor.double())
+        weights = torch.full((components,), -math.log(components), dtype=torch.float64)
+        identity = torch.eye(joint, dtype=torch.float64).repeat(components, 1, 1)
+        self.log_weights: Tensor = nn.Buffer(weights)
+        self.log_shares: Tensor = nn.Buffer(weights.new_zeros(components, sum(levels)))
+        self.mean: Tensor = nn.Buffer(weights.new_zeros(components, joint))
+        self.covariance: Tensor = nn.Buffer(identity)
+        self.mean_alone: Tensor = nn.Buffer(weights.new_zeros(components, alone))
+        self.variance_alone: Tensor = nn.Buffer(weights.new_ones(components, alone))
 
     def __len__(self) -> int:
         return len(self.log_weights)
@@ -356,16 +347,11 @@ class MixtureImputer(Imputer):
             x: rows.
             mask: coalitions S, by default all players.
         """
-        return self._log_joint(x, mask).logsumexp(-1).float()
-
-    def posterior(self, x: Rows, mask: Mask | None = None) -> Float[Tensor, "batch m components"]:
-        """How likely each component is, given x_S.
-
-        Args:
-            x: rows.
-            mask: coalitions S, by default all players.
-        """
-        return self._log_joint(x, mask).softmax(-1).float()
+        x = check_rows(x, self.players)
+        if mask is None:
+            mask = torch.ones(len(x), 1, len(self.players), dtype=torch.bool)
+        mask = check_coalitions(mask, len(x), self.players).to(x.device)
+        return self.mixture.log_joint(x.flatten(1), mask).logsumexp(-1).float()
 
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition: a component given x_S, then a draw of it; see `Imputer.impute`.
@@ -392,13 +378,6 @@ class MixtureImputer(Imputer):
         drawn = completed.unflatten(0, mask.shape[:2]).unflatten(-1, self.players.event)
         return Completions(self.splice(x, mask, drawn))
 
-    def _log_joint(self, x: Rows, mask: Mask | None) -> Float64[Tensor, "batch m components"]:
-        x = check_rows(x, self.players)
-        if mask is None:
-            mask = torch.ones(len(x), 1, len(self.players), dtype=torch.bool)
-        mask = check_coalitions(mask, len(x), self.players).to(x.device)
-        return self.mixture.log_joint(x.flatten(1), mask)
-
 
 class Mixture(nn.Module):
     """The law of a `MixtureImputer`, without its rows.
@@ -414,8 +393,6 @@ class Mixture(nn.Module):
         joint: which numbers are normal together.
     """
 
-    joint: Tensor
-
     def __init__(
         self, categories: Sequence[Category], numbers: Numbers, components: int, joint: int
     ) -> None:
@@ -423,7 +400,7 @@ class Mixture(nn.Module):
         self._categories, self.numbers = nn.ModuleList(categories), numbers
         self._levels = [len(each) for each in categories]
         self.law = _Law(components, self._levels, joint, len(numbers) - joint)
-        self.register_buffer("joint", torch.arange(len(numbers)) < joint)
+        self.joint: Tensor = nn.Buffer(torch.arange(len(numbers)) < joint)
 
     @classmethod
     def fit(

@@ -84,10 +84,6 @@ class TableImputer(Imputer):
     def provenance(self) -> dict[str, Any]:
         return self.inner.provenance
 
-    @property
-    def row_elements(self) -> int:
-        return self.inner.row_elements
-
     def impute(self, x: Rows, coalitions: Coalitions, draws: range) -> Completions:
         """Complete each coalition by the inner imputer; see `Imputer.impute`."""
         completed = self.inner.impute(self.table.encode(x), coalitions, draws)

@@ -1,7 +1,6 @@
 """Gaussian mixtures as laws: posteriors of the components and conditional draws in closed form."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -37,8 +36,6 @@ class GaussianMixture(ConditionalLaw):
         weights: π, positive; they are divided by their sum.
         means: μ, `[components, elements]`.
         covariances: Σ, `[components, elements, elements]`, positive definite.
-        names: of the elements, by default x0, x1, ...
-        classes: names of the components, by default 0, 1, ...
 
     Raises:
         ValueError: arguments of shapes that do not fit together, weights that are not positive, or
@@ -47,31 +44,22 @@ class GaussianMixture(ConditionalLaw):
 
     name = "gaussian_mixture"
 
-    def __init__(
-        self,
-        weights: Any,
-        means: Any,
-        covariances: Any,
-        names: Sequence[str] | None = None,
-        classes: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, weights: Any, means: Any, covariances: Any) -> None:
         weights, means, covariances = map(_numbers, (weights, means, covariances))
         normal = MultivariateNormal(means, covariances, validate_args=True)
         MixtureSameFamily(Categorical(weights, validate_args=True), normal, validate_args=True)
         count, elements = means.shape
-        super().__init__(Players.of_elements((elements,), names))
-        self.classes = tuple(classes or map(str, range(count)))
+        super().__init__(Players.of_elements((elements,)))
+        self.classes = tuple(map(str, range(count)))
         self.weights = nn.Buffer(weights / weights.sum())
         self.means, self.covariances = nn.Buffer(means), nn.Buffer(covariances)
         self._roots = nn.Buffer(normal.scale_tril)
 
     @classmethod
-    def random(
-        cls, elements: int, components: int = 3, seed: int = 0, spread: float = 1.5
-    ) -> "GaussianMixture":
+    def random(cls, elements: int, components: int = 3, seed: int = 0) -> "GaussianMixture":
         """A mixture that is itself drawn at random: another seed is another law.
 
-        Weights are Dirichlet(4), means normal with standard deviation `spread`, and covariances
+        Weights are Dirichlet(4), means normal with standard deviation 1.5, and covariances
         Wishart with elements + 2 degrees of freedom, of mean identity.
 
         >>> GaussianMixture.random(4).means.shape
@@ -79,7 +67,7 @@ class GaussianMixture(ConditionalLaw):
         """
         generator = torch.Generator().manual_seed(seed)
         numbers = torch.randn(components, elements, elements + 2, generator=generator).double()
-        means = spread * torch.randn(components, elements, generator=generator).double()
+        means = 1.5 * torch.randn(components, elements, generator=generator).double()
         gamma = -torch.rand(components, 4, generator=generator).double().log().sum(1)
         return cls(gamma, means, numbers @ numbers.mT / numbers.shape[2])
 

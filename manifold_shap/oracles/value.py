@@ -42,7 +42,6 @@ class OracleImputer(Imputer):
     Args:
         law: see `ConditionalLaw`.
         rows: how many reference rows.
-        seed: of these.
 
     >>> from manifold_shap.oracles import GaussianMixture
     >>> imputer = OracleImputer(GaussianMixture.random(3), rows=100)
@@ -52,13 +51,13 @@ class OracleImputer(Imputer):
     torch.Size([1, 1, 5, 3])
 
     Raises:
-        TypeError, ValueError: `rows` is no whole number of at least 1, or `seed` no seed.
+        TypeError, ValueError: `rows` is no whole number of at least 1.
     """
 
     name = "oracle"
 
-    def __init__(self, law: ConditionalLaw, rows: int = 2**14, seed: int = 0) -> None:
-        super().__init__(law.sample(rows, seed).x, law.players)
+    def __init__(self, law: ConditionalLaw, rows: int = 2**14) -> None:
+        super().__init__(law.sample(rows).x, law.players)
         self.law = law
 
     @property

@@ -14,7 +14,7 @@ from manifold_shap.coalitions import Coalitions, Listed, is_proper
 from manifold_shap.imputers.base import Completions, Imputer
 from manifold_shap.models import Model
 from manifold_shap.spaces import OutputSpace, as_space
-from manifold_shap.tables.rows import encoded
+from manifold_shap.tables.rows import elements_of, encoded
 from manifold_shap.values.base import Estimate, put_together
 from manifold_shap.values.model import (
     ModelValue,
@@ -90,6 +90,8 @@ class ImputedValue(ModelValue):
         self.imputer, self.seed = imputer, check_seed(seed)
         self.draws_requested = check_whole("draws", draws)
         self.draws = draws = min(self.draws_requested, imputer.distinct_draws or draws)
+        # Numbers that are held for each completed row.
+        self._elements = elements_of(imputer.players, imputer.table).index.numel()
         super().__init__(
             model,
             imputer.players,
@@ -99,7 +101,7 @@ class ImputedValue(ModelValue):
             work=Work(
                 draws,
                 sampled=imputer.unsampled_fraction(draws) > 0,
-                batch_size=max(1, min(_BATCH_SIZE, _MOST_ELEMENTS // imputer.row_elements)),
+                batch_size=max(1, min(_BATCH_SIZE, _MOST_ELEMENTS // self._elements)),
             ),
             table=imputer.table or table_behind(model),
             training_range=TrainingRange.of(encoded(imputer.reference, imputer.table)),
@@ -158,7 +160,7 @@ class ImputedValue(ModelValue):
         effective draws are those of the codes, K at most.
         """
         coalitions = coalitions.folded(self.seed)
-        rows = max(1, _MOST_ELEMENTS // self.imputer.row_elements)
+        rows = max(1, _MOST_ELEMENTS // self._elements)
         firsts = range(0, self.draws, rows)
         draws = [range(first, min(first + rows, self.draws)) for first in firsts]
         pieces = [*coalitions.split(max(1, rows // self.draws))]

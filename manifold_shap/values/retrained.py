@@ -106,7 +106,7 @@ class RetrainedValue(ModelValue):
         members = tuple(coalition.nonzero()[:, 0].tolist())
         if members not in self.models:
             # Values are computed without gradients, which a fit may need.
-            with torch.inference_mode(False), torch.enable_grad():
+            with torch.inference_mode(False):
                 columns = self._x[:, self._columns(coalition).to(self._x.device)]
                 fitted = self._fit(columns, self._y)
             model = as_model(fitted, columns[:64], self.model.classes, self.model.returns)

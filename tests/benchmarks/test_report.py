@@ -150,16 +150,6 @@ def test_every_experiment_has_a_quick_form_and_a_page_of_its_result(name: str) -
         assert name.startswith("papers/") or experiment.summary(result["found"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", STORED)
-def test_plots_are_those_of_the_page(name: str) -> None:
-    short = name.partition("/")[2]
-    figures = reproduce.experiment(name).figures(reproduce.stored(name)["found"])
-    page = (reproduce.folder_of(name) / f"{short}.md").read_text()
-    plots = [f"{short}_{which}" if which else short for which in figures]
-    assert re.findall(r"\]\((\w+)\.png\)", page) == plots
-
-
 def test_lists_of_all_results_are_those_of_the_files(root: Path) -> None:
     assert (root / "docs/results/index.md").read_text() == reproduce.index()
     assert (root / "benchmarks/README.md").read_text().endswith(reproduce.overview())

@@ -6,11 +6,8 @@ pretended is where a tensor lies: memory is on "CUDA" where a call has put it th
 from what is there, and an operation on tensors of two devices raises as CUDA's would.
 """
 
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,9 +17,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-import manifold_shap as ms
-
-PACKAGE = Path(ms.__file__).parent
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 
 _ATEN = torch.ops.aten
@@ -34,40 +28,14 @@ _INDEXED = {_ATEN.index, _ATEN.index_put, _ATEN.index_put_, _ATEN._index_put_imp
 _WITH_A_NUMBER = {_ATEN.masked_fill, _ATEN.masked_fill_, _ATEN.fill_, _ATEN.fill}
 # CUDA has no products of whole numbers.
 _PRODUCTS = {_ATEN.mm, _ATEN.bmm, _ATEN.addmm, _ATEN.baddbmm, _ATEN.mv, _ATEN.dot, _ATEN.addmv}
-# The host waits for the device, to learn a number or how large the result is.
-_WAITING = {
-    _ATEN._local_scalar_dense,
-    _ATEN.equal,
-    _ATEN.nonzero,
-    _ATEN.masked_select,
-    _ATEN._unique2,
-    _ATEN.unique_dim,
-    _ATEN.unique_consecutive,
-}
-
-
-def innermost(frames: traceback.StackSummary) -> str:
-    """The innermost function of the package, as `file.py:function`; empty where there is none."""
-    inside = [each for each in frames if Path(each.filename).is_relative_to(PACKAGE)]
-    if not inside:
-        return ""
-    return f"{Path(inside[-1].filename).relative_to(PACKAGE).as_posix()}:{inside[-1].name}"
 
 
 class PretendedCuda:
-    """Where tensors lie, and what has been asked of them, while the context is open.
-
-    Attributes:
-        waits: places of the package (`file.py:function`) where the host waited for the device, and
-            how often.
-        operations: how many were done on the device.
-    """
+    """Where tensors lie while the context is open."""
 
     def __init__(self) -> None:
         self._there: dict[int, StorageWeakRef] = {}
         self._here: dict[int, StorageWeakRef] = {}
-        self.waits: Counter[str] = Counter()
-        self.operations = 0
         # Inside one of torch's functions of tensors there, which makes others beside these.
         self.within = False
 
@@ -93,11 +61,6 @@ class PretendedCuda:
                 self._there.pop(storage._cdata, None)
         return found
 
-    def wait(self) -> None:
-        """Record that the host waits, at the innermost line of the package."""
-        if place := innermost(traceback.extract_stack()):
-            self.waits[place] += 1
-
 
 class _Calls(TorchFunctionMode):
     """Calls of Python: what a tensor says of its device, and what names one."""
@@ -110,8 +73,10 @@ class _Calls(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func in _PROPERTIES:
             return _PROPERTIES[func](self.cuda.device(args[0]))
-        if func in (Tensor.numpy, Tensor.__array__, Tensor.tolist, Tensor.__deepcopy__):
-            return self._leaving(func, *args, **kwargs)
+        if func is Tensor.__deepcopy__:
+            return self.cuda.place(func(*args, **kwargs), self.cuda.device(args[0]))
+        if func in (Tensor.numpy, Tensor.__array__) and self.cuda.device(args[0]) == CUDA:
+            raise TypeError("can't convert cuda:0 device type tensor to numpy.")
         if func in (Tensor.to, Tensor.cpu, Tensor.cuda, Tensor.type_as):
             return self._moved(func, *args, **kwargs)
         if kwargs.get("device") is not None:
@@ -123,16 +88,6 @@ class _Calls(TorchFunctionMode):
             return func(*args, **kwargs)
         finally:
             self.cuda.within = False
-
-    def _leaving(self, func: Any, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        device = self.cuda.device(tensor)
-        if func is Tensor.__deepcopy__:
-            return self.cuda.place(func(tensor, *args, **kwargs), device)
-        if device == CUDA:
-            self.cuda.wait()
-            if func is not Tensor.tolist:
-                raise TypeError("can't convert cuda:0 device type tensor to numpy.")
-        return func(tensor, *args, **kwargs)
 
     def _moved(self, func: Any, tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         named = [*args, *kwargs.values()]
@@ -150,7 +105,6 @@ class _Calls(TorchFunctionMode):
         )
         if before == after:
             return found
-        self.cuda.wait()
         own = found.untyped_storage()._cdata == tensor.untyped_storage()._cdata
         return self.cuda.place(found.clone() if own else found, after)
 
@@ -188,9 +142,6 @@ class _Operations(TorchDispatchMode):
             found = func(*args, **kwargs)
             return self.cuda.place(found, CUDA) if self.cuda.within and not given else found
         self._check(func, args, kwargs, given, there)
-        if _waits(func, args):
-            self.cuda.wait()
-        self.cuda.operations += 1
         found = func(*args, **kwargs)
         own = {tensor.untyped_storage()._cdata for tensor in given}
         made = [t for t in _tensors(found) if t.untyped_storage()._cdata not in own]
@@ -226,14 +177,6 @@ _PROPERTIES: dict[Any, Callable[[torch.device], Any]] = {
     Tensor.is_cpu.__get__: lambda device: device == CPU,  # type: ignore[attr-defined]
     Tensor.get_device: lambda device: 0 if device == CUDA else -1,
 }
-
-
-def _waits(func: Any, args: Any) -> bool:
-    if func.overloadpacket in _INDEXED:
-        return any(one is not None and one.dtype == torch.bool for one in args[1])
-    if func.overloadpacket is _ATEN.repeat_interleave:
-        return True
-    return func.overloadpacket in _WAITING
 
 
 def _plain(device: Any) -> torch.device:

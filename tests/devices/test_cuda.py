@@ -14,21 +14,16 @@ from torch.testing import assert_close
 import manifold_shap as ms
 from manifold_shap.coalitions import Coalitions, Listed, Nested, Toggled, toggled
 from manifold_shap.imputers.base import Completions
-from manifold_shap.surrogate.game import GameShape
-from manifold_shap.surrogate.perceptron import Perceptron
 from manifold_shap.values.base import Estimate
-from manifold_shap.values.model import model_for, reference_outputs
 from tests.examples import (
     ESTIMATORS,
     IMPUTERS,
     REMOVERS,
     VALUES,
-    Estimator,
-    Linear,
     Made,
     amortized,
-    known,
     normal,
+    surrogate,
 )
 
 Cuda = Callable[[], AbstractContextManager[Any]]
@@ -104,21 +99,6 @@ def _asked(
     return torch.where(proper, found, 0.0)
 
 
-@pytest.mark.parametrize("name", ["surrogate", "imputed", "guided", "grouped by row", "ragged"])
-def test_a_value_function_takes_rows_of_any_device(name: str, cuda: Cuda) -> None:
-    made = VALUES[name]()
-    moved, players = copy.deepcopy(made.value), len(made.value.players)
-    mask = torch.eye(players, dtype=torch.bool).expand(len(made.x), -1, -1)
-    mask = torch.cat((mask, mask[:, :1] | True, mask[:, :1] & False), 1)
-    expected = known(made.value, made.value.estimate(made.x, mask))
-    for move in (there, lambda x: x):
-        with cuda():
-            found = known(moved, moved.to("cuda").estimate(move(made.x), move(mask)))
-            home = [part.cpu() for part in found]
-        for part, wanted in zip(home, expected, strict=True):
-            assert_close(part, wanted, rtol=2e-3, atol=2e-3, equal_nan=True)
-
-
 # -- imputers ----------------------------------------------------------------------------------
 
 
@@ -140,41 +120,33 @@ def test_completions(name: str, cuda: Cuda) -> None:
         moved.to("cuda")
         assert moved.device.type == "cuda"
     x = here.reference[:2].expand(2, *here.players.event).clone()
-    mask = (torch.arange(players) < torch.tensor([0, players, 1, players // 2])[:, None]).expand(
-        2, -1, -1
-    )
-    keys = torch.arange(8).reshape(2, 4)
-    compare(
-        cuda,
-        lambda x, mask, keys: rows_of(here.impute(x, Listed(mask, keys), range(3))),
-        lambda x, mask, keys: rows_of(moved.impute(x, Listed(mask, keys), range(3))),
-        *(x, mask, keys),
-    )
-    compare(
-        cuda,
-        lambda x, mask, keys: here.sample(x, Listed(mask, keys), range(3)),
-        lambda x, mask, keys: moved.sample(x, Listed(mask, keys), range(3)),
-        *(x, mask, keys),
-    )
+    sizes = torch.tensor([0, players, 1, players // 2])[:, None]
+    mask = (torch.arange(players) < sizes).expand(2, -1, -1)
+
+    def impute(imputer: ms.imputers.Imputer, *asked: Tensor) -> Tensor:
+        return rows_of(imputer.impute(asked[0], Listed(*asked[1:]), range(3)))
+
+    def sample(imputer: ms.imputers.Imputer, *asked: Tensor) -> Tensor:
+        return imputer.sample(asked[0], Listed(*asked[1:]), range(3))
+
+    for call in (impute, sample):
+        asked = x, mask, torch.arange(8).reshape(2, 4)
+        compare(cuda, partial(call, here), partial(call, moved), *asked)
 
 
 # -- estimators --------------------------------------------------------------------------------
 
-
-def surrogate_of_nine() -> Made:
-    """A surrogate of so many players that estimators draw coalitions."""
-    reference, space = normal(20, 9), ms.spaces.ILR()
-    model = model_for(Linear(9, 3), reference, space)
-    target = reference_outputs(model, space, reference)
-    torch.manual_seed(0)
-    network = Perceptron(GameShape((9,), range(9), 2, False), hidden=(16, 8))
-    network.standardise(reference, target)
-    players = ms.Players.of_elements((9,))
-    return Made(ms.SurrogateValue(network, model, players, space, target.mean(0)), normal(3, 9, 1))
+# Of so many players that estimators draw coalitions.
+NINE = partial(surrogate, "ilr", 9)
+EXPLAINED = [
+    *((name, NINE) for name in ESTIMATORS),
+    *(("permutation", VALUES[game]) for game in ("imputed", "grouped by row", "callable")),
+]
 
 
-def explain_there(estimator: Estimator, made: Made, cuda: Cuda) -> None:
-    """The same explanation, but for rounding where it decides what is drawn next."""
+@pytest.mark.parametrize(("name", "make"), EXPLAINED)
+def test_explanations(name: str, make: Callable[[], Made], cuda: Cuda) -> None:
+    estimator, made = ESTIMATORS[name], make()
     settings = {**estimator.few, **estimator.fewest}
     expected = estimator.estimate(made.value, made.x, **settings)
     moved = copy.deepcopy(made.value)
@@ -182,31 +154,10 @@ def explain_there(estimator: Estimator, made: Made, cuda: Cuda) -> None:
         found = estimator.estimate(moved.to("cuda"), there(made.x), **settings)
         parts = (found.phi, found.standard_error, found.base, found.prediction, found.x)
         assert {part.device.type for part in parts} == {"cpu"}
+    # Rounding may decide what is drawn next.
     slack = 0.0 if estimator.linear else 8 * expected.standard_error.nan_to_num().max().item()
     assert_close(found.phi, expected.phi, rtol=2e-3, atol=2e-3 + slack, equal_nan=True)
     assert found.made_by["evaluations"] == pytest.approx(expected.made_by["evaluations"], rel=0.2)
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators(name: str, cuda: Cuda) -> None:
-    explain_there(ESTIMATORS[name], surrogate_of_nine(), cuda)
-
-
-@pytest.mark.parametrize("game", ["imputed", "grouped by row"])
-def test_games_with_draws_or_with_players_of_each_row(game: str, cuda: Cuda) -> None:
-    explain_there(ESTIMATORS["permutation"], VALUES[game](), cuda)
-
-
-@pytest.mark.parametrize(("index", "evaluations"), [("SII", None), ("k-SII", 180)])
-def test_interactions(index: str, evaluations: int | None, cuda: Cuda) -> None:
-    value, x, *_ = surrogate_of_nine()
-    moved = copy.deepcopy(value)
-    expected = ms.shapley_interactions(value, x, index=index, evaluations=evaluations)
-    with cuda():
-        found = ms.shapley_interactions(
-            moved.to("cuda"), there(x), index=index, evaluations=evaluations
-        )
-    assert_close(found.values, expected.values, rtol=2e-3, atol=2e-3)
 
 
 def test_an_amortised_explainer(cuda: Cuda) -> None:
@@ -285,7 +236,7 @@ SCORES: dict[str, Callable[..., Any]] = {
         ms.metrics.mean_squared_error(value, x, mask, truth=value).by_row
     ),
     "leakage": lambda value, x, mask: torch.tensor(ms.metrics.leakage(value, x, mask)),
-    "shapley": lambda value, x, mask: ms.exact_shapley(value, x).phi,
+    "interactions": lambda value, x, mask: ms.shapley_interactions(value, x).values,
     "captum": lambda value, x, mask: ms.interop.CaptumAttribution(value).forward_func(x),
 }
 

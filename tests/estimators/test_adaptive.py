@@ -11,10 +11,6 @@ from manifold_shap.estimators.adaptive import adjust
 from tests.examples import Recorded, table, uniform
 
 ADAPTIVE = ms.adaptive_shapley
-few = settings(deadline=None, max_examples=15)
-seeds = st.integers(0, 10_000)
-
-
 SCALES = torch.tensor([1.0, 3.0, 9.0])
 
 
@@ -59,8 +55,8 @@ def test_each_sample_goes_to_the_player_where_it_helps_most() -> None:
     assert who[7 * least :].bincount(minlength=7).tolist() == more
 
 
-@given(st.integers(1, 5), st.integers(1, 4), seeds)
-@few
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 10_000))
+@settings(max_examples=15)
 def test_adjusted_values_have_the_sum_and_the_errors_of_a_linear_map(
     players: int, outputs: int, seed: int
 ) -> None:
@@ -105,14 +101,11 @@ def test_estimates_agree_with_exact_values_within_their_errors(players: int) -> 
     assert ((within > 0.915) & (within < 0.975)).all()
 
 
-@pytest.mark.parametrize("ordering", [[["x1"], ["x0", "x3"], ["x2"]], [["x0", "x1"], ["x2", "x3"]]])
-def test_an_ordering_gives_asymmetric_values(ordering: list[list[str]]) -> None:
-    game, x = table(4), uniform(3, 4)
+def test_an_ordering_gives_asymmetric_values() -> None:
+    game, x, ordering = table(4), uniform(3, 4), [["x1"], ["x0", "x3"], ["x2"]]
     exact = ms.exact_shapley(game, x, ordering=ordering)
     sampled = ADAPTIVE(game, x, ordering=ordering, samples=2_000)
     assert ((sampled.phi - exact.phi).abs() < 4.5 * sampled.standard_error + 1e-5).all()
-    assert (exact.phi - ms.exact_shapley(game, x).phi).abs().max() > 0.1
-    assert sampled.made_by["ordering"] == ordering
 
 
 def test_samples_go_where_contributions_vary() -> None:
@@ -133,17 +126,3 @@ def test_the_two_values_of_a_contribution_share_their_draws() -> None:
     before, joined = torch.cat(value.keys, 1).unflatten(1, (-1, 2)).unbind(2)
     assert torch.equal(before, joined)
     assert len(before.unique()) == before.numel() == 2 * 3 * 64
-
-
-def test_target_error_stops_a_row_when_it_is_met() -> None:
-    game, x = table(6), uniform(6, 6)
-    explanation = ADAPTIVE(game, x, target_error=0.02)
-    spread = (game.table.amax(0) - game.table.amin(0)).max() * x[:, 0]
-    assert (explanation.standard_error.amax((1, 2)) <= 0.02 * spread).all()
-    assert explanation.made_by["target_error"] == 0.02
-    loose = ADAPTIVE(game, x, target_error=0.1).made_by
-    assert 6 * 16 <= loose["samples"] < explanation.made_by["samples"]
-    made_by = ADAPTIVE(game, x, samples=200, least=5, seed=3).made_by
-    assert (made_by["samples"], made_by["evaluations"]) == (200, 6 * 2 * 200)
-    assert (made_by["estimator"], made_by["least"], made_by["seed"]) == ("adaptive", 5, 3)
-    assert ADAPTIVE(game, x).made_by["samples"] == 6 * 64

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import manifold_shap as ms
-from manifold_shap.coalitions import all_coalitions, sample_stratified_pairs, stratum_weights
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.perceptron import Perceptron
 from tests.examples import VALUES, uniform
@@ -42,40 +41,28 @@ def network(
     return Cheap(surrogate, model, names, ms.spaces.as_space(space), base)
 
 
-def z_scores(found: ms.Explanation, exact: ms.Explanation) -> torch.Tensor:
-    return (found.phi - exact.phi) / found.standard_error
-
-
 @pytest.mark.usefixtures("many_calls")
 @pytest.mark.parametrize("space", ["probability", "ilr"])
 def test_intervals_cover_and_the_mean_of_many_runs_is_exact(space: str) -> None:
     """300 runs on a row, of 20 numbers and more: beyond 4.5 standard errors once in 5,000 times."""
     value, x = network(10, space), uniform(1, 10).expand(300, -1)
-    found, exact = (
-        ms.coalition_shapley(value, x, coalitions=384, seed=5),
-        ms.exact_shapley(value, x[:1]),
-    )
+    found = ms.coalition_shapley(value, x, coalitions=384, seed=5)
+    exact = ms.exact_shapley(value, x[:1])
     error = found.phi.std(0) / math.sqrt(len(x))
     assert (((found.phi.mean(0) - exact.phi[0]) / error).abs() < 4.5).all()
     # What linearization misses has few degrees of freedom, which its errors allow for.
     ratio = found.standard_error.square().mean(0).sqrt() / found.phi.std(0)
     assert ((ratio > 0.9) & (ratio < 1.3)).all()
-    assert 0.92 < (z_scores(found, exact).abs() < 1.96).double().mean() < 0.98
+    within = (found.phi - exact.phi).abs() < 1.96 * found.standard_error
+    assert 0.92 < within.double().mean() < 0.98
     assert found.efficiency_gap < 1e-4
 
 
-def test_budgets_and_targets_are_kept() -> None:
+def test_budgets_are_kept() -> None:
     value, x = network(), uniform(4, 6)
     assert ms.coalition_shapley(value, x).made_by["coalitions"] == 512
     spent = ms.coalition_shapley(value, x, evaluations=800).made_by["evaluations"]
     assert 4 * 400 < spent <= 4 * 800
-    found = ms.coalition_shapley(value, x, target_error=0.02)
-    every = value(x, all_coalitions(6).expand(4, -1, -1))
-    spread = every.amax(1) - every.amin(1)
-    assert found.made_by["coalitions"] < 2**16
-    assert (found.standard_error.amax((1, 2)) <= 0.02 * spread.amax(1)).all()
-    with pytest.warns(UserWarning, match="4 of 4 rows are above target_error=1e-06"):
-        ms.coalition_shapley(value, x, target_error=1e-6, coalitions=64)
 
 
 @pytest.mark.parametrize(
@@ -86,16 +73,3 @@ def test_what_cannot_be_linearized_for_little_is_refused_with_the_fix(name: str)
     words = f"linearized.*{re.escape(repr(made.value.name))} of .* players; use `kernel_shapley`"
     with pytest.raises(ValueError, match=words):
         ms.coalition_shapley(made.value, made.x)
-
-
-def test_stratified_pairs_are_of_the_owen_law() -> None:
-    """Weighted shares of sizes are those of the uniform law, to 4.5 standard errors."""
-    draw = torch.Generator().manual_seed(0)
-    mask, weights = sample_stratified_pairs((20_000,), 7, 4, draw), stratum_weights(4)
-    assert weights.sum() == pytest.approx(1)
-    assert torch.equal(mask[:, :, 0], ~mask[:, :, 1])
-    size = mask.sum(-1)
-    shares = (size[..., None] == torch.arange(8)).float().mean(2).mul(weights[:, None]).sum(1)
-    error = shares.std(0) / math.sqrt(len(shares))
-    assert (((shares.mean(0) - 1 / 8) / error).abs() < 4.5).all()
-    assert (mask[:, 0, 0].sum(-1) < mask[:, 3, 0].sum(-1)).float().mean() > 0.8

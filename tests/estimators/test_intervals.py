@@ -9,7 +9,9 @@ import torch
 from scipy import stats
 
 import manifold_shap as ms
-from tests.examples import Drawn, table
+from manifold_shap.coalitions import all_coalitions
+from tests.estimators.test_coalition import network
+from tests.examples import Drawn, table, uniform
 
 
 @pytest.mark.usefixtures("many_calls")
@@ -87,13 +89,7 @@ def test_errors_are_of_the_draws_too(estimator: Callable[..., ms.Explanation]) -
 def test_an_interval_is_so_many_errors_wide() -> None:
     found = ms.permutation_shapley(table(4, 1), torch.ones(2, 4), permutations=10)
     low, high = found.interval(0.9)
-    width = 2 * stats.t.ppf(0.95, 4) * found.standard_error
-    torch.testing.assert_close(high - low, width)
-    assert found.degrees_of_freedom is not None
-    assert found.degrees_of_freedom.tolist() == [4.0, 4.0]
-
-
-def test_exact_values_have_no_width_and_unknown_errors_no_interval() -> None:
+    torch.testing.assert_close(high - low, 2 * stats.t.ppf(0.95, 4) * found.standard_error)
     low, high = ms.exact_shapley(table(4, 1), torch.ones(1, 4)).interval()
     assert torch.equal(low, high)
     single = ms.permutation_shapley(table(4, 1), torch.ones(1, 4), permutations=2)
@@ -110,6 +106,7 @@ def test_exact_values_have_no_width_and_unknown_errors_no_interval() -> None:
         (ms.kernel_shapley, 9, 18),
         (ms.odd_shapley, 9, 18),
         (ms.exact_shapley, 4, 14),
+        (ms.permutation_shapley, 4, 72),
     ],
 )
 def test_errors_that_nothing_tells_are_unknown(
@@ -117,3 +114,25 @@ def test_errors_that_nothing_tells_are_unknown(
 ) -> None:
     found = estimator(Drawn(players), torch.ones(2, players), evaluations=evaluations)
     assert bool(found.standard_error.isnan().any())
+
+
+@pytest.mark.parametrize(
+    ("estimator", "unit"),
+    [
+        (ms.permutation_shapley, "permutations"),
+        (ms.adaptive_shapley, "samples"),
+        (ms.coalition_shapley, "coalitions"),
+    ],
+)
+def test_a_target_error_stops_a_row_when_it_is_met(
+    estimator: Callable[..., ms.Explanation], unit: str
+) -> None:
+    value, x = network(7), uniform(4, 7)
+    every = value(x, all_coalitions(7).expand(4, -1, -1))
+    spread = (every.amax(1) - every.amin(1)).amax(1)
+    found, loose = (estimator(value, x, target_error=share) for share in (0.01, 0.1))
+    assert (found.standard_error.amax((1, 2)) <= 0.01 * spread).all()
+    assert found.made_by["target_error"] == 0.01
+    assert loose.made_by[unit] < found.made_by[unit] < 5040
+    with pytest.warns(UserWarning, match="4 of 4 rows are above target_error=1e-06 after 448"):
+        assert estimator(value, x, target_error=1e-6, **{unit: 448}).made_by[unit] == 448

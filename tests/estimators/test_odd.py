@@ -2,7 +2,6 @@
 
 import itertools
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +10,9 @@ from torch import Tensor
 import manifold_shap as ms
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.estimators.odd import OddGames
-from manifold_shap.estimators.regression import draw_once
+from tests.examples import Recorded, table, uniform
 
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20)
 seeds = st.integers(0, 2**20)
 
 
@@ -58,40 +57,6 @@ def test_shapley_values_of_sections_are_those_by_enumeration(players: int, seed:
     torch.testing.assert_close(games.shapley(z)[0].T, exact.phi[0], rtol=1e-9, atol=1e-9)
 
 
-# -- pairs -----------------------------------------------------------------------------------------
-
-
-@given(st.integers(3, 12), st.data())
-@few
-def test_no_pair_is_drawn_twice(players: int, data: st.DataObject) -> None:
-    count = data.draw(st.integers(players, max(players, 2 ** (players - 1) - 2)))
-    pairs = draw_once(players, count, torch.Generator().manual_seed(count))
-    assert len(pairs.mask) == count
-    both = torch.cat((pairs.mask, ~pairs.mask))
-    assert len(both.unique(dim=0)) == 2 * count
-    # Weights are those of all pairs of a size, shared among the pairs that were drawn of it.
-    size = pairs.mask.sum(1)
-    for one in size.unique().tolist():
-        whole = players / (one * (players - one)) / (1 if 2 * one < players else 2)
-        assert float(pairs.weight[size == one].sum()) == pytest.approx(2 * whole)
-    assert pairs.sampled == int((pairs.missing > 0).sum())
-    assert bool((pairs.missing[: count - pairs.sampled] == 0).all())
-
-
-def test_every_pair_of_a_size_is_drawn_as_often() -> None:
-    counts = torch.zeros(2**6)
-    for seed in range(600):
-        mask = draw_once(6, 12, torch.Generator().manual_seed(seed)).mask
-        counts[(mask.long() * 2 ** torch.arange(6)).sum(1)] += 1
-    sizes = all_coalitions(6).sum(1)
-    for size, there in ((1, 6), (2, 15), (3, 10)):
-        drawn = counts[(sizes == size) & (counts > 0)]
-        assert len(drawn) == there
-        # Relative to a binomial, 4.5 standard deviations.
-        mean = drawn.mean()
-        assert float((drawn - mean).abs().max()) <= 4.5 * float(mean) ** 0.5
-
-
 # -- the estimator ---------------------------------------------------------------------------------
 
 
@@ -109,6 +74,13 @@ def sparse(players: int):
     shares[4] -= 1 / 3
     shares[[1, 6]] += 0.25
     return value, shares
+
+
+def test_no_coalition_is_asked_for_twice() -> None:
+    value = Recorded(table(12), 12)
+    ms.odd_shapley(value, uniform(2, 12), evaluations=600)
+    for mask in torch.cat(value.masks, 1):
+        assert len(mask.unique(dim=0)) == 600
 
 
 def test_few_interactions_of_many_players_are_found() -> None:

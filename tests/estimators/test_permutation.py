@@ -12,8 +12,6 @@ from tests.examples import Recorded, Table, random_table, table, uniform
 
 EXACT = ms.exact_shapley
 SAMPLED = ms.permutation_shapley
-Estimator = Callable[..., ms.Explanation]
-both = pytest.mark.parametrize("estimator", [EXACT, SAMPLED])
 
 
 def test_standard_errors_are_over_pairs() -> None:
@@ -56,44 +54,12 @@ def test_errors_go_together_in_log_ratio_space_of_not_too_many_classes(
     assert EXACT(value, uniform(3, 6)).covariance is None
 
 
-def test_target_error_stops_when_it_is_met() -> None:
-    players = 7
-    game, x = table(players), uniform(6, players)
-    explanation = SAMPLED(game, x, target_error=0.02)
-    spread = (game.table.amax(0) - game.table.amin(0)).max() * x[:, 0]
-    worst = explanation.standard_error.amax((1, 2))
-    assert (worst <= 0.02 * spread).all()
-    assert explanation.made_by["target_error"] == 0.02
-    # A tenth of all 7! orders is far more than it takes.
-    assert 2 < explanation.made_by["permutations"] < 504
-    loose = SAMPLED(game, x, target_error=0.2)
-    assert loose.made_by["permutations"] < explanation.made_by["permutations"]
-
-
 def test_target_error_of_few_players_ends_with_all_orders() -> None:
     game, x = table(5), uniform(3, 5)
     explanation = SAMPLED(game, x, target_error=1e-9)
     assert explanation.made_by["permutations"] == 120
     assert (explanation.standard_error == 0).all()
     torch.testing.assert_close(explanation.phi, ms.exact_shapley(game, x).phi)
-
-
-@both
-def test_the_error_of_draws_that_all_orders_share_is_not_known(
-    estimator: Estimator, make_value: Callable[..., ms.ValueFunction]
-) -> None:
-    x = uniform(3, 4)
-    noisy = estimator(make_value("marginal", draws=5), x)
-    assert noisy.standard_error.isnan().all()
-    # All 20 reference rows donate, and a surrogate draws nothing.
-    for value in (make_value("marginal", draws=20), make_value("surrogate")):
-        assert not value.spec.work.sampled
-        assert (estimator(value, x).standard_error == 0).all()
-    reference = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
-    sampled = ms.imputed_value(
-        lambda x: x, ms.imputers.GaussianImputer(reference), "identity", draws=5
-    )
-    assert estimator(sampled, x).standard_error.isnan().all()
 
 
 def test_target_error_counts_the_noise_of_draws(
@@ -107,10 +73,3 @@ def test_target_error_counts_the_noise_of_draws(
     assert (error > 0).any()
     exact = EXACT(make_value("marginal", "identity", draws=20), x).phi
     assert ((explanation.phi - exact).abs() < 5 * error + 1e-4).all()
-
-
-def test_target_error_that_cannot_be_met_is_warned_of() -> None:
-    game, x = table(7), uniform(3, 7)
-    with pytest.warns(UserWarning, match=r"3 of 3 rows are above target_error=1e-06 after 16"):
-        explanation = SAMPLED(game, x, target_error=1e-6, permutations=16)
-    assert explanation.made_by["permutations"] == 16

@@ -1,4 +1,4 @@
-"""Seventy faults: changes of what a public function or method does, each of which tests must find.
+"""Faults: changes of what a public function or method does, each of which tests must find.
 
 They name public doors, not lines of the source, so that a refactoring breaks none of them. Each is
 a wrong number or a broken promise of a docstring, some gross and some subtle.
@@ -10,643 +10,283 @@ import importlib
 import inspect
 import math
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from omegaconf import OmegaConf
+from torch import Tensor
 
 Function = Callable[..., Any]
-Call = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """What is wrong.
 
     Attributes:
-        room: the directory or the module that it is in.
-        target: module and name of a function, or of a method of a class: "package:Class.method".
+        target: module and name of a function, or of a method of a class: "module:Class.method".
         change: from the original to what takes its place.
     """
 
-    room: str
     target: str
     change: Callable[[Function], Function]
 
 
-FAULTS: dict[str, Fault] = {}
+def given(**changes: Any) -> Callable[[Function], Function]:
+    """Other arguments: a function of what the caller gives, or the same whatever that is."""
+
+    def change(original: Function) -> Function:
+        signature = inspect.signature(original)
+        unknown = changes.keys() - signature.parameters
+        assert not unknown, f"{original} has no {unknown}"
+
+        @functools.wraps(original)
+        def wrong(*args: Any, **kwargs: Any) -> Any:
+            call = signature.bind(*args, **kwargs)
+            call.apply_defaults()
+            for name, each in changes.items():
+                call.arguments[name] = each(call.arguments[name]) if callable(each) else each
+            return original(*call.args, **call.kwargs)
+
+        return wrong
+
+    return change
 
 
-def fault(room: str, target: str, name: str = "") -> Callable[[Function], Function]:
-    """Makes a function a fault of its own name, of what stands at `target` of the package.
+def result(alter: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Another result: a function of what it should be and, by their names, of the arguments."""
 
-    Of a call it changes the arguments, by name and in place; of a result and a call it returns
-    another result.
-    """
+    def change(original: Function) -> Function:
+        @functools.wraps(original)
+        def wrong(*args: Any, **kwargs: Any) -> Any:
+            call = inspect.signature(original).bind(*args, **kwargs).arguments
+            return alter(original(*args, **kwargs), call)
 
-    def put(alter: Function) -> Function:
-        of_result = len(inspect.signature(alter).parameters) == 2
+        return wrong
 
-        def change(original: Function) -> Function:
-            unknown = (
-                vars(alter).get("settings", {}).keys() - inspect.signature(original).parameters
-            )
-            assert not unknown, f"{target} has no {unknown}"
-
-            @functools.wraps(original)
-            def changed(*args: Any, **kwargs: Any) -> Any:
-                call = _call(original, args, kwargs)
-                if of_result:
-                    return alter(original(*args, **kwargs), call)
-                alter(call)
-                return original(**call)
-
-            return changed
-
-        module, _, path = target.rpartition(":")
-        whole = f"manifold_shap.{module}".rstrip(".") + f":{path}"
-        FAULTS[(name or alter.__name__).replace("_", "-")] = Fault(room, whole, change)
-        return alter
-
-    return put
+    return change
 
 
-def _call(original: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-    """The arguments by name; those of a `**options` among them."""
-    signature = inspect.signature(original)
-    call: Call = {}
-    for name, value in signature.bind(*args, **kwargs).arguments.items():
-        many = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
-        call |= value if many else {name: value}
-    return call
+def attributes(**changes: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """Other attributes of a result."""
+
+    def alter(found: Any, call: dict[str, Any]) -> Any:
+        found = copy.copy(found)
+        for name, each in changes.items():
+            object.__setattr__(found, name, each(getattr(found, name)))
+        return found
+
+    return result(alter)
 
 
-def always(**settings: Any) -> Callable[[Call], None]:
-    """These settings, whatever the caller asks for."""
-
-    def alter(call: Call) -> None:
-        call.update(settings)
-
-    alter.settings = settings  # type: ignore[attr-defined]
-    return alter
-
-
-def scaled(name: str, factor: float) -> Callable[[Any, Call], Any]:
-    """A dataclass with one of its numbers, or tensors, too large or too small."""
-    return lambda found, call: replace(found, **{name: factor * getattr(found, name)})
-
-
-def of_values(alter: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Any, Call], Any]:
+def values(alter: Callable[[Tensor], Tensor]) -> Callable[[Function], Function]:
     """Other values of a value function."""
-    return lambda found, call: found.map(alter, lambda variance: variance)
+    return result(lambda found, call: found.map(alter, lambda variance: variance))
 
 
-# Players, coalitions, orders and laws ------------------------------------------------------------
+def too_small(errors: Tensor) -> Tensor:
+    return 0.7 * errors
 
 
-@fault("players", ":Players.patches")
-def patches_of_exchanged_sides(call: Call) -> None:
-    if isinstance(call["size"], Sequence):
-        call["size"] = call["size"][::-1]
+def towards_equal_shares(phi: Tensor) -> Tensor:
+    return 0.98 * phi + 0.02 * phi.nanmean(1, keepdim=True)
 
 
-@fault("coalitions", "laws:ShapleyKernel.log_prob")
-def single_players_too_improbable(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return found + math.log(0.8) * (call["mask"].sum(-1) == 1)
-
-
-@fault("coalitions", "coalitions:Nested.among_items", "orders-without-their-last-step")
-@fault("coalitions", "coalitions:Toggled.among_items", "last-player-never-toggled")
-def last_as_the_first(found: torch.Tensor, call: Call) -> torch.Tensor:
-    """The last coalition of each run is its first."""
-    run = call["self"].run
-    runs = found.unflatten(1, (-1, run)).clone()
-    runs[:, :, -1] = runs[:, :, 0]
-    return runs.flatten(1, 2)
-
-
-@fault("laws", "laws:SizeUniform.sample_antithetic")
-def single_players_with_the_first_one(found: torch.Tensor, call: Call) -> torch.Tensor:
-    found = found.clone()
-    found[..., 0] |= found.sum(-1) == 1
-    return found
-
-
-@fault("ordering", "posets:Components.draw")
-def one_order_too_frequent(orders: torch.Tensor, call: Call) -> torch.Tensor:
-    """Pairs of orders, every eighth of which is the first one again."""
-    pairs = orders.clone()
-    pairs[::8] = pairs[:1]
-    return pairs
-
-
-fault("laws", "laws:laws_for", "share-of-blocks-ignored")(always(blocks=0.5))
-
-
-@fault("spaces", "spaces:ILR.__call__")
-def last_balance_too_small(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return torch.cat((found[..., :-1], 0.9 * found[..., -1:]), dim=-1)
-
-
-@fault("segmentation", ":label_maps")
-def segments_of_another_row(call: Call) -> None:
-    call["labels"] = torch.as_tensor(call["labels"]).clone()
-    call["labels"][-1] = call["labels"][0]
-
-
-@fault("nn", "nn:MaskedLinear.forward")
-def last_player_always_seen(call: Call) -> None:
-    call["mask"] = call["mask"].clone()
-    call["mask"][..., -1] = True
-
-
-# What is measured --------------------------------------------------------------------------------
-
-
-@fault("naive_bayes", "naive_bayes:naive_bayes_shapley", "naive-bayes-of-another-player")
-@fault("amortized", ":amortized_shapley", "amortized-of-another-player")
-def shifted(found: Any, call: Call) -> Any:
-    """Of the last output, the first player gets a twentieth of all from the second one."""
-    if found.phi.shape[1] < 2:
-        return found
-    phi, amount = found.phi.clone(), (found.prediction - found.base)[:, -1] / 20
-    phi[:, 0, -1] += amount
-    phi[:, 1, -1] -= amount
-    return replace(found, phi=phi)
-
-
-fault("corrected", ":corrected_global_values", "corrected-errors-too-small")(
-    scaled("standard_error", 0.7)
-)
-fault("learning_error", ":with_learning_error", "error-of-learning-too-small")(
-    scaled("model_error", 0.7)
-)
-
-
-@fault("metrics", "metrics:mean_squared_error")
-def variance_of_draws_kept(found: Any, call: Call) -> Any:
-    return replace(found, debiased=found.mse)
-
-
-@fault("learning_error", ":with_learning_error")
-def two_halves_alone(call: Call) -> None:
-    call["halves"] = list(call["halves"])[:2]
-
-
-fault("quality", "quality:best", "slow-ones-as-the-others")(always(slow=()))
-
-
-@fault("quality", "quality:report")
-def variance_of_the_model_doubled(found: Any, call: Call) -> Any:
-    return replace(found, variance=2 * found.variance)
-
-
-@fault("audit", ":audit")
-def half_of_the_bias(found: Any, call: Call) -> Any:
-    return replace(found, sums={**found.sums, "error": found.sums["error"] / 2})
-
-
-@fault("audit", "estimators.audit:Audit.mean_squared_error")
-def intervals_of_errors_too_narrow(found: Any, call: Call) -> Any:
-    low, high = ((end + found.estimate) / 2 for end in (found.low, found.high))
-    return found._replace(low=low, high=high)
-
-
-@fault("global_values", ":global_values")
-def global_values_without_last_row(call: Call) -> None:
-    if len(call["explanation"].phi) > 2:
-        call["explanation"], call["y"] = call["explanation"][:-1], call["y"][:-1]
-
-
-@fault("interactions", ":shapley_interactions")
-def first_order_terms_of_another_index(found: Any, call: Call) -> Any:
-    """k-SII without its subtraction: the first-order terms are Shapley values."""
-    if found.index != "k-SII":
-        return found
-    values = found.values.clone()
-    values.diagonal(dim1=1, dim2=2).copy_(found.shapley.phi.movedim(1, -1))
-    return replace(found, values=values)
-
-
-# Explainers and explanations ---------------------------------------------------------------------
-
-fault("explainer", ":Explainer.__init__", "groups-of-columns-ignored")(always(players=None))
-
-
-@fault("explanation", ":Explanation.interval")
-def normal_quantiles_for_few_samples(call: Call) -> None:
-    call["self"] = replace(call["self"], degrees_of_freedom=None)
-
-
-@fault("explanation", ":Explanation.__getitem__")
-def labels_of_the_first_rows(found: Any, call: Call) -> Any:
-    return replace(found, instances=call["self"].instances[: len(found.phi)])
-
-
-@fault("saving", ":load")
-def loaded_weights_off(found: Any, call: Call) -> Any:
-    value = getattr(found, "value", found)
-    for each in getattr(getattr(value, "surrogate", None), "parameters", list)():
-        each.data.mul_(1.01)
-    return found
-
-
-@fault("saving", ":save")
-def other_files_of_the_folder_removed(found: None, call: Call) -> None:
-    for path in Path(call["folder"]).expanduser().iterdir():
-        if path.suffix == ".txt":
-            path.unlink()
-
-
-@fault("amortized", ":AmortizedExplainer.measure")
-def half_the_error_of_the_network(found: float, call: Call) -> float:
-    call["self"].relative_error = found / 2
-    return found / 2
-
-
-# The two commands, and data ----------------------------------------------------------------------
-
-
-@fault("cli", "cli.explain:explain")
-def listed_rows_ignored(call: Call) -> None:
-    """As many of the first rows as were listed."""
-    call["cfg"] = copy.deepcopy(call["cfg"])
-    if not isinstance(call["cfg"].instances, int | str):
-        call["cfg"].instances = len(call["cfg"].instances)
-        # A run is composed again from what was typed.
-        call["job"].overrides.task.append(f"instances={call['cfg'].instances}")
-
-
-@fault("cli", "cli.train:train")
-def runs_overwritten_unasked(call: Call) -> None:
-    call["cfg"] = copy.deepcopy(call["cfg"])
-    call["cfg"].overwrite = True
-
-
-@fault("data", "data.registry:load")
-def two_species_exchanged(found: Any, call: Call) -> Any:
-    if call["source"] == "iris":
-        first, second, third = found.classes
-        found.classes = (first, third, second)
-    return found
-
-
-@fault("data", "data.registry:load")
-def labels_of_the_row_before(found: Any, call: Call) -> Any:
-    found.y_train, found.y_test = found.y_train.roll(1), found.y_test.roll(1)
-    return found
-
-
-# Estimators --------------------------------------------------------------------------------------
-
-
-@fault("estimators", ":exact_shapley")
-def exact_values_towards_equal_shares(found: Any, call: Call) -> Any:
-    return replace(found, phi=0.98 * found.phi + 0.02 * found.phi.nanmean(1, keepdim=True))
-
-
-@fault("estimators", ":kernel_shapley")
-def kernel_errors_too_small(found: Any, call: Call) -> Any:
-    covariance = None if found.covariance is None else 0.49 * found.covariance
-    return replace(found, standard_error=0.7 * found.standard_error, covariance=covariance)
-
-
-@fault("estimators", ":permutation_shapley")
-def seed_depends_on_batch_size(call: Call) -> None:
-    call["seed"] = call.get("seed", 0) + (call.get("batch_size") or 0)
-
-
-@fault("estimators", "estimators.runner:explain")
-def orderings_ignored(call: Call) -> None:
-    call["ordering"] = None
-
-
-@fault("estimators", "estimators.runner:explain")
-def rows_of_other_numbers_of_players(found: Any, call: Call) -> Any:
-    """Values of the row before, where rows have players of their own."""
-    return replace(found, phi=found.phi.roll(1, 0)) if found.players.by_row else found
-
-
-# Exports -----------------------------------------------------------------------------------------
-
-
-@fault("exports", ":SurrogateValue.export")
-def exported_weights_off(call: Call) -> None:
-    call["self"] = copy.deepcopy(call["self"])
-    for each in call["self"].surrogate.parameters():
-        each.data.mul_(1.01)
-
-
-@fault("exports", ":AmortizedExplainer.export")
-def exported_names_reversed(call: Call) -> None:
-    call["self"] = copy.copy(call["self"])
-    value = call["self"].value = copy.copy(call["self"].value)
-    players = copy.copy(value.players)
-    players.names = players.names[::-1]
-    value.update(players=players)
-
-
-# Surrogates, guided ones among them --------------------------------------------------------------
-
-
-def last_raised(values: torch.Tensor) -> torch.Tensor:
-    return torch.cat((values[..., :-1], values[..., -1:] + 0.05), dim=-1)
-
-
-def last_two_exchanged(values: torch.Tensor) -> torch.Tensor:
+def last_exchanged(these: Any) -> Any:
     """The last two of three or more outputs, one in the place of the other."""
-    if values.shape[-1] < 3:
-        return values
-    return torch.cat((values[..., :-2], values[..., -2:].flip(-1)), dim=-1)
+    if isinstance(these, Tensor):
+        order = last_exchanged(tuple(range(these.shape[-1])))
+        return these[..., list(order)]
+    return these if len(these) < 3 else (*these[:-2], these[-1], these[-2])
 
 
-fault("surrogate", ":GuidedValue.values", "guided-values-of-one-class-too-large")(
-    of_values(last_raised)
-)
-fault("surrogate", ":SurrogateValue.values", "surrogate-of-exchanged-classes")(
-    of_values(last_two_exchanged)
-)
+def weights_off(thing: Any) -> Any:
+    thing = copy.deepcopy(thing)
+    for name in ("surrogate", "network"):
+        for each in getattr(getattr(thing, name, None), "parameters", list)():
+            each.data.mul_(1.01)
+    return thing
 
 
-@fault("surrogate", ":GuidedValue.hints")
-def hints_of_one_class_too_large(found: Any, call: Call) -> Any:
-    return (*found[:2], last_raised(found[2]))
+def one_too_frequent(orders: Tensor, call: dict[str, Any]) -> Tensor:
+    """Pairs of orders, every eighth of which is the first one again."""
+    orders = orders.clone()
+    orders[::8] = orders[:1]
+    return orders
 
 
-@fault("surrogate", ":load")
-def loaded_base_uniform(found: Any, call: Call) -> Any:
-    if isinstance(found, manifold_shap.SurrogateValue):
-        found.expectation = found.expectation.mean().expand_as(found.expectation).clone()
-    return found
-
-
-# Imputers ----------------------------------------------------------------------------------------
-
-
-@fault("imputers", "imputers:GaussianImputer.__init__")
-def gaussian_draws_too_narrow(call: Call) -> None:
-    rows = call["reference"]
-    rows = torch.tensor(rows) if isinstance(rows, list) else rows
-    call["reference"] = rows.mean(0) + 0.9 * (rows - rows.mean(0))
-
-
-@fault("imputers", "imputers:EmpiricalImputer.__init__")
-def empirical_draws_unconditional(call: Call) -> None:
-    """A kernel so wide that all rows are alike: the draws do not depend on what is known."""
-    if call.get("bandwidth") != "aicc":
-        call["bandwidth"] = 1e6
-
-
-@fault("imputers", "imputers:MixtureImputer.__init__")
-def one_component(call: Call) -> None:
-    call["components"] = 1
-
-
-@fault("imputers", "imputers:MixtureImputer.log_prob")
-def densities_of_all_elements(call: Call) -> None:
-    call["mask"] = None
-
-
-@fault("imputers", "imputers:CausalImputer.__init__")
-def effects_before_causes(call: Call) -> None:
-    for name in ("ordering", "confounding"):
-        if isinstance(call.get(name), list | tuple):
-            call[name] = call[name][::-1]
-
-
-@fault("vae", ":VAEImputer.impute")
-def importance_weights_dropped(found: Any, call: Call) -> Any:
-    return found._replace(log_weights=None)
-
-
-@fault("vae", ":load")
-def loaded_temper_forgotten(found: Any, call: Call) -> Any:
-    imputer = getattr(found, "imputer", found)
-    if hasattr(imputer, "temper"):
-        imputer.temper = 1.0
-    return found
-
-
-# Other packages, many rows, models ---------------------------------------------------------------
-
-
-@fault("interop", ":Explanation.to_shap")
-def bases_of_other_outputs_for_shap(found: Any, call: Call) -> Any:
-    """Of two classes, those of the other one."""
-    found.base_values = 1 - found.base_values
-    return found
-
-
-@fault("interop", "interop:CaptumAttribution.attribute")
-def target_of_the_first_row_for_all(call: Call) -> None:
-    target = call.get("target")
-    if isinstance(target, list) or (isinstance(target, torch.Tensor) and target.ndim):
-        call["target"] = target[0] if isinstance(target[0], tuple) else int(target[0])
-
-
-fault("io", ":explain_rows", "stored-labels-forgotten")(always(labels=None))
-fault("io", ":explain_rows", "interrupted-rows-again")(always(resume=False))
-fault("models", ":as_model", "batch-size-of-the-model-ignored")(always(batch_size=None))
-
-
-@fault("models", ":as_model")
-def names_of_classes_reversed(found: Any, call: Call) -> Any:
-    """One that was wrapped before is left alone."""
-    if found is not call["model"]:
-        found.classes = found.classes[::-1]
-    return found
-
-
-# Oracles and the simplex -------------------------------------------------------------------------
-
-
-@fault("oracles", "oracles:GaussianMixture.posterior")
-def components_equally_frequent(found: torch.Tensor, call: Call) -> torch.Tensor:
-    odds = found / call["self"].weights
-    return odds / odds.sum(-1, keepdim=True)
-
-
-@fault("oracles", "oracles:distance_to_true_shapley")
-def distance_with_the_error_of_the_truth(found: Any, call: Call) -> Any:
-    return replace(found, error=math.hypot(found.error, found.truth_error))
-
-
-@fault("simplex", "simplex:replace_zeros")
-def replaced_zeros_take_no_room(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return call["p"].where(call["p"] != 0, call["amount"])
-
-
-@fault("simplex", ":Explanation.in_basis")
-def errors_of_the_former_basis(found: Any, call: Call) -> Any:
-    return replace(found, standard_error=call["self"].standard_error)
-
-
-# Figures and reports -----------------------------------------------------------------------------
-
-
-@fault("plots", "plots:waterfall")
-def waterfall_of_wrong_players(axes: Any, call: Call) -> Any:
-    axes.set_yticklabels([label.get_text() for label in axes.get_yticklabels()][::-1])
-    return axes
-
-
-@fault("plots", "plots:bar")
-def whiskers_of_one_standard_error(call: Call) -> None:
-    if hasattr(call["explanations"], "standard_error"):
-        call["explanations"] = scaled("standard_error", 0.5)(call["explanations"], call)
-
-
-fault("plots", "plots:waterfall", "row-of-a-label-is-the-first")(always(label=None))
-fault("plots", "plots:beeswarm", "swarm-of-another-output")(always(output=None))
-fault("report", ":Explanation.report", "report-without-global-values")(always(global_values=None))
-
-
-@fault("report", ":Explanation.report")
-def report_without_the_last_row(call: Call) -> None:
-    """Where nothing else belongs to the rows."""
-    others = [call.get(name) for name in ("tokens", "images", "series")]
-    if len(call["self"].phi) > 1 and others == [None] * 3:
-        if call.get("interactions") is not None:
-            call["interactions"] = call["interactions"][:-1]
-        call["self"] = call["self"][:-1]
-
-
-# Tables and texts --------------------------------------------------------------------------------
-
-
-@fault("tables", ":Table.rows")
-def missing_cells_filled(call: Call) -> None:
-    """By the most frequent value of their column."""
-    if hasattr(call["frame"], "fillna"):
-        call["frame"] = call["frame"].fillna(call["frame"].mode().iloc[0])
-
-
-@fault("tables", ":Table.rows")
-def cells_rounded(call: Call) -> None:
-    if hasattr(call["frame"], "round"):
-        call["frame"] = call["frame"].round(2)
-
-
-@fault("text", "text:Vocabulary.encode")
-def unknown_tokens_as_padding(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return found.masked_fill(found == 1, 0)
-
-
-@fault("text", "text:word_maps")
-def special_tokens_in_the_first_word(call: Call) -> None:
-    """Tokens of no word belong to word 0, not to the word before them."""
-    call["words"] = [[0 if word is None else word for word in own] for own in call["words"]]
-
-
-# Training and value functions --------------------------------------------------------------------
-
-
-@fault("training", ":fit_surrogate")
-def training_seeded_by_the_clock(call: Call) -> None:
-    call["seed"] = time.time_ns() % 2**31
-
-
-@fault("training", ":fit_surrogate")
-def directory_of_a_training_ignored(call: Call) -> None:
-    call.pop("directory", None)
-
-
-@fault("training", "training.task:learn")
-def patience_ignored(call: Call) -> None:
-    call["options"] = replace(call["options"], patience=None)
-
-
-@fault("training", "training.task:Task.data_fingerprint")
-def other_data_continued(found: str, call: Call) -> str:
-    return ""
-
-
-@fault("training", "nn:own_network")
-def networks_of_users_themselves_trained(found: torch.nn.Module, call: Call) -> torch.nn.Module:
-    """Not a copy."""
-    network = call["network"]
-    return network.cpu().float() if isinstance(network, torch.nn.Module) else found
-
-
-@fault("surrogate", "surrogate.targets:TeacherTargets.sample")
-def teacher_of_another_pair(found: Any, call: Call) -> Any:
-    inputs, target = found
-    return inputs, target.flip(1)
-
-
-@fault("values", ":ValueFunction.estimate")
-def half_the_variance_of_draws(found: Any, call: Call) -> Any:
-    return found.map(lambda values: values, lambda variance: variance / 2)
-
-
-@fault("values", ":ValueFunction.owned")
-def no_player_is_lacked(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return torch.ones_like(found)
-
-
-@fault("values", "values:StackedValue.values")
-def variance_of_a_mean_of_values_of_one(found: Any, call: Call) -> Any:
-    return found.map(lambda values: values, lambda variance: 2 * variance)
-
-
-@fault("values", "values:GroupedValue.base")
-def nobody_is_absent_from_the_base(found: torch.Tensor, call: Call) -> torch.Tensor:
-    return call["self"].value.base(call["x"])
-
-
-@fault("values", "values:Work.__add__")
-def draws_of_the_second_value_function_forgotten(found: Any, call: Call) -> Any:
-    return replace(found, sampled=call["self"].sampled)
-
-
-@fault("coalitions", "coalitions:Coalitions.split")
-def random_numbers_by_piece(found: Any, call: Call) -> Any:
+def numbered(pieces: Any, call: dict[str, Any]) -> Any:
     """Draws depend on how coalitions are cut into pieces."""
-    numbered = enumerate(found)
-    return (piece._replace(coalitions=piece.coalitions.folded(k)) for k, piece in numbered)
+    for k, piece in enumerate(pieces):
+        yield piece._replace(coalitions=piece.coalitions.folded(k))
 
 
-@fault("values", ":ValueFunction.select")
-def another_output(call: Call) -> None:
-    """The output before the one whose position is asked for."""
-    if isinstance(call["outputs"], int):
-        call["outputs"] -= 1
+def filled(frame: Any) -> Any:
+    return frame.fillna(frame.mode().iloc[0]) if hasattr(frame, "fillna") else frame
 
 
-# Putting one in --------------------------------------------------------------------------------
+# By room and what is wrong: two in every directory, one in a module.
+FAULTS: dict[str, Fault] = {
+    "amortized/towards-equal-shares": Fault(
+        ":amortized_shapley", attributes(phi=towards_equal_shares)
+    ),
+    "amortized/half-the-error-of-the-network": Fault(
+        ":AmortizedExplainer.measure", result(lambda found, call: found / 2)
+    ),
+    "audit/half-of-the-bias": Fault(
+        ":audit", attributes(sums=lambda sums: {**sums, "error": sums["error"] / 2})
+    ),
+    "cli/runs-overwritten-unasked": Fault(
+        "cli.train:train", given(cfg=lambda cfg: OmegaConf.merge(cfg, {"overwrite": True}))
+    ),
+    "cli/orderings-of-commands-ignored": Fault(
+        "cli.games:ordering_of", result(lambda found, call: None)
+    ),
+    "coalitions/random-numbers-by-piece": Fault("coalitions:Coalitions.split", result(numbered)),
+    "corrected/errors-too-small": Fault(
+        ":corrected_global_values", attributes(standard_error=too_small)
+    ),
+    "data/two-classes-exchanged": Fault("data.registry:load", attributes(classes=last_exchanged)),
+    "data/labels-of-the-row-before": Fault(
+        "data.registry:load", attributes(y_train=lambda y: y.roll(1), y_test=lambda y: y.roll(1))
+    ),
+    "estimators/kernel-errors-too-small": Fault(
+        ":kernel_shapley",
+        attributes(
+            standard_error=too_small,
+            covariance=lambda whole: None if whole is None else 0.49 * whole,
+        ),
+    ),
+    "estimators/orderings-ignored": Fault("estimators.runner:explain", given(ordering=None)),
+    "explainer/groups-of-columns-ignored": Fault(":Explainer.__init__", given(players=None)),
+    "explanation/normal-quantiles-for-few-samples": Fault(
+        ":Explanation.interval", given(self=lambda found: replace(found, degrees_of_freedom=None))
+    ),
+    "exports/weights-off": Fault(":SurrogateValue.export", given(self=weights_off)),
+    "exports/explainer-off": Fault(":AmortizedExplainer.export", given(self=weights_off)),
+    "global_values/errors-too-small": Fault(":global_values", attributes(standard_error=too_small)),
+    "imputers/gaussian-draws-too-narrow": Fault(
+        "imputers:GaussianImputer.__init__",
+        given(reference=lambda rows: 0.9 * torch.as_tensor(rows)),
+    ),
+    "imputers/one-component": Fault("imputers:MixtureImputer.__init__", given(components=1)),
+    "interactions/another-index": Fault(":shapley_interactions", given(index="SII")),
+    "interop/bases-of-other-outputs-for-shap": Fault(
+        ":Explanation.to_shap", attributes(base_values=lambda base: 1 - base)
+    ),
+    "interop/target-of-the-first-row-for-all": Fault(
+        "interop:CaptumAttribution.attribute",
+        given(target=lambda each: each[0] if isinstance(each, list) else each),
+    ),
+    "io/stored-labels-forgotten": Fault(":explain_rows", given(labels=None)),
+    "io/interrupted-rows-again": Fault(":explain_rows", given(resume=False)),
+    "laws/share-of-blocks-ignored": Fault("laws:laws_for", given(blocks=0.5)),
+    "learning_error/error-of-learning-too-small": Fault(
+        ":with_learning_error", attributes(model_error=too_small)
+    ),
+    "metrics/variance-of-draws-kept": Fault(
+        "metrics:mean_squared_error", result(lambda found, call: replace(found, debiased=found.mse))
+    ),
+    "models/batch-size-of-the-model-ignored": Fault(":as_model", given(batch_size=None)),
+    "models/names-of-classes-ignored": Fault(":as_model", given(classes=None)),
+    "naive_bayes/towards-equal-shares": Fault(
+        "naive_bayes:naive_bayes_shapley", attributes(phi=towards_equal_shares)
+    ),
+    "nn/all-players-seen": Fault("nn:MaskedLinear.forward", given(mask=torch.ones_like)),
+    "oracles/posterior-of-exchanged-classes": Fault(
+        "oracles:GaussianMixture.posterior", result(lambda found, call: found.flip(-1))
+    ),
+    "oracles/distance-with-the-error-of-the-truth": Fault(
+        "oracles:distance_to_true_shapley",
+        result(lambda far, call: replace(far, error=math.hypot(far.error, far.truth_error))),
+    ),
+    "ordering/one-order-too-frequent": Fault("posets:Components.draw", result(one_too_frequent)),
+    "players/patches-of-exchanged-sides": Fault(
+        ":Players.patches", given(size=lambda size: size if isinstance(size, int) else size[::-1])
+    ),
+    "plots/row-of-a-label-is-the-first": Fault("plots:waterfall", given(label=None)),
+    "plots/swarm-of-another-output": Fault("plots:beeswarm", given(output=None)),
+    "quality/variance-of-the-model-doubled": Fault(
+        "quality:report", attributes(variance=lambda variance: 2 * variance)
+    ),
+    "report/without-global-values": Fault(":Explanation.report", given(global_values=None)),
+    "report/without-interactions": Fault(":Explanation.report", given(interactions=None)),
+    "saving/loaded-weights-off": Fault(":load", result(lambda found, call: weights_off(found))),
+    "segmentation/segments-of-another-row": Fault(
+        ":label_maps", given(labels=lambda rows: torch.as_tensor(rows).roll(1, 0))
+    ),
+    "simplex/replaced-zeros-take-no-room": Fault(
+        "simplex:replace_zeros",
+        result(lambda found, call: call["p"].where(call["p"] != 0, call["amount"])),
+    ),
+    "simplex/errors-of-the-former-basis": Fault(
+        ":Explanation.in_basis",
+        result(lambda found, call: replace(found, standard_error=call["self"].standard_error)),
+    ),
+    "spaces/last-balance-too-small": Fault(
+        "spaces:ILR.__call__",
+        result(lambda found, call: torch.cat((found[..., :-1], 0.9 * found[..., -1:]), -1)),
+    ),
+    "surrogate/exchanged-classes": Fault(":SurrogateValue.values", values(last_exchanged)),
+    "surrogate/guided-values-too-large": Fault(
+        ":GuidedValue.values", values(lambda found: found + 0.05)
+    ),
+    "tables/missing-cells-filled": Fault(":Table.rows", given(frame=filled)),
+    "tables/cells-rounded": Fault(
+        ":Table.rows",
+        given(frame=lambda frame: frame.round(2) if hasattr(frame, "round") else frame),
+    ),
+    "text/unknown-tokens-as-padding": Fault(
+        "text:Vocabulary.encode", result(lambda found, call: found.masked_fill(found == 1, 0))
+    ),
+    "text/special-tokens-in-the-first-word": Fault(
+        "text:word_maps",
+        given(words=lambda rows: [[0 if w is None else w for w in own] for own in rows]),
+    ),
+    "training/patience-ignored": Fault(
+        "training.task:learn", given(options=lambda options: replace(options, patience=None))
+    ),
+    "training/other-data-continued": Fault(
+        "training.task:Task.data_fingerprint", result(lambda found, call: "")
+    ),
+    "vae/importance-weights-dropped": Fault(
+        ":VAEImputer.impute", result(lambda found, call: found._replace(log_weights=None))
+    ),
+    "vae/temper-ignored": Fault(":VAEImputer.__init__", given(temper=1.0)),
+    "values/half-the-variance-of-draws": Fault(
+        ":ValueFunction.estimate",
+        result(lambda found, call: found.map(lambda v: v, lambda variance: variance / 2)),
+    ),
+    "values/nobody-is-absent-from-the-base": Fault(
+        "values:GroupedValue.base", result(lambda found, call: call["self"].value.base(call["x"]))
+    ),
+}
 
 
-def owner_of(target: str) -> tuple[Any, str]:
-    """The module or the class that a target is an attribute of, and its name there."""
+# Putting one in ---------------------------------------------------------------------------------
+
+
+def door(target: str) -> tuple[Any, str, Any]:
+    """The module or the class that a target is in, its name there, and what stands there."""
     module, _, path = target.partition(":")
     *classes, name = path.split(".")
-    owner: Any = importlib.import_module(module)
+    owner: Any = importlib.import_module(f"manifold_shap.{module}".rstrip("."))
     for each in classes:
         owner = getattr(owner, each)
-    return owner, name
-
-
-def original_of(target: str) -> Any:
-    """The function, or of a class what stands there: a class method, a property."""
-    owner, name = owner_of(target)
     if not isinstance(owner, ModuleType):
-        return inspect.getattr_static(owner, name)
+        return owner, name, inspect.getattr_static(owner, name)
     found = getattr(owner, name)
     # A module of the same name, where something has imported that before.
-    return getattr(found, name) if isinstance(found, ModuleType) else found
+    return owner, name, getattr(found, name) if isinstance(found, ModuleType) else found
 
 
 def changed(fault: Fault) -> Any:
     """What takes the place of the original."""
-    original = original_of(fault.target)
+    original = door(fault.target)[2]
     if isinstance(original, classmethod | staticmethod):
         return type(original)(fault.change(original.__func__))
-    if isinstance(original, property):
-        return property(fault.change(original.fget))
     return fault.change(original)
 
 
@@ -656,15 +296,11 @@ def put_in(fault: Fault) -> None:
     A function is replaced in all modules of the package and of the tests that hold it by now; those
     that are imported later get it from where it is defined.
     """
-    original, wrong = original_of(fault.target), changed(fault)
-    owner, name = owner_of(fault.target)
+    (owner, name, original), wrong = door(fault.target), changed(fault)
     setattr(owner, name, wrong)
     if not isinstance(owner, ModuleType):
         return
-    for module in [sys.modules[key] for key in sys.modules if _is_ours(key)]:
+    ours = ("manifold_shap", "tests", "conftest")
+    for module in [sys.modules[key] for key in sys.modules if key.partition(".")[0] in ours]:
         for held in [key for key, each in vars(module).items() if each is original]:
             setattr(module, held, wrong)
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] in ("manifold_shap", "tests", "conftest")

@@ -1,11 +1,8 @@
 """Small sound things that hostile inputs are made of; paths lie in the working directory."""
 
-import os
 import shutil
-import signal
 import sys
-import warnings
-from collections.abc import Callable
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -86,25 +83,6 @@ def asked(answer: Any, **settings: Any) -> ms.Explanation:
     return ms.exact_shapley(ms.imputed_value(answer, MARGINAL, draws=2, **settings), X)
 
 
-def front(rows: Any, of: Any = of_frame, **options: Any) -> ms.Explainer:
-    """What the front door makes of a table."""
-    options = {"candidates": ["gaussian"], "progress": False, **options}
-    return ms.Explainer(of, rows, **options)
-
-
-# -- files -------------------------------------------------------------------------------------
-
-
-@cache
-def _saved() -> Path:
-    """The folder of an explainer."""
-    place = Path(mkdtemp())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Forty rows tell no value functions apart.
-        ms.save(front(frame()), place / "explainer")
-    return place
-
-
 def written(name: str, content: str | bytes = b"") -> str:
     """A file with this content, whose name is given back."""
     Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -112,26 +90,13 @@ def written(name: str, content: str | bytes = b"") -> str:
     return name
 
 
-def folder(of: Any = of_frame, **files: str | bytes) -> ms.Explainer:
-    """Load an explainer after files of its folder, named without their endings, were replaced."""
-    shutil.copytree(_saved() / "explainer", "explainer", dirs_exist_ok=True)
-    for stem, content in files.items():
-        (path,) = Path("explainer").glob(f"{stem}.*")
-        written(str(path), content)
-    return ms.load("explainer", of)
-
-
 # -- commands ----------------------------------------------------------------------------------
 
 
 def typed(name: str, *words: str) -> object:
     """A command as it is typed; it exits with its message."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        with patch.object(sys, "argv", [f"{name}.py", *words, "runs_dir=runs", "progress=false"]):
-            return {"train": cli.main_train, "explain": cli.main_explain}[name]()
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with patch.object(sys, "argv", [f"{name}.py", *words, "runs_dir=runs", "progress=false"]):
+        return {"train": cli.main_train, "explain": cli.main_explain}[name]()
 
 
 IRIS = ("data=iris", "classifier=random_forest", "classifier.n_estimators=3")
@@ -142,28 +107,15 @@ TINY = ("value_function.hidden=[8]", "value_function.max_epochs=1")
 def _runs() -> Path:
     """A forest and a surrogate of irises."""
     place = Path(mkdtemp())
-    before = Path.cwd()
-    os.chdir(place)
-    try:
+    with chdir(place):
         typed("train", *IRIS, *TINY)
-    finally:
-        os.chdir(before)
     return place / "runs"
 
 
-def recorded(**changes: Any) -> Callable[[Path], object]:
-    """Change groups of settings in the record of the surrogate."""
-
-    def change(run: Path) -> None:
-        path = run / "surrogate" / "config.yaml"
-        OmegaConf.save({**OmegaConf.load(path), **changes}, path)
-
-    return change
-
-
-def tampered(change: Callable[[Path], object], *words: str) -> object:
-    """Explain irises after a change of the directory of their run."""
+def tampered(**changes: Any) -> object:
+    """Explain irises after a change of groups of settings in the record of their run."""
     shutil.copytree(_runs(), "runs")
-    change(Path("runs", "iris"))
+    path = Path("runs", "iris", "surrogate", "config.yaml")
+    OmegaConf.save({**OmegaConf.load(path), **changes}, path)
     few = ("instances=2", "estimator=permutation", "estimator.permutations=4")
-    return typed("explain", "data=iris", *few, *words)
+    return typed("explain", "data=iris", *few)

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap import _random as noise
 from manifold_shap.coalitions import Listed, all_coalitions
 from manifold_shap.imputers.causal import CausalImputer
 
@@ -66,8 +65,7 @@ def keyed(imputer: ms.imputers.Imputer, rows: int, seed: int = 0) -> tuple[Tenso
     players = len(imputer.players)
     x = torch.randn(rows, players, generator=generator(seed))
     masks = all_coalitions(players).expand(rows, -1, -1)
-    keys = noise.fold(torch.arange(rows * 2**players), 9).reshape(rows, -1)
-    return x, masks, keys
+    return x, masks, torch.arange(rows * 2**players).reshape(rows, -1)
 
 
 IMPUTERS = [
@@ -92,8 +90,6 @@ def test_one_confounded_component_is_the_marginal_game(imputer: ms.imputers.Impu
     unconditional = imputer.impute(x, Listed(torch.zeros_like(masks), keys), range(7)).rows
     spliced = torch.where(masks[:, :, None], x[:, None, None], unconditional)
     assert torch.equal(drawn.rows, spliced)
-    donors = IMPUTERS[0].impute(x, Listed(masks, keys), range(7)).rows
-    assert torch.equal(drawn.rows, donors) == (imputer is IMPUTERS[0])
 
 
 ORDERINGS = [
@@ -117,8 +113,6 @@ def test_means_are_those_under_intervention(names: Names, confounding: list[bool
         assert ((drawn[b, k].mean(0) - expected).abs() <= 5 * error + 1e-6).all()
         assert torch.equal(drawn[b, k][:, masks[b, k]], x[b, masks[b, k]].expand(4_000, -1))
 
-
-# Values.
 
 A, C, BETA = 1.5, -0.8, torch.tensor([0.7, -1.0, 2.0])
 SERIAL = [["x0"], ["x1"], ["x2"]]
@@ -162,6 +156,3 @@ def test_asymmetric_values_on_a_chain_equal_the_closed_form() -> None:
         value = linear_value(imputer, BETA)
         explanation = ms.exact_shapley(value, x, ordering=SERIAL)
         torch.testing.assert_close(explanation.phi[..., 0], expected, rtol=0, atol=TOLERANCE)
-
-
-# Draws.

@@ -1,13 +1,14 @@
 """Every imputer of the package keeps the contract."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
 
 import manifold_shap as ms
-from manifold_shap.coalitions import Listed
 from tests.contracts import ImputerContract
-from tests.examples import IMPUTERS, REMOVERS
+from tests.examples import IMPUTERS, REMOVERS, normal
 from tests.values.test_contract import kinds
 
 
@@ -35,24 +36,21 @@ class TestRemovers(ImputerContract):
         assert found[0].equal(found[1]) == (imputer.name == "deletion")
 
 
+class TestPlayersOfSeveralElements(ImputerContract):
+    """Nine players own fourteen elements, which stand in no order."""
+
+    @pytest.fixture(
+        params=[
+            ms.imputers.GaussianImputer,
+            ms.imputers.CopulaImputer,
+            partial(ms.imputers.EmpiricalImputer, bandwidth=1.0, share=1.0),
+        ]
+    )
+    def imputer(self, request: pytest.FixtureRequest) -> ms.imputers.Imputer:
+        owners = torch.tensor([3, 0, 8, 1, 1, 2, 4, 8, 5, 6, 7, 0, 8, 3])
+        return request.param(normal(40, 14), ms.Players(tuple("abcdefghi"), owners))
+
+
 def test_every_kind_is_held_to_the_contract() -> None:
     held = {type(make()) for make in (*IMPUTERS.values(), *REMOVERS.values())}
     assert kinds(ms.imputers.Imputer) <= held
-
-
-# VAEs compute in single precision alone.
-UNLEARNED = [name for name in (*IMPUTERS, *REMOVERS) if not name.startswith("vae")]
-
-
-@pytest.mark.parametrize("name", UNLEARNED)
-def test_double_may_be_the_default_precision(name: str) -> None:
-    torch.set_default_dtype(torch.float64)
-    try:
-        imputer = {**IMPUTERS, **REMOVERS}[name]()
-        rows = imputer.reference[:1]
-        none = torch.zeros(1, 1, len(imputer.players), dtype=torch.bool)
-        nobody = Listed(none, torch.zeros(1, 1, dtype=torch.int64))
-        completed = imputer.impute(rows, nobody, range(2))
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert completed.rows.isfinite().all()

@@ -1,7 +1,6 @@
 """Empirical and exact-match imputers against sums written out, tables and Gaussian conditionals."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,37 +20,13 @@ def gaussian(rows: int, seed: int = 0) -> Tensor:
     return torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed)) @ MIX + 3
 
 
-def discrete(rows: int, seed: int = 0) -> Tensor:
-    """Three related columns with three values each."""
-    generator = torch.Generator().manual_seed(seed)
-    first = torch.randint(3, (rows, 1), generator=generator)
-    others = (first + torch.randint(2, (rows, 2), generator=generator)) % 3
-    return torch.cat((first, others), 1).float()
-
-
-class Weighted(NamedTuple):
-    rows: Tensor
-    log_weights: Tensor
-
-
-def weighted(imputer: Imputer, x: Tensor, mask: Tensor, draws: range, key: int = 0) -> Weighted:
-    """Completions, the heaviest first."""
-    completed = imputer.impute(x, Listed(mask, torch.full(mask.shape[:2], key)), draws)
+def weighted(imputer: Imputer, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """All donors and their log-weights, the heaviest first."""
+    keys = torch.zeros(mask.shape[:2], dtype=torch.int64)
+    completed = imputer.impute(x, Listed(mask, keys), range(len(imputer.reference)))
     assert completed.log_weights is not None
     log_weights, order = completed.log_weights.sort(dim=-1, descending=True, stable=True)
-    return Weighted(completed.rows.take_along_dim(order[..., None], 2), log_weights)
-
-
-def every(imputer: Imputer, x: Tensor, draws: range, key: int = 0) -> Weighted:
-    """Completions of all coalitions."""
-    mask = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
-    return weighted(imputer, x, mask, draws, key)
-
-
-def values(imputer: Imputer, x: Tensor, weight: Tensor, draws: int) -> Tensor:
-    value = ms.imputed_value(lambda rows: rows @ weight, imputer, "identity", draws)
-    mask = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
-    return value(x, mask)
+    return completed.rows.take_along_dim(order[..., None], 2), log_weights
 
 
 def written_out(
@@ -81,20 +56,20 @@ def test_weights_are_those_of_the_formulas(
 ) -> None:
     reference, x = gaussian(60), gaussian(3, seed=1)
     imputer = EmpiricalImputer(reference, players, sigma, share)
-    completed = every(imputer, x, range(60))
     masks = all_coalitions(len(imputer.players))
+    rows, log_weights = weighted(imputer, x, masks.expand(3, -1, -1))
     for b in range(3):
         for k in range(1, len(masks) - 1):
             present = imputer.players.expand(masks[k])
             order, weights = written_out(reference, x[b], present, sigma, share)
-            mine = completed.log_weights[b, k]
+            mine = log_weights[b, k]
             assert int((mine > -torch.inf).sum()) == len(order)
             expected = torch.tensor(weights / weights.sum())
             torch.testing.assert_close(
                 mine.softmax(-1)[: len(order)].double(), expected, rtol=1e-4, atol=1e-5
             )
             donated = torch.where(present, x[b], reference[order])
-            assert torch.equal(completed.rows[b, k, : len(order)], donated)
+            assert torch.equal(rows[b, k, : len(order)], donated)
 
 
 def test_samples_follow_the_weights() -> None:
@@ -102,34 +77,24 @@ def test_samples_follow_the_weights() -> None:
     mask, key = torch.tensor([[[True, False, False, False]]]), torch.zeros(1, 1, dtype=torch.int64)
     drawn = imputer.sample(x, Listed(mask, key), range(20_000))[0, 0]
     assert (drawn[:, 0] == x[0, 0]).all()
-    completed = weighted(imputer, x, mask, range(30))
-    weights = completed.log_weights[0, 0].softmax(-1)
-    rows = completed.rows[0, 0]
+    rows, log_weights = (each[0, 0] for each in weighted(imputer, x, mask))
+    weights = log_weights.softmax(-1)
     shares = (drawn[:, None] == rows).all(-1).float().mean(0)
     # Five standard errors of a share.
     assert ((shares - weights).abs() <= 5 * (weights * (1 - weights) / 20_000).sqrt()).all()
     assert torch.equal(imputer.sample(x, Listed(mask, key), range(7, 9))[0, 0], drawn[7:9])
 
 
-def conditional_means(x: Tensor) -> Tensor:
-    """E[X | x_S] of the Gaussian that `gaussian` draws from, `[rows, coalitions, 4]`."""
-    covariance, masks = (MIX.T @ MIX).double(), all_coalitions(4)
-    means = torch.full((len(x), 16, 4), 3.0, dtype=torch.float64)
-    for k, s in enumerate(masks):
-        slope = covariance[~s][:, s] @ torch.linalg.pinv(covariance[s][:, s])
-        means[:, k, ~s] += (x.double()[:, s] - 3) @ slope.T
-        means[:, k, s] = x.double()[:, s]
-    return means
-
-
 def test_aicc_predicts_better_than_a_poor_bandwidth() -> None:
     weight, x = torch.tensor([[1.0], [-2], [0.5], [1]]), gaussian(30, seed=1)
-    expected = (conditional_means(x) @ weight.double()).float()
-    reference = gaussian(300)
+    law = ms.oracles.GaussianMixture([1.0], [[3.0] * 4], (MIX.T @ MIX)[None])
+    truth = ms.oracles.true_value(lambda rows: rows @ weight, law, "identity", draws=2000)
+    mask = ms.metrics.shapley_pairs(30, 4, least=500)
 
     def error(bandwidth: object) -> float:
-        imputer = EmpiricalImputer(reference, bandwidth=bandwidth, share=1.0)
-        return (values(imputer, x, weight, 300) - expected).square().mean().item()
+        imputer = EmpiricalImputer(gaussian(300), bandwidth=bandwidth, share=1.0)
+        value = ms.imputed_value(truth.model, imputer, "identity", draws=300)
+        return ms.metrics.mean_squared_error(value, x, mask, truth=truth).debiased
 
     chosen = error("aicc")
     assert chosen < 0.7 * error(0.03)
@@ -156,10 +121,9 @@ def test_rows_that_agree_are_equally_likely() -> None:
     table = torch.tensor([[0.0, 0, 1], [0, 0, 1], [0, 1, 2], [1, 1, 3], [1, 0, 3]])
     imputer = ExactMatchImputer(table)
     x, mask = torch.tensor([[0.0, 5, 5]]), torch.tensor([[[True, False, False]]])
-    completed = weighted(imputer, x, mask, range(5))
-    weights = completed.log_weights[0, 0].softmax(-1)
-    torch.testing.assert_close(weights[:3], torch.tensor([2 / 3, 1 / 3, 0]))
-    assert completed.rows[0, 0, :2].tolist() == [[0, 0, 1], [0, 1, 2]]
+    rows, log_weights = (each[0, 0] for each in weighted(imputer, x, mask))
+    torch.testing.assert_close(log_weights.softmax(-1)[:3], torch.tensor([2 / 3, 1 / 3, 0]))
+    assert rows[:2].tolist() == [[0, 0, 1], [0, 1, 2]]
 
 
 def test_without_a_match_the_fewest_mismatching_players_count() -> None:

@@ -9,12 +9,6 @@ from manifold_shap.coalitions import Listed, all_coalitions
 from tests.examples import known
 
 
-def impute(imputer: ms.imputers.Imputer, x: Tensor, draws: int) -> Tensor:
-    masks = all_coalitions(len(imputer.players)).expand(len(x), -1, -1)
-    keys = torch.zeros(masks.shape[:2], dtype=torch.int64)
-    return imputer.impute(x, Listed(masks, keys), range(draws)).rows
-
-
 @pytest.mark.parametrize(("count", "draws"), [(20, 5), (97, 60), (100, 16), (100, 64)])
 def test_draws_are_a_sample_without_replacement_of_each_coalition(count: int, draws: int) -> None:
     x, keys = rows(count), 3000
@@ -40,13 +34,12 @@ def model(x: Tensor) -> Tensor:
 def test_baseline_values_are_the_model_on_spliced_rows() -> None:
     point, x = rows(1, seed=1)[0], rows(4)
     masks = all_coalitions(3)
-    for draws in (1, 5):
-        value = ms.imputed_value(model, ms.imputers.BaselineImputer(point), "identity", draws=draws)
-        values = value(x, masks.expand(4, -1, -1))
-        for k, mask in enumerate(masks):
-            torch.testing.assert_close(values[:, k], model(torch.where(mask, x, point)))
+    value = ms.imputed_value(model, ms.imputers.BaselineImputer(point), "identity", draws=5)
+    found = value.estimate(x, masks.expand(4, -1, -1))
+    for k, mask in enumerate(masks):
+        torch.testing.assert_close(found.values[:, k], model(torch.where(mask, x, point)))
     assert value.name == "baseline"
-    assert value.estimate(x, masks.expand(4, -1, -1)).noise().abs().max() < 1e-10
+    assert found.noise().abs().max() < 1e-10
 
 
 def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> None:
@@ -60,8 +53,6 @@ def test_contrastive_values_are_the_means_over_the_rows_to_compare_with() -> Non
         for k, mask in enumerate(masks):
             expected = model(torch.where(mask, x[b], contrast)).mean(0)
             torch.testing.assert_close(values[b, k], expected)
-    total = ms.exact_shapley(value, x).phi.sum(1)
-    torch.testing.assert_close(total, model(x) - model(contrast).mean(0), rtol=1e-4, atol=1e-4)
 
 
 def test_another_contrast_gives_another_explanation() -> None:
@@ -89,7 +80,9 @@ def test_padded_rows_are_completed_from_rows_that_are_long_enough() -> None:
     x[0, :, 3:], x[1, :, 1:] = -9, -9
     imputer = ms.imputers.MarginalImputer(background, players)
     draws = 3000
-    completed = impute(imputer, x, draws)
+    masks = all_coalitions(4).expand(3, -1, -1)
+    keys = torch.zeros(masks.shape[:2], dtype=torch.int64)
+    completed = imputer.impute(x, Listed(masks, keys), range(draws)).rows
     nobody = completed[:, 0, :, 0]
     # What comes behind the end of a row stays, and no draw has padding before it.
     assert torch.equal(nobody == -9, (x[:, 0] == -9)[:, None].expand_as(nobody))

@@ -25,6 +25,13 @@ def every_row() -> Tensor:
     return torch.tensor(list(itertools.product(range(2), range(3), range(2)))).float()
 
 
+def given(imputer: ms.imputers.MixtureImputer, x: Tensor) -> Tensor:
+    """Log-probabilities of every row beside those that disagree on x_S, `[masks, rows]`."""
+    rows, masks = every_row(), all_coalitions(3)
+    alike = ((rows == x) | ~masks[:, None]).all(-1)
+    return imputer.log_prob(rows)[:, 0].expand(len(masks), -1).masked_fill(~alike, -math.inf)
+
+
 def complete(imputer: ms.imputers.Imputer, x: Tensor, mask: Tensor, draws: int = 20_000) -> Tensor:
     keys = torch.arange(mask[..., 0].numel()).view(mask.shape[:2])
     return imputer.impute(x, Listed(mask, keys), range(draws)).rows
@@ -33,36 +40,26 @@ def complete(imputer: ms.imputers.Imputer, x: Tensor, mask: Tensor, draws: int =
 @pytest.mark.parametrize("components", [1, 4])
 def test_parts_of_a_row_are_sums_over_the_others(components: int) -> None:
     imputer, rows = ms.imputers.MixtureImputer(categories(), components=components), every_row()
-    whole = imputer.log_prob(rows)[:, 0]
-    assert whole.logsumexp(0).item() == pytest.approx(0, abs=1e-4)
-    masks = all_coalitions(3)
-    parts = imputer.log_prob(rows, masks.expand(len(rows), -1, -1))
-    for k, mask in enumerate(masks):
-        alike = (rows[:, None, mask] == rows[None, :, mask]).all(-1)
-        expected = whole.expand(len(rows), -1).masked_fill(~alike, -math.inf).logsumexp(1)
-        torch.testing.assert_close(parts[:, k], expected, atol=1e-4, rtol=0)
+    parts = imputer.log_prob(rows, all_coalitions(3).expand(len(rows), -1, -1))
+    expected = torch.stack([given(imputer, x).logsumexp(1) for x in rows])
+    torch.testing.assert_close(parts, expected, atol=1e-4, rtol=0)
+    # Of nobody all rows together are certain.
+    torch.testing.assert_close(expected[:, 0], torch.zeros(len(rows)), atol=1e-4, rtol=0)
 
 
 def test_draws_are_as_frequent_as_their_densities_say() -> None:
     imputer, rows = ms.imputers.MixtureImputer(categories(), components=4), every_row()
-    masks, x = all_coalitions(3), rows[7:8]
-    drawn = complete(imputer, x, masks[None])[0]
-    whole = imputer.log_prob(rows)[:, 0]
-    for mask, found in zip(masks, drawn, strict=True):
-        alike = (rows[:, mask] == x[:, mask]).all(-1)
-        expected = whole.masked_fill(~alike, -math.inf).softmax(0)
-        share = (found[:, None] == rows).all(-1).float().mean(0)
-        torch.testing.assert_close(share, expected, atol=0.015, rtol=0)
+    drawn = complete(imputer, rows[7:8], all_coalitions(3)[None])[0]
+    shares = (drawn[:, :, None] == rows).all(-1).float().mean(1)
+    torch.testing.assert_close(shares, given(imputer, rows[7]).softmax(1), atol=0.015, rtol=0)
 
 
 def test_expected_rows_are_means_and_likeliest_values() -> None:
     imputer, rows = ms.imputers.MixtureImputer(categories(), components=4), every_row()
     masks, x = all_coalitions(3)[:-1], rows[7:8]
     means, typical = imputer.mixture.expected(x, masks[None])
-    whole = imputer.log_prob(rows)[:, 0]
-    for mask, mean, row in zip(masks, means[0], typical[0], strict=True):
-        alike = (rows[:, mask] == x[:, mask]).all(-1)
-        weight = whole.masked_fill(~alike, -math.inf).softmax(0)
+    weights = given(imputer, x).softmax(1)[:-1]
+    for mask, mean, row, weight in zip(masks, means[0], typical[0], weights, strict=True):
         torch.testing.assert_close(mean[~mask], (weight @ rows)[~mask], atol=1e-4, rtol=0)
         for column in (~mask).nonzero()[:, 0].tolist():
             share = weight @ torch.nn.functional.one_hot(rows[:, column].long()).float()
@@ -95,9 +92,6 @@ def test_components_that_lie_apart_are_found() -> None:
     x = torch.tensor([[0.0, 0], [12, 0], [24, 0]])
     drawn = complete(imputer, x, mask, 500)[:, 0, :, 1]
     torch.testing.assert_close(drawn.mean(1), torch.tensor([12.0, 0, 12]), atol=0.8, rtol=0)
-    one = imputer.posterior(x, mask)
-    assert one.shape == (3, 1, len(imputer.mixture))
-    torch.testing.assert_close(one.sum(-1), torch.ones(3, 1))
 
 
 def test_a_value_that_many_rows_share_keeps_its_probability() -> None:
@@ -146,10 +140,6 @@ def test_one_hot_elements_and_missing_cells_are_drawn_whole() -> None:
     assert share == pytest.approx((missing & (kind == 2)).float().mean().item(), abs=0.03)
 
 
-def one_hot_of_every_row() -> Tensor:
-    return torch.cat([normal(60, 2), torch.eye(60)], 1)
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -160,7 +150,7 @@ def one_hot_of_every_row() -> Tensor:
         normal(2, 3),
         torch.cat([normal(79, 3), torch.tensor([[1e9, 0, 0]])]),
         (4 * normal(80, 3)).exp(),
-        one_hot_of_every_row(),
+        torch.cat([normal(60, 2), torch.eye(60)], 1),
         torch.cat([normal(3, 4)] * 20),
     ],
     ids=["constant", "all constant", "twice", "20 x 30", "two rows", "1e9", "log-normal",

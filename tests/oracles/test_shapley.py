@@ -43,18 +43,12 @@ def test_distances_are_without_the_errors_of_both() -> None:
     truth = true_value(Linear(4, 3), law, draws=16)
     right = true_shapley(truth, law.sample(500).x, error=0.1)
     miss, sampling, own = torch.randn(3, *right.phi.shape, generator=generator)
-    known = replace(
-        right,
-        phi=right.phi + 0.01 * own,
-        standard_error=torch.full_like(right.standard_error, 0.01),
-        covariance=None,
-    )
-    found = replace(
-        right,
-        phi=right.phi + 0.1 * miss + 0.05 * sampling,
-        standard_error=torch.full_like(right.standard_error, 0.05),
-        covariance=None,
-    )
+
+    def moved(by: torch.Tensor, error: float) -> ms.Explanation:
+        errors = torch.full_like(right.phi, error)
+        return replace(right, phi=right.phi + by, standard_error=errors, covariance=None)
+
+    known, found = moved(0.01 * own, 0.01), moved(0.1 * miss + 0.05 * sampling, 0.05)
     distance = distance_to_true_shapley(found, known)
     assert distance.error == pytest.approx((0.1**2 + 0.05**2) ** 0.5, rel=0.05)
     assert abs(distance.error - 0.0125**0.5) < 4 * distance.standard_error

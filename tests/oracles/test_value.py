@@ -60,6 +60,9 @@ def test_distances_to_the_truth_are_without_the_errors_of_draws() -> None:
     error = score.by_row.std().item() / 300**0.5
     assert abs(score.debiased) < 4 * error
     assert score.mse > 10 * error
+    curve = score.by_size
+    for figure, each in list(zip(curve.debiased, curve.standard_error, strict=True))[1:]:
+        assert abs(figure) < 4.5 * each
     assert ms.metrics.mean_squared_error(truth, x, mask, truth=truth).mse > 10 * error
 
 
@@ -75,6 +78,8 @@ def test_the_error_against_the_model_is_the_distance_and_what_nobody_can_know() 
     rest = scores[0].by_row - scores[1].by_row - distance.by_row
     assert abs(rest.mean()) < 4.5 * rest.std() / len(rest) ** 0.5
     assert distance.debiased > 0.01 * scores[1].mse
+    # Nothing but draws is off where nobody is present.
+    assert distance.by_size.debiased[1] > 5 * distance.by_size.standard_error[1]
 
 
 def test_rows_that_the_law_cannot_give_are_refused() -> None:

@@ -1,39 +1,19 @@
-"""All parts of the reference: functions from the stored inputs to named results."""
+"""All parts of the reference: functions that give results by their names."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from tests.reference import commands, figures, games, imputed, learned, rows, stores, tables
-from tests.reference.compare import Inputs, Results
+from tests.reference import commands, figures, games, imputed, learned, tables
 
-PARTS: Mapping[str, Callable[[Inputs], Results]] = {
-    "games": games.estimated_games,
-    "interactions": games.interactions,
-    "orders": games.orders,
-    "laws": games.laws,
-    "audits": games.audits,
-    "imputers": imputed.imputed,
-    "imputers of many players": imputed.many_players,
-    "exact match": imputed.exact_match,
-    "retrained": imputed.retrained,
-    "models": imputed.own_games,
-    "trainings": learned.trainings,
-    "surrogates": learned.surrogates,
-    "vaes": learned.vaes,
-    "amortised": learned.amortised,
-    "rows in files": learned.rows_in_files,
-    "padded rows": rows.padded,
-    "players by row": rows.by_row,
-    "frames": tables.frames,
-    "fitted to frames": tables.fitted,
-    "front door": tables.front_door,
-    "compositions": figures.compositions,
-    "geometry": figures.geometry,
-    "naive Bayes": figures.naive_bayes,
-    "scores": figures.scores,
-    "global values": figures.global_figures,
-    "oracles": figures.oracles,
-    "explanations": stores.explanations,
-    "learned things in files": stores.learned,
-    "explainers in folders": stores.explainers,
-    "commands": commands.commands,
+PARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    part.__name__: part
+    for part in (
+        *(games.estimated_games, games.interactions, games.orders, games.laws, games.audits),
+        *(imputed.imputed, imputed.gaussian, imputed.many_players, imputed.discrete),
+        *(imputed.padded, imputed.pictures),
+        *(learned.trainings, learned.other_trainings, learned.surrogates),
+        *(learned.vaes, learned.amortised),
+        *(tables.explainers, tables.fitted, tables.stores),
+        *(figures.scores, figures.global_figures, commands.commands),
+    )
 }

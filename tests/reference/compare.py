@@ -1,10 +1,12 @@
 """Compares results with the stored ones, each kind as closely as it can be.
 
+What is stored is what no closed form decides: draws by their seeds, trainings, and what is made of
+these. Of other results the tests of their rooms have an independent one.
+
 Bit for bit
     are whole numbers, yes and no, and text: coalitions and orders that a seed draws, labels of
-    superpixels and tokens, choices of an estimator, cells of frames, and whether one result is
-    another (a file read back, another batch size, a grouped game against the same game spelled
-    out). Nothing is rounded in them, so that no machine has other ones.
+    superpixels and tokens, choices of an estimator, names. Nothing is rounded in them, so that no
+    machine has other ones.
 
 To 1e-5
     are numbers of weights that are stored, or of none. Products and sums in single precision, and
@@ -24,21 +26,13 @@ zero by symmetry would be all that is compared. NaNs have to be in the same plac
 """
 
 import math
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
-FOLDER = Path(__file__).parent
-INPUTS = FOLDER / "inputs.pt"
-OUTPUTS = FOLDER / "outputs.pt"
-
-Result = Tensor | str
-Results = Iterator[tuple[str, Result]]
-Inputs = dict[str, Any]
+OUTPUTS = Path(__file__).parent / "outputs.safetensors"
 
 ROUNDING, AMPLIFIED = 1e-5, 1e-4
 # In the names of results in which rounding is amplified.
@@ -46,56 +40,18 @@ AMPLIFYING = ("error", "variance", "interval", "cosines", "summary")
 # In the names of results of a training of three steps.
 AFTER = "after three steps"
 
-
-@cache
-def load(path: Path) -> dict[str, Any]:
-    """What `make.py` stored: tensors, numbers and strings."""
-    return torch.load(path, weights_only=True)
+# Tensors by name; text is its bytes.
+Results = dict[str, Tensor]
 
 
-@cache
-def stored_results() -> dict[str, dict[str, Result]]:
-    """Those of each part by name; none where none are stored."""
-    return (
-        {part: _unpacked(each) for part, each in load(OUTPUTS).items()} if OUTPUTS.exists() else {}
-    )
-
-
-def store_results(results: dict[str, dict[str, Result]]) -> None:
-    """Replace all results."""
-    torch.save({part: _packed(each) for part, each in results.items()}, OUTPUTS)
-
-
-def _packed(results: dict[str, Result]) -> dict[str, Any]:
-    """Text, and all tensors of a type in one: a file spends more on a small one than it holds."""
-    tensors = {name: each for name, each in results.items() if isinstance(each, Tensor)}
-    types = sorted({str(each.dtype) for each in tensors.values()})
-    of_type = {kind: {n: e for n, e in tensors.items() if str(e.dtype) == kind} for kind in types}
+def stored(part: str) -> Results:
+    """What `make.py` stored of a part."""
+    prefix = f"{part}: "
     return {
-        "text": {name: each for name, each in results.items() if isinstance(each, str)},
-        "shapes": {
-            kind: {n: list(e.shape) for n, e in own.items()} for kind, own in of_type.items()
-        },
-        "numbers": {
-            k: torch.cat([e.flatten() for e in own.values()]) for k, own in of_type.items()
-        },
+        name.removeprefix(prefix): each
+        for name, each in load_file(OUTPUTS).items()
+        if name.startswith(prefix)
     }
-
-
-def _unpacked(packed: dict[str, Any]) -> dict[str, Result]:
-    found: dict[str, Result] = dict(packed["text"])
-    for kind, shapes in packed["shapes"].items():
-        parts = packed["numbers"][kind].split([math.prod(shape) for shape in shapes.values()])
-        found |= {n: e.view(shape) for (n, shape), e in zip(shapes.items(), parts, strict=True)}
-    return found
-
-
-def plain(result: Result) -> Result:
-    """A result as it is stored: floats in single precision."""
-    if isinstance(result, str):
-        return result
-    result = result.detach()
-    return (result.float() if result.is_floating_point() else result).clone()
 
 
 def tolerance(name: str) -> float:
@@ -103,11 +59,9 @@ def tolerance(name: str) -> float:
     return AMPLIFIED if any(word in name for word in (AFTER, *AMPLIFYING)) else ROUNDING
 
 
-def gap(got: Result, wanted: Result) -> float:
-    """Largest difference, see above; infinite where shapes, kinds, exact results or NaNs differ."""
-    if isinstance(got, str) or isinstance(wanted, str):
-        return 0.0 if got == wanted else math.inf
-    if got.shape != wanted.shape or got.dtype != wanted.dtype:
+def gap(got: Tensor | None, wanted: Tensor | None) -> float:
+    """Largest difference, see above; infinite where shapes, types, exact results or NaNs differ."""
+    if got is None or wanted is None or (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
         return math.inf
     if not wanted.is_floating_point():
         return 0.0 if torch.equal(got, wanted) else math.inf
@@ -122,17 +76,11 @@ def gap(got: Result, wanted: Result) -> float:
     return far.max().item()
 
 
-def gaps_of(got: dict[str, Result], wanted: dict[str, Result]) -> dict[str, float]:
-    """The gap of each result of a part; infinite where one is new or missing."""
-    missing = dict.fromkeys(wanted.keys() ^ got.keys(), math.inf)
-    return missing | {name: gap(got[name], wanted[name]) for name in wanted.keys() & got.keys()}
-
-
-def apart(gaps: dict[str, float], most: float | None = None) -> dict[str, float]:
-    """Those that are farther from the stored result than they may be, the farthest first."""
-    far = {
-        name: each
-        for name, each in gaps.items()
-        if not each <= (tolerance(name) if most is None else most)
+def apart(got: Results, wanted: Results, most: float | None = None) -> dict[str, float]:
+    """Gaps of those that are farther from the stored result than they may be, or new, or gone."""
+    gaps = {name: gap(got.get(name), wanted.get(name)) for name in wanted | got}
+    return {
+        name: far
+        for name, far in gaps.items()
+        if not far <= (tolerance(name) if most is None else most)
     }
-    return dict(sorted(far.items(), key=lambda item: -item[1]))

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from tests.reference.cases import PARTS
-from tests.reference.compare import INPUTS, apart, gaps_of, load, stored_results
-from tests.reference.doors import results_of
+from tests.reference.compare import apart, stored
+from tests.reference.results import results_of
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", PARTS)
 def test_results_are_as_stored(part: str, many_calls: None) -> None:
     assert torch.get_num_threads() == 1
-    gaps = gaps_of(results_of(PARTS[part], load(INPUTS)), stored_results()[part])
-    assert len(gaps) > 3
-    assert not apart(gaps)
+    wanted = stored(part)
+    assert len(wanted) > 3
+    assert not apart(results_of(PARTS[part]), wanted)

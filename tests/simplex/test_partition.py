@@ -13,19 +13,13 @@ from hypothesis import strategies as st
 from manifold_shap import simplex
 from manifold_shap.simplex import Partition
 
-few = settings(deadline=None, max_examples=20)
-
 ABC = ("a", "b", "c")
 
 
-# A tree, and its classes in another order than that of the leaves.
-Planted = tuple[Any, list[str]]
-
-
 @st.composite
-def trees(draw: st.DrawFn, count: int = 0) -> Planted:
-    """Any binary tree of so many classes, or of 2 to 8."""
-    classes = [f"class {k}" for k in range(count or draw(st.integers(2, 8)))]
+def trees(draw: st.DrawFn) -> tuple[Any, list[str]]:
+    """Any binary tree, and its classes in another order than that of the leaves."""
+    classes = [f"class {k}" for k in range(draw(st.integers(2, 8)))]
     groups: list[Any] = classes
     while len(groups) > 1:
         first, second, *others = draw(st.permutations(groups))
@@ -34,8 +28,8 @@ def trees(draw: st.DrawFn, count: int = 0) -> Planted:
 
 
 @given(trees())
-@few
-def test_a_coordinate_is_the_log_ratio_of_geometric_means(planted: Planted) -> None:
+@settings(max_examples=20)
+def test_a_coordinate_is_the_log_ratio_of_geometric_means(planted: tuple[Any, list[str]]) -> None:
     partition = Partition.of_tree(*planted)
     log_p = torch.randn(len(partition.classes), dtype=torch.float64)
     coordinates = simplex.ilr(log_p, partition.basis).tolist()
@@ -43,24 +37,6 @@ def test_a_coordinate_is_the_log_ratio_of_geometric_means(planted: Planted) -> N
         r, s = len(first), len(second)
         log_ratio = (log_p[first].mean() - log_p[second].mean()).item()
         assert coordinate == pytest.approx(math.sqrt(r * s / (r + s)) * log_ratio)
-
-
-@given(trees(), st.data())
-@few
-def test_a_rotation_turns_the_coordinates_of_one_basis_into_those_of_another(
-    planted: Planted, data: st.DataObject
-) -> None:
-    one = Partition.of_tree(*planted)
-    names = data.draw(st.permutations(one.classes))
-    tree, _ = data.draw(trees(len(names)))
-    other = Partition.of_tree(tree, names)
-    turn = one.rotation(other)
-    torch.testing.assert_close(turn @ turn.T, torch.eye(len(turn), dtype=torch.float64))
-    torch.testing.assert_close(other.rotation(one), turn.T)
-    log_p = torch.randn(len(names), dtype=torch.float64)
-    in_their_order = log_p[[one.classes.index(name) for name in names]]
-    there = simplex.ilr(in_their_order, other.basis)
-    torch.testing.assert_close(turn @ simplex.ilr(log_p, one.basis), there)
 
 
 def test_a_partition_by_hand() -> None:
@@ -75,9 +51,6 @@ def test_a_partition_by_hand() -> None:
     )
     assert partition == eval(repr(partition), {"Partition": Partition})
     assert Partition.of_tree([["b", "a"], "c"]).classes == ("b", "a", "c")
-
-
-# Errors.
 
 
 def test_of_all_signs_only_those_of_a_binary_tree_are_accepted() -> None:

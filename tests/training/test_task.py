@@ -171,6 +171,7 @@ def test_curves_of_a_logger_are_written_where_they_are_asked_for(tmp_path: Path)
     assert {path.suffix for path in (tmp_path / "plain").iterdir()} == {".ckpt"}
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("step", "weight_averaging", "schedule"), [(2, 0.9, "cosine"), (7, None, "one_cycle")]
 )

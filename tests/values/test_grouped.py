@@ -92,25 +92,6 @@ def test_labels_of_rows_are_checked() -> None:
             ms.exact_shapley(grouped, X)
 
 
-def test_words_are_groups_of_the_tokens_that_each_row_has() -> None:
-    value, x = Padded(), Padded.some_rows()
-    words = torch.tensor([0, 0, 1, 1, 2, 2])
-    grouped = value.grouped(lambda x: words.where(x != 0, -1), 3)
-    found = ms.exact_shapley(grouped, x)
-    assert found.counts.tolist() == [2, 1, 3, 2, 1]
-    for row, count in enumerate(found.counts.tolist()):
-        sums = x[row].reshape(3, 2).sum(1)[:count]
-        shift = 10 * x[row].mean()
-
-        def game(x: Tensor, mask: Tensor, shift: Tensor = shift) -> Tensor:
-            total = (x[:, None] * mask).sum(-1)
-            return torch.stack((total.square(), total.tanh()), -1) + shift
-
-        torch.testing.assert_close(
-            found.phi[row, :count], ms.exact_shapley(game, sums[None]).phi[0], atol=1e-5, rtol=1e-5
-        )
-
-
 def test_groups_that_all_padded_rows_share_are_lacked_by_the_short_ones() -> None:
     value, x = Padded(), Padded.some_rows()
     names = [f"token {k}" for k in range(6)]

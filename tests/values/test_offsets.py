@@ -40,43 +40,25 @@ def imputed(imputer: ms.imputers.Imputer, offset: float) -> ms.ImputedValue:
     return ms.imputed_value(model(offset), imputer, "identity", draws=8)
 
 
-def vae() -> Any:
-    return ms.fit_imputer(X, latent=2, bank_size=64, temper=1.0, **FEW)
-
-
 def surrogate(offset: float, **own: Any) -> ms.SurrogateValue:
     return ms.fit_surrogate(model(offset), X, space="identity", **{**FEW, "hidden": [8, 8], **own})
 
 
-def taught(offset: float) -> ms.ValueFunction:
+def taught(offset: float, **own: Any) -> ms.SurrogateValue:
     teacher = imputed(ms.imputers.GaussianImputer(X), offset)
-    return surrogate(offset, teacher=teacher, teacher_pairs=1000)
-
-
-def retrained(offset: float) -> ms.ValueFunction:
-    return ms.retrained_value(KNeighborsRegressor(5), X, numbers(offset)(X), space="identity")
-
-
-def guided(offset: float) -> ms.ValueFunction:
-    taught = {"teacher": imputed(ms.imputers.GaussianImputer(X), offset), "teacher_pairs": 200}
-    return surrogate(offset, guide=ms.imputers.MixtureImputer(X), **taught)
+    return surrogate(offset, teacher=teacher, teacher_pairs=1000, **own)
 
 
 class Outputs(nn.Module):
-    """Two numbers in double precision for each row or, of a surrogate, each row and mask."""
+    """Two numbers in double precision."""
 
-    def __init__(self, inputs: int, offset: float) -> None:
+    def __init__(self, offset: float) -> None:
         super().__init__()
         torch.manual_seed(0)
-        self.layer, self.offset = nn.Linear(inputs, 2).double(), offset
+        self.layer, self.offset = nn.Linear(4, 2).double(), offset
 
-    def forward(self, x: Tensor, *mask: Tensor) -> Tensor:
-        return self.layer(torch.cat((x, *mask), dim=1)).tanh() + self.offset
-
-
-def copied(offset: float) -> ms.SurrogateValue:
-    more = {**FEW, "space": "identity", "network": "model", "hidden": None}
-    return ms.fit_surrogate(Outputs(4, offset), X, **more)
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x).tanh() + self.offset
 
 
 def function(offset: float) -> Any:
@@ -89,17 +71,17 @@ def function(offset: float) -> Any:
 
 VALUES: dict[str, Callable[[float], Any]] = {
     "surrogate": surrogate,
-    "surrogate with a teacher": taught,
-    "grouped surrogate": lambda at: surrogate(at).grouped([0, 0, 1, 2]),
-    "surrogate of one's own": lambda at: surrogate(at, network=Outputs(8, 0.0), hidden=None),
-    "copied model": copied,
     "selected surrogate": lambda at: surrogate(at).select([1]),
-    "guided": guided,
-    "retrained": retrained,
+    "surrogate with a teacher": taught,
+    "guided": lambda at: taught(at, guide=ms.imputers.MixtureImputer(X)),
+    "copied model": lambda at: ms.fit_surrogate(
+        Outputs(at), X, **{**FEW, "space": "identity", "network": "model", "hidden": None}
+    ),
+    "retrained": lambda at: ms.retrained_value(
+        KNeighborsRegressor(5), X, numbers(at)(X), space="identity"
+    ),
     "callable": function,
     "marginal": lambda at: imputed(ms.imputers.MarginalImputer(X), at),
-    "empirical": lambda at: imputed(ms.imputers.EmpiricalImputer(X), at),
-    "vae": lambda at: imputed(vae(), at),
 }
 
 

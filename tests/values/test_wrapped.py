@@ -38,12 +38,6 @@ def test_a_model_is_no_value_function(estimator: Any, value: Any, what: str) -> 
         estimator(value, ROWS)
 
 
-def shared(x: Tensor, mask: Tensor) -> Tensor:
-    """Draws that all coalitions of a call share."""
-    drawn = torch.randn(8, x.shape[1])
-    return torch.where(mask[:, :, None], x[:, None, None], drawn).prod(-1).mean(-1, keepdim=True)
-
-
 def shared_between_ends(x: Tensor, mask: Tensor) -> Tensor:
     """Noise that all coalitions of a call share, but for the empty and the grand one."""
     proper = mask.any(-1, True) & ~mask.all(-1, True)
@@ -65,7 +59,6 @@ def noisy(level: float, noise: float) -> Any:
 @pytest.mark.parametrize(
     ("value", "sampled"),
     [
-        (shared, True),
         (shared_between_ends, True),
         (noisy(0, 1), True),
         (noisy(1e6, 1), True),

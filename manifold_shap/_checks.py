@@ -234,11 +234,12 @@ def check_padding(
     lengths, used = players.lengths(rows), players.used(rows).sum(1)
     wrong = ((lengths == 0) | (used < lengths)).nonzero()[:, 0].tolist()
     if wrong:
+        problem = "has it before others" if lengths[wrong[0]] else "is padding alone"
         raise ValueError(
             f"Expected padding ({players.padding:g}) at the end of rows alone, behind other "
-            f"elements, but row {numbers[wrong[0]]} of `{name}` is padding alone or has it before "
-            f"others, one of {len(wrong)}; drop rows without elements, and move padding to the end "
-            "(of a tokenizer, `padding_side='right'`), also for the model."
+            f"elements, but row {numbers[wrong[0]]} of `{name}` {problem}, one of {len(wrong)}; "
+            "drop rows without elements, and move padding to the end (of a tokenizer, "
+            "`padding_side='right'`), also for the model."
         )
     return rows
 

@@ -87,9 +87,12 @@ def pack(thing: Any) -> tuple[list[Settings], Tensors]:
         return numbers[id(one)]
 
     if not isinstance(thing, Saved):
+        fix = "; save its `value`, and make it of that again" if hasattr(thing, "value") else ""
+        fix = " here; it has a `save(path)` of its own" if hasattr(thing, "save") else fix
         raise TypeError(
             "Expected a surrogate, an imputer, a value function of these, an amortised explainer "
-            f"or an `Explainer` but got {type(thing).__name__}, which cannot be saved."
+            f"or an `Explainer` but got {type(thing).__name__}, which cannot be "
+            f"saved{fix}."
         )
     number(thing)
     return things, tensors

@@ -1,5 +1,6 @@
 """The front door: from a model and a data frame to explanations, in a few lines."""
 
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,8 @@ class Explainer:
         space: the output space T; by default `probability` for a classifier and `identity` for a
             regression.
         players: groups of columns that count as one, by name, such as `{"size": ["length",
-            "width"]}`; each other column is a player of its own.
+            "width"]}`; each other column is a player of its own. Of texts "words" or "sentences".
+        left_out: columns that the model is given but that are no players.
         classes: names of the classes, or of the outputs of a regression.
         returns: what a function returns, see `as_model`; by default detected.
         unit: of what a regression predicts, for figures.
@@ -100,7 +102,7 @@ class Explainer:
         frame: Any,
         *more: Any,
         space: str | OutputSpace | None = None,
-        players: Mapping[str, Sequence[Any]] | None = None,
+        players: Mapping[str, Sequence[Any]] | str | None = None,
         left_out: Collection[Any] = (),
         classes: Sequence[str] | None = None,
         returns: str | None = None,
@@ -186,12 +188,20 @@ class Explainer:
 
         Raises:
             TypeError, ValueError: rows that do not fit the frame of training; see `Table.rows`.
-            ValueError: `halves` is 1, or not 0 where the explainer was loaded: the frame of
-                training is not saved.
+            ValueError: settings that the estimator does not take; `halves` is 1, or not 0 where
+                the explainer was loaded: the frame of training is not saved.
         """
         x = self.table.rows(frame)
         if check_whole("halves", halves, 0) == 1:
             raise ValueError("Expected `halves` to be 0, or at least 2 to compare, but got 1.")
+        if not callable(estimator):
+            raise TypeError(
+                "Expected `estimator` to be a function, such as `ms.exact_shapley`, but got "
+                f"{estimator!r:.100}."
+            )
+        taken = inspect.signature(estimator).parameters
+        if not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+            check_known(settings, [*taken][2:], "settings of the estimator")
         values = [self.value, *self._learned_again(halves)]
         found, *others = [
             estimator(value, x, seed=seed + k, progress=progress, **settings)
@@ -240,7 +250,7 @@ class Explainer:
         self.seed, self.quality = settings["seed"], Quality(**settings["quality"])
         self.model, self.value = settings["model"], settings["value"]
         self.table = self.value.spec.table
-        self.candidates, self._halves = {self.quality.chosen: self.value}, []
+        self.candidates, self._halves = _Loaded({self.quality.chosen: self.value}), []
         return self
 
     def _learned_again(self, halves: int) -> list[ValueFunction]:
@@ -258,6 +268,16 @@ class Explainer:
     def __repr__(self) -> str:
         named = self.value.space.named(self.value.outputs)
         return f"Explainer({len(self.table.players)} players, {named}, by {self.quality.chosen!r})"
+
+
+class _Loaded(dict[str, ValueFunction]):
+    """The candidate of an explainer that was loaded."""
+
+    def __missing__(self, name: str) -> ValueFunction:
+        raise KeyError(
+            f"Expected {[*self]}, all that a loaded explainer has, but got {name!r}; make the "
+            "`Explainer` again to compare value functions."
+        )
 
 
 def _space(space: str | OutputSpace | None, model: Model, unit: str | None) -> OutputSpace:

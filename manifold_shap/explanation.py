@@ -1,6 +1,5 @@
 """Holds the result of every estimator: Shapley values over instances, players and outputs."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -360,6 +359,35 @@ class Explanation:
             return parts[chosen[0]]
         return pd.concat(parts, axis=1, names=["output", "player"])
 
+    def words(self, output: str | int | None = None) -> "pd.DataFrame":
+        """Of texts, what each word adds wherever it stands, the largest mean first.
+
+        A line per word, in small letters and without the punctuation around it. Columns are `mean`,
+        of its Shapley values; `standard_error` of this mean, from one place to another, NaN of a
+        single one; and `count` of these places.
+
+        Args:
+            output: its name or position; by default as of `plot.bar`.
+
+        Raises:
+            ValueError: rows that are no texts which an `Explainer` has explained; no such output.
+        """
+        import pandas as pd
+
+        if isinstance(self.x, Tensor) or not self.players.by_row:
+            raise ValueError(
+                "Expected texts that an `Explainer` has explained but got "
+                f"{'numbers' if isinstance(self.x, Tensor) else 'a table'}; of tokens, "
+                "`plot.text(vocabulary.decode(x))` shows the words."
+            )
+        cells: Any = self.data
+        words = pd.Series(cells.to_numpy().ravel(), dtype=object, name="word").str.lower()
+        words = words.str.extract(r"(?s)(\w(?:.*\w)?)", expand=False)
+        phi = pd.Series(self.phi[..., shown.output_of_all(self, output)[0]].flatten().numpy())
+        found = phi.groupby(words).agg(["mean", "sem", "count"])
+        found = found.rename(columns={"sem": "standard_error"})
+        return found.sort_values("mean", key=abs, ascending=False, kind="stable")
+
     @property
     def index(self) -> "pd.Index":
         """Labels of the rows as pandas has them, to join a frame's own columns to `to_frame()`."""
@@ -600,6 +628,9 @@ class Explanation:
     @property
     def _title(self) -> str:
         made = self.made_by.get("estimator", "unknown estimator")
+        if isinstance(made, Mapping):
+            # By how many players rows have.
+            made = " and ".join(dict.fromkeys(made.values()))
         return (
             f"Explanation({len(self)} instances, {len(self.players)} players, "
             f"{self.space.named(self.outputs)}, by {made!r})"
@@ -624,6 +655,8 @@ class Explanation:
         left, notes = len(self) - _ROWS, [] if len(self) else ["no rows"]
         if left > 0:
             notes.append(f"and {left} more row{'s' if left > 1 else ''}")
+        if base := shown.base_of(self):
+            notes.append(f"base: of {base}")
         if words := in_words(self.quality or {}, self.unit):
             notes.append(f"{self.made_by.get('value_function')!r} {words}")
         if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
@@ -631,7 +664,7 @@ class Explanation:
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes
 
     def _contributions(self, places: Sequence[tuple[int, int]]) -> list[str]:
-        """The largest of an output of each row: "age = 70: +0.310 ± 0.02, height = 1.8: −0.100"."""
+        """The largest of an output of each row: "age = 70: +0.31 ± 0.020, height = 2: −0.10"."""
         from manifold_shap.tables.features import as_text
 
         data, errors, found = self.data, total_error(self), []
@@ -640,13 +673,12 @@ class Explanation:
             largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
             largest = largest[torch.isfinite(phi[largest])][:_PLAYERS]
             numbers = shown.signed(phi[largest].tolist())
-            for player, number in zip(largest.tolist(), numbers, strict=True):
+            for player, plain in zip(largest.tolist(), numbers, strict=True):
                 cell = "" if data is None else f" = {as_text(data.iat[row, player])}"
                 name = f"{self.players.names[player]}{cell}"
                 name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-                margin = errors[row, player, k].item()
-                around = f" ± {margin:.2g}" if math.isfinite(margin) and margin > 0 else ""
-                parts.append(f"{name}: {number}{around}")
+                number = shown.with_error(phi[player].item(), errors[row, player, k].item(), "+")
+                parts.append(f"{name}: {number if '±' in number else plain}")
             found.append(", ".join(parts))
         return found
 

@@ -118,7 +118,7 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
         )
 
 
-def in_words(quality: Mapping[str, Any], unit: str = "") -> str:
+def in_words(quality: Mapping[str, Any], unit: str | None = "") -> str:
     """How good the chosen value function is, as a person can judge it; empty if nobody knows.
 
     >>> measured = {"error": 0.0004, "variance": 0.01, "mse": {"marginal": 0.004}}
@@ -128,18 +128,18 @@ is out of reach), root mean squared error 0.02 (probability)"
 
     Args:
         quality: what a `Quality` says, as plain data.
-        unit: of the outputs.
+        unit: of the outputs; None leaves the root mean squared error out.
     """
     error, variance = (quality.get(name, math.nan) for name in ("error", "variance"))
     if not variance > 0:
         return ""
     shares = [error, *(e for name, e in quality.get("mse", {}).items() if name == OFF_MANIFOLD)]
-    here, *there = (f"{100 * (1 - each / variance):.0f} %" for each in shares)
+    here, *there = (f"{round(100 * (1 - each / variance))} %".replace("-", "−") for each in shares)
     off = f"off the manifold {there[0]}; " if there else ""
+    of_error = f", root mean squared error {number(max(error, 0.0) ** 0.5)}"
     return (
         f"explains {here} of the model's variance where features are hidden ({off}100 % is out of "
-        f"reach), root mean squared error {number(max(error, 0.0) ** 0.5)}"
-        f"{f' ({unit})' if unit else ''}"
+        f"reach){'' if unit is None else of_error}{f' ({unit})' if unit else ''}"
     )
 
 

@@ -122,6 +122,8 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
     folder = Path(check_text("folder", folder)).expanduser()
     expected = f"Expected a folder that `ms.save` wrote ({_FORMAT}) at {folder} but"
     plain = _settings(folder)
+    if plain is None and (folder.suffix == ".zip" or (folder / "zarr.json").exists()):
+        raise ValueError(f"{expected} there is an explanation; `ms.Explanation.load` reads it.")
     if plain is None or plain["format"] != _FORMAT:
         raise ValueError(f"{expected} there is none; correct the path, or save it again.")
     content, things = (folder / _TENSORS).read_bytes(), plain["things"]

@@ -104,6 +104,15 @@ def amount(explanation: "Explanation", value: float) -> str:
     return f"{said} {unit(explanation)}".rstrip()
 
 
+def base_of(explanation: "Explanation") -> str:
+    """What the base is the model's answer to: "an empty text" where absent words are deleted.
+
+    Elsewhere it is an average, and there is no word for it.
+    """
+    deleted = explanation.made_by.get("value_function") == "deletion"
+    return "an empty text" if deleted else ""
+
+
 def kinds(explanation: "Explanation") -> list[str]:
     """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
 
@@ -145,12 +154,27 @@ def signed(values: Sequence[float]) -> list[str]:
     return [(text if float(text) else text[1:]).replace("-", "−") for text in texts]
 
 
-def with_error(value: float, error: float) -> str:
-    """`0.0171 ± 0.0011`: both to two digits of the error, if that is known and not zero."""
-    if not (math.isfinite(error) and error > 0):
+def with_error(value: float, error: float, sign: str = "") -> str:
+    """Both to two digits of the error, if that is known, not zero, and shows in six digits.
+
+    With `sign="+"` positive values have one.
+
+    >>> with_error(0.0171, 0.0011), with_error(-4738, 310.0, "+"), with_error(0.3, 1e-9)
+    ('0.0171 ± 0.0011', '−4738 ± 310', '0.3')
+    >>> with_error(2.18e-10, 3e-12, "+"), with_error(-0.001, 0.2, "+")
+    ('+2.180e−10 ± 3.0e−12', '0.00 ± 0.20')
+    """
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return number(value)
-    decimals = max(0, 1 - math.floor(math.log10(error)))
-    return f"{value:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
+    # Places of the last digit and of the first, as powers of ten.
+    last = math.floor(math.log10(error)) - 1
+    digits = math.floor(math.log10(max(abs(value), error))) - last
+    if digits > 5:
+        return number(value)
+    forms = [f".{max(-last, 0)}f"] * 2 if -6 <= last <= 6 else [f".{digits}e", ".1e"]
+    text, margin = f"{value:{sign}{forms[0]}}", f"{error:{forms[1]}}"
+    text = text if float(text) else text.lstrip("+-")
+    return f"{text} ± {margin}".replace("-", "−")
 
 
 def count(many: int, what: str) -> str:

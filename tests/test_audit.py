@@ -50,6 +50,8 @@ def test_an_exact_reference_finds_the_very_errors_and_intervals_over_rows(
     found = ms.audit(explained[few], game, rows=5)
     away = (explained.phi - truth.phi).double()[few]
     assert (found.rows, found.reference) == (5, "exact")
+    grouped = ms.as_value_function(game, ROWS).grouped(ms.Players("ab", [0, 0, 1, 1]))
+    assert ms.audit(ms.exact_shapley(grouped, ROWS[few]), grouped).relative_error().estimate == 0
     relative = away.square().sum() / truth.phi[few].double().square().sum()
     torch.testing.assert_close(found.relative_error().estimate, relative.sqrt())
     for measured, sample in (

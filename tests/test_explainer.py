@@ -265,11 +265,12 @@ A, B = NORMAL["a"], NORMAL["b"]
     ("frame", "message"),
     [
         (NORMAL.assign(d=A, e=2.54 * A + 1), r"same in every row, \[\['a', 'd', 'e'\]\]"),
+        (NORMAL.assign(d=[*"abc"] * 20, e=[7, 3, 5] * 20), r"in every row, \[\['d', 'e'\]\]"),
         (NORMAL.assign(d=B.where(B.index > 0, 1e9)), r"\['d'\] hold numbers so far out"),
         (NORMAL.assign(d=np.nan, e=1), r"a single value .* \['d', 'e'\]"),
         (NORMAL.assign(d=[f"house {k}" for k in range(60)]), r"No value repeats .*\['d'\]"),
     ],
-    ids=["copies", "1e9", "missing everywhere", "a category per row"],
+    ids=["copies", "one to one", "1e9", "missing everywhere", "a category per row"],
 )  # fmt: skip
 def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str) -> None:
     def predict(rows: pd.DataFrame) -> Any:
@@ -308,7 +309,7 @@ def test_candidates_that_are_late_are_left_out() -> None:
         (FRAME, {"effort": "most"}, "`effort` to be one of .'low', 'high'"),
         (FRAME, {"classes": ["no", "no"]}, "Expected distinct `classes`"),
         (FRAME, {"unit": "EUR"}, "`unit` for the values of a regression"),
-        (FRAME.assign(price=PRICE), {}, "besides"),
+        (FRAME.assign(price=PRICE), {}, r"has \['price'\] besides; drop"),
     ],
 )
 def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -> None:
@@ -319,6 +320,20 @@ def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -
 def test_a_target_has_no_place() -> None:
     with pytest.raises(TypeError, match="leave the target out"):
         ms.Explainer(TREES, FRAME, PRICE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_evals": 9}, r"\['evaluations', .*'outputs'.* but got \['max_evals'\]"),
+        ({"estimator": "exact"}, "a function, such as `ms.exact_shapley`, but got 'exact'"),
+    ],
+)
+def test_settings_of_a_call_are_checked(
+    explainer: ms.Explainer, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        explainer(FRAME.head(2), **settings)
 
 
 def test_people_are_told_how_much_of_the_model_the_value_function_explains(

@@ -137,6 +137,8 @@ def test_dataset_is_labelled() -> None:
 def test_a_frame_has_a_column_for_each_player() -> None:
     explanation = make(instances=("Ann", "Bob"))
     frame = explanation.to_frame("ja")
+    with pytest.raises(ValueError, match="texts that an `Explainer` has explained but got numbers"):
+        explanation.words()
     assert frame.index.tolist() == ["Ann", "Bob"]
     assert frame.columns.tolist() == ["α", "weight", "日本"]
     assert frame.to_numpy().tolist() == explanation.phi[..., 0].tolist()
@@ -334,7 +336,7 @@ def test_what_is_not_an_explanation_is_neither_read_nor_overwritten(tmp_path: Pa
     text.write_text("mine")
     with pytest.raises(ValueError, match=r"Expected a dataset written by Explanation.save"):
         ms.Explanation.load(store)
-    with pytest.raises(FileNotFoundError, match=r"notes.txt"):
+    with pytest.raises(ValueError, match=r"notes.txt but something else stands there"):
         ms.Explanation.load(text)
     for path in (folder, store, text):
         with pytest.raises(FileExistsError, match="something else stands there"):
@@ -388,11 +390,14 @@ def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> N
 def test_errors_are_shown_where_they_are_known() -> None:
     explanation = ms.permutation_shapley(lambda x, mask: total(x, mask) ** 3, X[:1], permutations=4)
     first = explanation.phi[0, :, 0].abs().argsort()[-2]
-    assert f" ± {explanation.standard_error[0, first, 0]:.2g}, " in repr(explanation)
+    value, error = (each[0, first, 0] for each in (explanation.phi, explanation.standard_error))
+    assert f": {value:+.0f} ± {error:.0f}".replace("-", "−") in repr(explanation)
     unknown = replace(explanation, standard_error=torch.full_like(explanation.phi, torch.nan))
     assert "±" not in repr(unknown)
     assert repr(unknown).splitlines()[-1] == "standard errors are unknown"
     assert "<p>standard errors are unknown</p>" in unknown._repr_html_()
+    by_count = replace(unknown, made_by={"estimator": {"5": "exact", "8": "odd", "9": "odd"}})
+    assert "by 'exact and odd')" in repr(by_count)
 
 
 def test_of_several_outputs_the_one_that_is_moved_most_is_shown() -> None:

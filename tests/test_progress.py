@@ -2,6 +2,7 @@
 
 import multiprocessing
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch
 import manifold_shap as ms
 from manifold_shap import _progress
 from manifold_shap._progress import progress_bar
+from manifold_shap.training import runner
 
 
 def leave_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,10 +46,15 @@ def test_trainings_show_a_bar_by_the_same_rule(
 ) -> None:
     leave_the_test(monkeypatch)
     monkeypatch.setattr(_progress, "_DELAY", 0)
-    few = {"max_epochs": 1, "trainer": {"accelerator": "cpu", "limit_train_batches": 2}}
+    trainer: dict[str, Any] = {"accelerator": "cpu", "limit_train_batches": 2}
+    few: dict[str, Any] = {"max_epochs": 1, "trainer": trainer}
     x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
     ms.fit_surrogate(lambda x: x.softmax(-1), x, hidden=[4], **few)
     assert "surrogate" in capsys.readouterr().err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     ms.fit_surrogate(lambda x: x.softmax(-1), x, hidden=[4], **few)
     assert "surrogate" not in capsys.readouterr().err  # It took no minute.
+    monkeypatch.setattr(runner, "_LONG", 0)
+    trainer["limit_train_batches"] = 6
+    ms.fit_surrogate(lambda x: x.softmax(-1), x, hidden=[4], **few)
+    assert "Training the surrogate: 6 steps at most, about 0 s" in capsys.readouterr().err

@@ -135,6 +135,14 @@ def test_an_explainer_is_what_it_was(tmp_path: Path) -> None:
     assert loaded.quality == explainer().quality
     with pytest.raises(ValueError, match="rows to learn from"):
         loaded(FRAME[:3], halves=2)
+    with pytest.raises(KeyError, match=r"all that a loaded explainer has, but got 'marginal'"):
+        loaded.candidates["marginal"]
+    with pytest.raises(ValueError, match=r"something else stands there; `ms.load` reads"):
+        ms.Explanation.load(tmp_path)
+    for name in ("e.zarr", "e.zip"):
+        one.save(tmp_path / name)
+        with pytest.raises(ValueError, match=r"an explanation; `ms.Explanation.load` reads it"):
+            ms.load(tmp_path / name)
 
 
 def test_settings_are_json_and_shared_rows_are_there_once(tmp_path: Path) -> None:
@@ -209,7 +217,8 @@ def test_a_damaged_folder_is_refused(tmp_path: Path, name: str, damage: Any, mes
     ("thing", "error", "message"),
     [
         (model, TypeError, "got function, which cannot be saved"),
-        (surrogate().grouped([0, 0, 1, 1]), TypeError, "GroupedValue, which cannot be saved"),
+        (surrogate().grouped([0, 0, 1, 1]), TypeError, "GroupedValue, .* saved; save its `value`"),
+        (ms.text.Vocabulary(["a"]), TypeError, r"Vocabulary, .* a `save\(path\)` of its own"),
     ],
 )
 def test_what_cannot_be_saved(

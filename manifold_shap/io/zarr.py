@@ -173,7 +173,15 @@ def load(path: str | Path, rows: slice | None = None) -> "xr.Dataset":
         OSError: no permission, or the store cannot be reached.
     """
     place = location("path", path)
-    group = opened(place, "r")
+    try:
+        group = opened(place, "r")
+    except FileNotFoundError as error:
+        if not stands(place):
+            raise
+        raise ValueError(
+            f"Expected an explanation at {place} but something else stands there; `ms.load` reads "
+            "what `ms.save` wrote."
+        ) from error
     if group.attrs.get("format") == FORMAT and "made_by" not in group.attrs:
         blocks = [bool(entry) for entry in group["done"][:]]
         raise ValueError(

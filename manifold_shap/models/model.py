@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
-from manifold_shap._messages import check_choice, warn
+from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap._stored import StoredRows
 from manifold_shap.models.files import load_model
@@ -59,6 +59,8 @@ class Model:
 
     Example:
         >>> model = Model(lambda x: x / x.sum(-1, keepdim=True), ["no", "yes"], "probabilities")
+        >>> model
+        Model(the function '<lambda>', probabilities ['no', 'yes'])
         >>> model(torch.tensor([[1.0, 3.0]]), scale="probabilities")
         tensor([[0.2500, 0.7500]])
 
@@ -84,6 +86,9 @@ class Model:
         self.table, self.dtype = table, dtype
         # Rows on which it was asked twice.
         self._repeated = 0
+
+    def __repr__(self) -> str:
+        return f"Model({self.predictor.name}, {self.returns} {shown(self.classes)})"
 
     kind = "model"
 

@@ -67,10 +67,11 @@ def in_fitted_order(frame: Any, fitted: Sequence[str] | None, model: str) -> Any
             found[name] = left.pop(alike)
     beyond, absent = list(left), [name for name in fitted if name not in found]
     if beyond or absent:
+        problems = [f"has {shown(beyond)} besides"] if beyond else []
+        problems += [f"has no {shown(absent)}"] if absent else []
         raise ValueError(
-            f"Expected a frame with the columns that {model} was fitted to but it has "
-            f"{shown(beyond)} besides and no {shown(absent)}; drop columns that are no features, "
-            "such as the target."
+            f"Expected a frame with the columns that {model} was fitted to but it "
+            f"{' and '.join(problems)}; drop columns that are no features, such as the target."
         )
     order = [found[name] for name in fitted]
     return frame if order == given.columns else given.select(order).to_native()

@@ -10,18 +10,20 @@
     axes = ms.plots.waterfall(explanation, row=0)  # or explanation.plot.waterfall(label="anna")
     axes.save("waterfall.pdf")  # or plt.show(), or plt.savefig
 
-Every function draws in `ax`, or else in a new figure of pyplot, and returns the axes; a plot of
-several panels takes the place of `ax`, and returns a list of them. What is returned has a `figure`
-and, of a new figure, `save(path)`. Only `text` returns something else: words on coloured ground
-for a notebook or a page.
+Every function draws in `ax`, best of a figure with `layout="constrained"`, or else in a new figure
+of pyplot, and returns the axes; a plot of several panels takes the place of `ax`, and returns a
+list of them. What is returned has a `figure` and, of a new figure, `save(path)`, which leaves it
+open: `plt.close("all")` closes figures. Only `text` returns something else: words on coloured
+ground for a notebook or a page.
 
 Sizes of letters, fonts, ground and ink are those of `matplotlib.rcParams`: `"font.size"`,
 `"font.family"`, `"figure.facecolor"`, `"text.color"`, or `plt.style.use("dark_background")`.
 
 Of two classes the second one is drawn, of more the predicted one, and `output=` names another. A
 title says what is drawn, the row by its label and its position, or of how many rows. Small print
-below says how good the value function is, where the explanation knows that (`made_by["quality"]`),
-and a caution above if it is no better than values off the manifold, or half-trained.
+below says what whiskers reach, or that errors are unknown, and how good the value function is where
+the explanation knows that (`made_by["quality"]`), and a caution above if it is no better than
+values off the manifold, or half-trained.
 """
 
 from types import MethodType
@@ -90,14 +92,21 @@ class Plots:
         axes, table = len(explanation.players.event), not isinstance(explanation.x, Tensor)
         composed, words = explanation.partition is not None, selection.has_words(explanation)
         balances = len(explanation.outputs) if composed else 0
+        # Of a model of several tensors, rows are all of them, one behind the other.
+        inputs = explanation.made_by.get("inputs", {}).values()
+        several = len(set(map(tuple, inputs))) > 1
+        picture = len(selection.picture_of(explanation).players.event) > 1
         log_ratios, unaligned = "log-ratios, as of space='ilr'", selection.unaligned(explanation)
+        # Where players differ, those that are no words have no means.
+        self._of_all = words or not unaligned
+        curves = axes < 3 and not table and not inputs
         of_rows = ("beeswarm", "scatter", "heatmap")
         of_classes = ("compositions", "cumulative", "parallel_coordinates", "bifurcation_tree")
         fits = {
             **dict.fromkeys(of_rows, (not unaligned, unaligned)),
-            "text": (axes < 2 and (words or not table), "rows of tokens"),
-            "series": (axes < 3 and not table, "rows of shape (time,) or (channels, time)"),
-            "pixel_maps": (axes > 1, "rows of shape (channels, height, width)"),
+            "text": (axes < 2 and (words or not table) and not several, "rows of tokens"),
+            "series": (curves, "rows of shape (time,) or (channels, time)"),
+            "pixel_maps": (picture, "rows of shape (channels, height, width)"),
             **dict.fromkeys(of_classes, (composed, log_ratios)),
             "ilr_plane": (balances > 1, f"{log_ratios}, of three classes"),
             "ilr_space": (balances > 2, f"{log_ratios}, of four classes"),
@@ -122,4 +131,6 @@ class Plots:
 
     def __repr__(self) -> str:
         needs = "".join(f"\n  {name}: needs {need}" for name, need in self._needs.items())
-        return f"Plots: {', '.join(dir(self))}; such as explanation.plot.waterfall(0){needs}"
+        several = not self._of_all and "bar"
+        names = [f"{name}(row=0)" if name == several else name for name in dir(self)]
+        return f"Plots: {', '.join(names)}; such as explanation.plot.waterfall(0){needs}"

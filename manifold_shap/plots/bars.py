@@ -71,12 +71,13 @@ def waterfall(
     places, ends = np.arange(len(steps)), base + steps[::-1].cumsum()[::-1]
     axes = canvas.panel(ax, len(steps) + 3, grid="x")
     colours = _colours(steps, lines.others > 0)
-    numbers = shown.signed(steps.tolist())
-    canvas.bars(axes, places, steps, errors, numbers, left=ends - steps, height=0.72, color=colours)
+    numbers, names = shown.signed(steps.tolist()), lines.names_with_values(explanation, row)
+    look: dict[str, Any] = {"left": ends - steps, "height": 0.72, "color": colours}
+    canvas.bars(axes, places, steps, errors, numbers, names, **look)
     axes.use_sticky_edges = False
     # From the end of each bar to the start of the one above.
     axes.vlines(ends[1:], places[1:] - 1, places[1:], canvas.NEUTRAL, linewidth=0.6, zorder=1)
-    canvas.name_lines(axes, lines.names_with_values(explanation, row))
+    canvas.name_lines(axes, names)
     axes.set_ylim(len(steps) + 0.05, -1.05)
     prediction = explanation.prediction[row, k].item()
     _mark(axes, len(steps) - 0.3, base, f"base {shown.amount(explanation, base)}")
@@ -85,7 +86,8 @@ def waterfall(
     kinds = [f"{kind} Shapley values" for kind in shown.kinds(explanation)]
     axes.set_xlabel("; ".join([f"{what} ({unit})" if unit else what, *kinds]))
     titles = selection.title_of_row(explanation, row, k, output)
-    return canvas.finish(axes, {"": explanation}, titles, show)
+    whiskers = selection.whiskers([explanation], row)
+    return canvas.finish(axes, {"": explanation}, titles, show, whiskers)
 
 
 def _colours(values: Float[np.ndarray, " lines"], others: bool, signed: bool = True) -> list[str]:
@@ -113,6 +115,7 @@ class _Bars(NamedTuple):
         names: of the explanations.
         labels: of the lines.
         others: whether the last line is the sum of other features.
+        whiskers: what they say.
         signed: whether values have a sign.
     """
 
@@ -123,6 +126,7 @@ class _Bars(NamedTuple):
     axis: str
     title: list[str]
     others: bool
+    whiskers: str
     signed: bool = True
 
 
@@ -197,13 +201,16 @@ def bar(
         lines = np.arange(count) + thickness * (place - (several - 1) / 2)
         said = [next(numbers) if drawn.signed else next(numbers).lstrip("+") for _ in values]
         look: dict[str, Any] = {"height": 0.92 * thickness, "color": colour}
-        handles += canvas.bars(axes, lines, values.numpy(), errors.numpy(), said, **look)[:1]
+        drawing = values.numpy(), errors.numpy(), said, drawn.labels
+        handles += canvas.bars(axes, lines, *drawing, **look)[:1]
     axes.axvline(0, color=rcParams["text.color"], linewidth=0.8)
     canvas.name_lines(axes, drawn.labels)
+    if not drawn.signed:
+        axes.set_xlim(left=0)
     axes.set_xlabel(drawn.axis)
     if several > 1:
         canvas.legend(axes, handles, drawn.names)
-    return canvas.finish(axes, by_name, drawn.title, show)
+    return canvas.finish(axes, by_name, drawn.title, show, drawn.whiskers)
 
 
 def _of_row(
@@ -223,7 +230,7 @@ def _of_row(
         title[1] = selection.row_name(first, row)
     labels = lines.names_with_values(first, row)
     said = (names, lines.sums(phi), lines.errors(error), labels, selection.axis(first, k), title)
-    return _Bars(*said, lines.others > 0)
+    return _Bars(*said, lines.others > 0, selection.whiskers(by_name.values(), row))
 
 
 def _over_rows(
@@ -236,18 +243,21 @@ def _over_rows(
     of = "mean Shapley value" if signed else "mean |Shapley value|"
     axis = selection.capital(selection.axis(first, k).replace("Shapley value", of, 1))
     title = [selection.title(first, k), why]
+    whiskers = "whiskers: 2 standard errors of the mean over "
     if tokens is not None or selection.has_words(first):
         by_word = _by_word(words_of_players(first, tokens), sizes)
         chosen = by_word.head(check_whole("max_display", most))
         names = [f"{shown.shorten(word)} ({n:.0f} ×)" for word, n in chosen["size"][0].items()]
         values, errors = (torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "sem"))
         title += [f"{len(chosen)} of {shown.count(len(by_word), 'word')}"]
-        return _Bars(list(by_name), values, errors, names, axis, title, False, signed)
+        whiskers = f"{whiskers}the places of a word" if bool((errors > 0).any()) else ""
+        return _Bars(list(by_name), values, errors, names, axis, title, False, whiskers, signed)
     selection.check_aligned(first)
     lines = Lines.of(sizes[0].nanmean(0).abs(), most)
     mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
-    names = lines.names(first.players.names)
-    return _Bars(list(by_name), mean, error, names, axis, title, lines.others > 0, signed)
+    names, others = lines.names(first.players.names), lines.others > 0
+    whiskers = f"{whiskers}{len(first)} rows" if bool((error > 0).any()) else ""
+    return _Bars(list(by_name), mean, error, names, axis, title, others, whiskers, signed)
 
 
 def _by_word(words: pd.Series, values: Float[Tensor, "several rows players"]) -> pd.DataFrame:
@@ -289,4 +299,5 @@ def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:
             f"base{of}: {shown.number(offset)}; {shown.count(first.rows, 'row')}",
         ],
         lines.others > 0,
+        f"whiskers: 2 standard errors over {first.rows} rows" if bool((error > 0).any()) else "",
     )

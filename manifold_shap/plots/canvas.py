@@ -21,6 +21,7 @@ from matplotlib.container import BarContainer
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import AutoLocator
 
 from manifold_shap.plots.selection import Explained, cautions, notes
 
@@ -129,7 +130,31 @@ def line_height(lines: float | int = 1) -> float:
     return float(lines * 1.9 * rcParams["font.size"] / 72)
 
 
-def finish(drawn: Plot, by_name: Explained, title: Sequence[str], show: bool = False) -> Plot:
+class _Apart(AutoLocator):
+    """As many ticks as have room for their numbers; matplotlib's are for those of three letters."""
+
+    def __call__(self) -> Any:
+        axis: Any = self.axis
+        letters, span = 5 * axis.get_tick_space(), np.ptp(axis.get_view_interval())
+        for most in range(9, 0, -1):
+            self.set_params(nbins=most)
+            ticks = super().__call__()
+            longest = max(map(len, axis.get_major_formatter().format_ticks(ticks)))
+            if np.diff(ticks[:2]).sum() * letters >= (longest + 1.5) * span:
+                break
+        return ticks
+
+
+def _letters(axes: Axes) -> int:
+    """How many have room across a figure of ours, or across given axes."""
+    place: Any = axes.figure if isinstance(axes, Drawn) else axes
+    inches = place.bbox.width / place.get_figure(root=True).dpi
+    return int(inches * 72 / (0.55 * rcParams["font.size"]))
+
+
+def finish(
+    drawn: Plot, by_name: Explained, title: Sequence[str], show: bool = False, errors: str = ""
+) -> Plot:
     """Say above a plot what it shows, and below how good value functions are.
 
     Args:
@@ -137,13 +162,18 @@ def finish(drawn: Plot, by_name: Explained, title: Sequence[str], show: bool = F
         by_name: what is drawn.
         title: its lines; empty ones are left out.
         show: whether to open the window of the figure.
+        errors: what whiskers say of them.
     """
     axes: Any = drawn if isinstance(drawn, Axes) else drawn[0]
     place = axes.figure if isinstance(axes, Drawn) else axes
-    inches = place.bbox.width / place.get_figure(root=True).dpi
-    letters = int(inches * 72 / (0.55 * rcParams["font.size"]))
+    letters = _letters(axes)
+    # Small print has smaller letters, but not below given axes.
+    small = letters if place is axes else int(1.2 * letters)
     above = "\n".join(fill(line, letters) for line in [*title, *cautions(by_name)] if line)
-    below = "\n".join(fill(line, int(1.2 * letters)) for line in notes(by_name))
+    below = "\n".join(fill(line, small) for line in [errors, *notes(by_name, True)] if line)
+    for panel in [axes] if isinstance(drawn, Axes) else drawn:
+        if type(panel.xaxis.get_major_locator()) is AutoLocator:
+            panel.xaxis.set_major_locator(_Apart())
     if place is axes:
         axes.set_title(above, loc="left", fontsize="medium")
         if below:
@@ -179,6 +209,7 @@ def bars(
     values: Float[np.ndarray, " lines"],
     errors: Float[np.ndarray, " lines"],
     numbers: Sequence[str],
+    names: Sequence[str],
     **look: Any,
 ) -> BarContainer:
     """Bars with numbers beyond their ends, and whiskers of two errors that are known and not 0."""
@@ -191,8 +222,10 @@ def bars(
         **look,
     )
     ax.bar_label(drawn, numbers, padding=3, fontsize="small")
-    # Room for the numbers.
-    ax.margins(x=0.2)
+    # Room for the numbers, in small letters, between the bars and the names.
+    room = max(_letters(ax) - max(map(len, names)), 1)
+    share = min((max(map(len, numbers)) + 2) / room, 0.3)
+    ax.margins(x=max(0.2, share / (1 - 2 * share)))
     return drawn
 
 

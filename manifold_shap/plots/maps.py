@@ -97,6 +97,10 @@ def heatmap(
     above.step(range(len(order)), prediction, where="mid", color=ink, linewidth=1, marker=marker)
     base = float(explanation.base[:, k].double().mean())
     above.axhline(base, color=canvas.NEUTRAL, linewidth=0.8, linestyle="--")
+    # Above the scale of colours, where there is room.
+    where: dict[str, Any] = {"transform": above.get_yaxis_transform(), "in_layout": False}
+    look: dict[str, Any] = {"fontsize": "small", "color": canvas.NEUTRAL, "va": "center"}
+    above.text(1.01, base, "mean base", **look, **where)
     above.set_ylabel("prediction", rotation=0, ha="right", va="center")
     above.locator_params(axis="y", nbins=2)
     return canvas.finish(axes, {"": explanation}, [selection.title(explanation, k), why], show)
@@ -192,7 +196,7 @@ def interaction_map(
 
 def pixel_maps(
     explanations: Explanation | Mapping[str, Explanation],
-    rows: Sequence[int] | None = None,
+    rows: int | Sequence[int] | None = None,
     output: str | int | Sequence[str | int] | None = None,
     top: int = 1,
     images: Any = None,
@@ -208,7 +212,8 @@ def pixel_maps(
     serves the whole figure, so that colours compare between lines, outputs and explanations. Half a
     percent of the pixels may lie beyond the ends of the scale, which are then pointed. The value of
     a player with several pixels is spread evenly over its elements, and the channels of a pixel are
-    summed: a map always sums to `prediction - base`.
+    summed: a map always sums to `prediction - base`, but for that of a model of several inputs,
+    which has the picture's share.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -221,7 +226,7 @@ def pixel_maps(
 
     Args:
         explanations: of the same images, by the names to write above the columns.
-        rows: positions of the images to show; by default the first 8.
+        rows: position of the image to show, or several; by default the first 8.
         output: name or position of the output to explain, or several of them, a column for each;
             by default as of `waterfall`.
         top: how many outputs to explain where `output` names none, a column for each: the most
@@ -232,7 +237,8 @@ def pixel_maps(
             are shown as they were by `x * std + mean`. By default the rows themselves: a grey image
             goes from its lowest value in white to its highest in black, as ink on paper, and a
             colour image with values beyond 0 and 1 is stretched from its lowest to its highest.
-        overlay: opacity of a pale grey copy of the image over each of its maps; 0.4 shows both.
+        overlay: opacity of a pale grey copy of the image over each of its maps; 0.4 shows both, in
+            colours that are greyer than those of the scale.
         ax: axes whose place the maps take; by default a new figure.
         labels: of rows, instead of their positions.
         show: whether to call `plt.show()`.
@@ -246,7 +252,7 @@ def pixel_maps(
             given to show; the explanations differ in rows, players or outputs, or there are no
             such rows or outputs; `images` out of range.
     """
-    by_name = selection.named(explanations)
+    by_name = {k: selection.picture_of(e) for k, e in selection.named(explanations).items()}
     first, *_ = by_name.values()
     event = first.players.event
     if len(event) not in (2, 3) or min(event[-2:]) < 2:
@@ -281,12 +287,19 @@ def pixel_maps(
                 image = pictures[line]
                 grey = image if image.ndim == 2 else image @ _BRIGHTNESS
                 axes.imshow(grey, cmap="gray", vmin=-0.5, vmax=1, alpha=overlay)
-    per = " per pixel" if len(first.players) < math.prod(event[-2:]) else ""
-    bar = scale.bar(cells, selection.axis(first, None, per), location="bottom", shrink=0.8)
+    bar = scale.bar(
+        cells, selection.axis(first, None, per_pixel(first)), location="bottom", shrink=0.8
+    )
     bar.locator = MaxNLocator(2, symmetric=True)
     count = len(set(chosen))
     part = f"{count} of {len(first)} rows" if count < len(first) else ""
     return canvas.finish(cells, by_name, [part], show)
+
+
+def per_pixel(explanation: Explanation) -> str:
+    """What values on a map are of, where players have several pixels."""
+    pixels = math.prod(explanation.players.event[-2:])
+    return " per pixel" if len(explanation.players) < pixels else ""
 
 
 def _title(axes: Axes, text: str) -> None:

@@ -206,7 +206,10 @@ def scatter(
     axes.set_xlabel(shown.shorten(str(cells.name), 50))
     owner = shown.shorten(explanation.players.names[player])
     axes.set_ylabel(selection.axis(explanation, k, f" of {owner}", "\n"))
-    return canvas.finish(axes, {"": explanation}, [selection.title(explanation, k), why], show)
+    title, said = [selection.title(explanation, k), why], ""
+    if len(phi) <= _WHISKERS:
+        said = selection.whiskers([explanation], slice(None), player)
+    return canvas.finish(axes, {"": explanation}, title, show, said)
 
 
 def _feature(explanation: Explanation, argument: str, asked: str | int) -> tuple[int, pd.Series]:

@@ -4,7 +4,8 @@ import datetime
 import math
 import numbers
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,13 @@ from manifold_shap import shown
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import warn
 from manifold_shap.explanation import Explanation
-from manifold_shap.learning_error import other_rows
+from manifold_shap.learning_error import other_rows, total_error
+from manifold_shap.players import Players
 from manifold_shap.quality import OFF_MANIFOLD, in_words
 from manifold_shap.tables.features import as_text, row_text
+
+# Numbers that may stand behind the name of a player of a tensor; those of a patch are noise.
+_CELLS = 4
 
 Explained = Mapping[str, Any]
 """Explanations, or global values, by name."""
@@ -76,6 +81,26 @@ def unaligned(explanation: Explanation) -> str:
     return need if explanation.players.by_row else ""
 
 
+def picture_of(explanation: Explanation) -> Explanation:
+    """Of several inputs, the first one that is a picture, with its players; or else all."""
+    start = 0
+    for shape in map(tuple, explanation.made_by.get("inputs", {}).values()):
+        part = slice(start, start := start + math.prod(shape))
+        if len(shape) == 3 and min(shape[1:]) > 1 and explanation.players.fixed:
+            players, index = explanation.players.index[part].unique(return_inverse=True)
+            names = [explanation.players.names[k] for k in players.tolist()]
+            return replace(
+                explanation,
+                phi=explanation.phi[:, players],
+                standard_error=explanation.standard_error[:, players],
+                x=explanation.x[:, part].unflatten(1, shape),
+                players=Players(names, index.reshape(shape)),
+                covariance=None,
+                model_error=None,
+            )
+    return explanation
+
+
 def check_aligned(explanation: Explanation) -> None:
     if need := unaligned(explanation):
         raise ValueError(f"Expected {need}.")
@@ -114,7 +139,7 @@ def rows_of(explanation: Explanation, rows: Any, labels: Any, most: int) -> list
     """Positions of rows, see `row_of`; by default the first."""
     if labels is not None:
         return [row_of(explanation, label=label) for label in labels]
-    rows = range(min(len(explanation), most)) if rows is None else rows
+    rows = range(min(len(explanation), most)) if rows is None else np.atleast_1d(rows).tolist()
     return [row_of(explanation, row) for row in rows]
 
 
@@ -168,7 +193,9 @@ class Lines(NamedTuple):
         columns = explanation[[row]].columns(self.players.tolist())
         for place, (player, cells) in enumerate(zip(self.players.tolist(), columns, strict=True)):
             name = explanation.players.names[player]
-            if cells.shape[1] == 1:
+            if isinstance(explanation.x, Tensor) and cells.shape[1] > _CELLS:
+                said = name
+            elif cells.shape[1] == 1:
                 said = f"{name} = {as_text(cells.iat[0, 0])}"
             else:
                 # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
@@ -227,7 +254,7 @@ class Column(NamedTuple):
         kept = sorted(count.index[: most if len(count) <= most else most - 1])
         place = {name: k for k, name in enumerate(kept)}
         codes = texts.map(lambda text: place.get(text, len(kept))).reindex(column.index)
-        names = (*kept, *["other"] * (len(kept) < len(count)))
+        names = (*kept, *[f"{len(count) - len(kept)} rare ones"] * (len(kept) < len(count)))
         return cls(codes.to_numpy(float), names, len(count) <= 2)
 
     @property
@@ -245,10 +272,10 @@ def _all(values: pd.Series, kinds: Any) -> bool:
 
 
 def row_name(explanation: Explanation, row: int) -> str:
-    """Its label and its position."""
-    rows = len(explanation)
-    name = f"row {as_text(explanation.instances[row])}"
-    return f"{name} (position {row} of {rows})" if rows > 1 else name
+    """Its label and, where that is another, its position."""
+    label, rows = explanation.instances[row], len(explanation)
+    name = f"row {as_text(label)}"
+    return name if rows == 1 or label == row else f"{name} (position {row} of {rows})"
 
 
 def title(explanation: Explanation, output: int) -> str:
@@ -288,6 +315,18 @@ def axis(explanation: Explanation, output: int | None, of: str = "", break_: str
     return f"{capital(values)}{break_}({', '.join(filter(None, (name, unit)))})"
 
 
+def whiskers(explanations: Iterable[Explanation], row: Any, player: Any = slice(None)) -> str:
+    """What the whiskers of some rows and players reach; nothing where their values are exact."""
+    several = list(explanations)
+    found = [total_error(each)[row, player][each.present[row, player]] for each in several]
+    errors = torch.cat([each.flatten() for each in found])
+    learned = " and learning" * any(each.model_error is not None for each in several)
+    known = f"whiskers: 2 standard errors of sampling{learned}" * bool((errors > 0).any())
+    some = "" if bool(errors.isnan().all()) else "some "
+    unknown = f"{some}errors of sampling unknown" * bool(errors.isnan().any())
+    return "; ".join(filter(None, (known, unknown)))
+
+
 def capital(text: str) -> str:
     """With a capital first letter."""
     return text[:1].upper() + text[1:]
@@ -308,22 +347,27 @@ def cautions(by_name: Explained) -> list[str]:
     return found
 
 
-def notes(by_name: Explained) -> list[str]:
-    """A line on each value function that was measured: how good it is."""
+def notes(by_name: Explained, brief: bool = False) -> list[str]:
+    """A line on each value function, if one was measured: how good it is."""
     found = []
+    measured = any("chosen" in quality for *_, quality in _measured(by_name))
     for of, each, quality in _measured(by_name):
         if chosen := quality.get("chosen"):
-            said = in_words(quality, each.unit if isinstance(each, Explanation) else "")
+            unit = each.unit if isinstance(each, Explanation) else ""
+            said = in_words(quality, None if brief else unit)
+            rows = f", measured on {shown.count(quality.get('rows', 0), 'row')}"
+            rows = rows if "rows" in quality and not (brief and said) else ""
+            # Of a `GroupedValue`, whose players are coarser.
+            players = ", for ungrouped players" * ("grouped" in each.made_by)
             errors = quality.get("mse", {})
             if not said and math.isfinite(errors.get(chosen, math.nan)):
                 # An estimate without bias may be below zero.
                 roots = {k: shown.number(max(e, 0.0) ** 0.5) for k, e in errors.items()}
                 off = f" ({roots[OFF_MANIFOLD]} off the manifold)" if OFF_MANIFOLD in roots else ""
                 said = f"has a root mean squared error of {roots[chosen]}{off}"
-            rows = (
-                f", measured on {shown.count(quality['rows'], 'row')}" if "rows" in quality else ""
-            )
-            found.append(f"{of or 'value function: '}{chosen} {said}{rows}")
+            found.append(f"{of or 'value function: '}{chosen} {said}{rows}{players}")
+        elif measured:
+            found.append(f"{of}error not measured")
     return found
 
 

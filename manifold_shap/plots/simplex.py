@@ -14,6 +14,7 @@ from jaxtyping import Float
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 from torch import Tensor
@@ -129,7 +130,8 @@ def compositions(
     for axes in panels:
         axes.axvline(1 / count, color=rcParams["text.color"], linewidth=0.8, linestyle="--")
     dashed = f"dashed: all parts equal (1/{count}), no effect"
-    return canvas.finish(panels, {"": explanation}, [path.title, dashed], show)
+    small = "±: 1 standard error" * bool((errors > 0).any())
+    return canvas.finish(panels, {"": explanation}, [path.title, dashed], show, small)
 
 
 def cumulative(
@@ -200,7 +202,6 @@ def _distributions(
         axes.tick_params(labelbottom=True)
         axes.set_xlabel(label)
     panels[0].margins(x=0.45)
-    panels[0].locator_params(axis="x", nbins=3)
     canvas.name_lines(panels[0], classes)
     return panels
 
@@ -443,7 +444,7 @@ def ilr_space(
     drawn.tick_params(labelsize="small", pad=0)
     for axis in (drawn.xaxis, drawn.yaxis, drawn.zaxis):
         axis.label.set_size("small")
-    drawn.locator_params(nbins=4)
+        axis.set_major_locator(MaxNLocator(4))
     if len(explanation.outputs) == 3:
         # Each edge of the cone in which two classes tie at the top points away from another one.
         pairs = itertools.combinations(-1.5 * classes, 2)

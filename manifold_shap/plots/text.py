@@ -38,7 +38,7 @@ _PAGE = """<!doctype html>
 def text(
     explanations: Explanation | Mapping[str, Explanation],
     tokens: Sequence[Sequence[str]] | None = None,
-    rows: Sequence[int] | None = None,
+    rows: int | Sequence[int] | None = None,
     output: str | int | None = None,
     *,
     labels: Sequence[Any] | None = None,
@@ -66,7 +66,7 @@ def text(
             position of the row, where padding at its end may be left out, or one for each player.
             Spaces stand as tokenizers mark them: "▁" or "Ġ" is one and "##" at the start of a token
             is none; where no token has a space or the mark of one, there is one between any two.
-        rows: positions of the rows to show; by default all, up to the first 8.
+        rows: position of the row to show, or several; by default all, up to the first 8.
         output: name or position of the output to explain; by default as of `waterfall`.
         labels: of rows, instead of their positions.
 
@@ -135,8 +135,14 @@ class ColouredText:
         return _PAGE.format(self.html)
 
     def save(self, path: str | Path) -> None:
-        """Write the page."""
+        """Write the page; ValueError unless `path` ends in ".html"."""
+        check_page(path)
         Path(path).expanduser().write_text(self.page, encoding="utf-8", errors="replace")
+
+
+def check_page(path: str | Path) -> None:
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"Expected `path`, of a page, to end in '.html' but got {str(path)!r}.")
 
 
 class Word(NamedTuple):
@@ -157,9 +163,12 @@ def words_of_rows(
     explanation: Explanation, tokens: Sequence[Sequence[str]] | None, rows: Sequence[int]
 ) -> list[list[Word]]:
     """The words of some rows; see `text`."""
+    if isinstance(tokens, int) or (tokens is None and isinstance(explanation.x, Tensor)):
+        raise TypeError(
+            f"Expected `tokens`, a list of the words of each row, but got {tokens}; `rows=0` is "
+            "one row."
+        )
     if tokens is None:
-        if isinstance(explanation.x, Tensor):
-            raise TypeError("Expected `tokens`, a list of the words of each row, but got none.")
         tokens = [[word for word in row if pd.notna(word)] for row in explanation.x.to_numpy()]
     if isinstance(tokens, str) or len(tokens) != len(explanation):
         raise ValueError(

@@ -16,7 +16,8 @@ from manifold_shap import plots, shown
 from manifold_shap.explanation import Explanation
 from manifold_shap.io.files import location, write_bytes
 from manifold_shap.plots import canvas, selection
-from manifold_shap.plots.text import scale
+from manifold_shap.plots.maps import per_pixel
+from manifold_shap.plots.text import check_page, scale
 from manifold_shap.report import figures
 from manifold_shap.report.rows import Rows
 
@@ -44,8 +45,7 @@ def write(
     """Write a page; see `Explanation.report`."""
     several = {} if interactions is None else {"interactions": interactions.shapley}
     selection.named({"explanation": explanation, **several})
-    if Path(str(path)).suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"Expected `path` to end in '.html' but got {str(path)!r}.")
+    check_page(path)
     place = location("path", path)
     order = torch.randperm(len(explanation), generator=torch.Generator().manual_seed(0))
     # What the page says once, at its top, figures need not repeat.
@@ -79,9 +79,14 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
     script = environment.get_template("report.js").render().strip()
     players = shown.count(len(explanation.players), "feature")
     made_by = {k: each for k, each in explanation.made_by.items() if k not in _TOLD}
-    if isinstance(estimators := made_by.get("estimator"), Mapping):
-        made_by["estimator"] = ", ".join(dict.fromkeys(estimators.values()))
+    for name, entry in made_by.items():
+        if isinstance(entry, Mapping) and all(str(key).isdigit() for key in entry):
+            # By how many players rows have, which would be a line for each.
+            each = [str(value).partition(":")[0] for value in entry.values() if value is not None]
+            made_by[name] = ", ".join(dict.fromkeys(each))
     made_by |= {"output space": explanation.space.name, "unit of the values": explanation.unit}
+    pictures = rows.kind == "pictures"
+    of = per_pixel(explanation) if pictures else ""
     context = {
         "title": title or shown.shorten(f"Shapley values of {what}", 80),
         "explanation": explanation,
@@ -99,9 +104,10 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "made_by": list(_flat(made_by)),
         "estimator": made_by.get("estimator"),
         "kinds": shown.kinds(explanation),
+        "learned": "" if explanation.model_error is None else " and learning",
         "outputs": outputs,
         "global_values": "",
-        "scale": scale(rows.limit, selection.axis(explanation, None), rows.kind == "pictures"),
+        "scale": scale(rows.limit, selection.axis(explanation, None, of), pictures),
     }
     if global_values is not None:
         context["global_values"] = figures.svg(partial(plots.bar, global_values))

@@ -1,6 +1,6 @@
 """Gathers what a page says of each row: its values, and what it looks like."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -160,12 +160,23 @@ class Rows:
                 )
                 for k, each in of_outputs
             }
-            return {"picture": figures.picture(picture), "maps": drawn.items()}
+            marks = list(self._marks(row))
+            return {"picture": figures.picture(picture), "maps": drawn.items(), "marks": marks}
         if row in self._drawn and self.kind == "series":
             return {"figure": figures.svg(lambda: self._curves(row))}
         if row in self._drawn and explanation.partition is not None:
             return {"figure": figures.svg(lambda: plots.parallel_coordinates(explanation[[row]]))}
         return {}
+
+    def _marks(self, row: int) -> Iterator[tuple[str, float, float]]:
+        """Superpixels and where they are, in percent of the picture from its left and its top."""
+        players = self.explanation.players
+        height, width = players.event[-2:]
+        owner = self.explanation.owner[row].reshape(-1, height, width)
+        for k in range(int(self.explanation.counts[row])) if players.by_row else ():
+            places = (owner == k).any(0).nonzero() + 0.5
+            top, left = places[(places - places.mean(0)).norm(dim=1).argmin()].tolist()
+            yield players.names[k].split()[-1][:4], 100 * left / width, 100 * top / height
 
     def _curves(self, row: int) -> Any:
         """The curves of a row, of which `series` may have others, and names of channels."""

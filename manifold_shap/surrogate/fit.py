@@ -237,7 +237,7 @@ def fit_surrogate(
     *,
     space: str | OutputSpace = "probability",
     x_validation: Any = None,
-    players: Players | Mapping[str, Any] | None = None,
+    players: Players | Mapping[str, Any] | str | None = None,
     table: "RowAdapter | None" = None,
     network: Network | None = None,
     hidden: Sequence[int] | None = None,
@@ -278,7 +278,8 @@ def fit_surrogate(
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
         players: see `Players`; by default those of the teacher, the columns of the table, the
             pixels of pictures `(channels, height, width)`, or every element of a row. Of a frame
-            also groups of columns, `{"size": ["length", "width"]}`.
+            also groups of columns, `{"size": ["length", "width"]}`; of texts "words" or
+            "sentences".
         table: columns of the table behind `x_train`, or the table whose codes its rows are;
             stored with the surrogate. By default that of the teacher or of a `Model`, and a new
             table for a frame.

@@ -20,6 +20,8 @@ class RowAdapter(ABC):
 
         >>> from manifold_shap.tables import Texts
         >>> texts: RowAdapter = Texts.fit(["a good film", "a bad film"])
+        >>> texts
+        Texts(3 players: word 1, word 2, word 3)
         >>> texts.frame(texts.rows(["a bad film"]))
         ['a bad film']
 
@@ -56,6 +58,11 @@ class RowAdapter(ABC):
         """See `ms.save`."""
 
     # -- may be overridden ------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        names = self.players.names
+        more = ", ..." if len(names) > 5 else ""
+        return f"{type(self).__name__}({len(names)} players: {', '.join(names[:5])}{more})"
 
     @property
     def elements(self) -> Players:

@@ -44,22 +44,31 @@ class FrameAdapter:
             TypeError: they are no table.
             ValueError: a name twice.
         """
-        library, header, _ = _columns(rows)
+        library, header, _ = _columns(rows, ", and the model comes before the frame")
         return cls(library, header, rows.dtype if isinstance(rows, Tensor) else None)
 
     def read(self, rows: Any) -> list[Cells]:
         """The columns of rows that have them all, in order; they are matched by name.
 
         Raises:
-            KeyError: a column is missing.
-            ValueError: an array has more columns.
+            ValueError: a column is missing, or an array has more of them.
         """
         library, header, columns = _columns(rows)
-        if library == "array" and len(header) > len(self.header):
+        column_of = dict(zip(header, columns, strict=True))
+        if library == self.library == "array" and len(header) != len(self.header):
             raise ValueError(
                 f"Expected {len(self.header)} columns, as in training, but got {len(header)}."
             )
-        column_of = dict(zip(header, columns, strict=True))
+        if missing := [name for name in self.header if name not in column_of]:
+            others = [name for name in header if name not in list(self.header)]
+            there = f" (there are {shown(others)} besides)" if others else ""
+            fix = "rename or add columns"
+            if library != self.library:
+                kind = "an array" if self.library == "array" else f"a frame of {self.library}"
+                fix = f"pass {kind}, as in training"
+            raise ValueError(
+                f"Expected the columns of training but {shown(missing)} are missing{there}; {fix}."
+            )
         return [column_of[name] for name in self.header]
 
     def state(self) -> dict[str, Any]:
@@ -103,7 +112,7 @@ class FrameAdapter:
         return nw.concat(parts, how="horizontal").to_native()
 
 
-def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
+def _columns(rows: Any, fix: str = "") -> tuple[str, Any, list[Cells]]:
     """The library, the names and the columns of rows."""
     library = "pandas"
     if isinstance(rows, _ARRAYS):
@@ -119,8 +128,7 @@ def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
     if not is_frame(rows):
         raise TypeError(
             "Expected a data frame, an array, a tensor or a list of rows but got "
-            f"{type(rows).__name__}; one row is `frame.loc[[label]]` or `frame[:1]`, and "
-            "the model comes before the frame."
+            f"{type(rows).__name__}; one row is `frame.loc[[label]]` or `frame[:1]`{fix}."
         )
     frame = nw.from_native(rows, eager_only=True)
     return str(frame.implementation), frame.columns, [frame[name] for name in frame.columns]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -24,15 +25,13 @@ def is_for_table(x: Any) -> bool:
 
 
 def is_texts(x: Any) -> bool:
-    """Whether this is a list, an array or a column of texts.
+    """Whether this is a list, an array or a column of texts, some of which may be missing.
 
     >>> is_texts(["a good film"]), is_texts([["a", "b"]]), is_texts("text")
     (True, False, False)
     """
-    if isinstance(x, str | Tensor | Mapping) or getattr(x, "ndim", 1) != 1:
-        return False
-    places = getattr(x, "iloc", x)
-    return hasattr(places, "__getitem__") and len(x) > 0 and isinstance(places[0], str)
+    several = isinstance(x, list | tuple | np.ndarray) or hasattr(x, "to_list")
+    return several and getattr(x, "ndim", 1) == 1 and any(isinstance(text, str) for text in x)
 
 
 def rows_of(x: Any, table: RowAdapter | None) -> Any:

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
@@ -174,10 +175,9 @@ class Table(RowAdapter):
         among whole numbers. Value functions take them for "other", or for average cells.
 
         Raises:
-            KeyError: a column is missing.
             TypeError: no frame, or cells that are no numbers among numbers.
-            ValueError: a column of another library or dtype that does not fit, an array with more
-                columns, or infinite numbers.
+            ValueError: a column that is missing, or of another library or dtype that does not fit,
+                an array with more columns, or infinite numbers.
         """
         read = dict(zip(self.header, self._adapter.read(frame), strict=True))
         with _NUMBERING:
@@ -255,8 +255,6 @@ class Table(RowAdapter):
         if isinstance(frame, np.ndarray) and frame.dtype.kind in "biuf":
             frame = torch.from_numpy(frame)
         elif isinstance(frame, np.ndarray):
-            import pandas as pd
-
             frame = pd.DataFrame(frame, columns=columns)
         return frame, players.owning(of_column), owners
 
@@ -301,7 +299,11 @@ class Table(RowAdapter):
             )
         copies = dict[bytes, dict[int, str]]()
         for name, codes, player in zip(self.names, x.T, self.players.index.tolist(), strict=True):
-            copies.setdefault(codes.numpy().tobytes(), {})[player] = name
+            numbers = codes.numpy()
+            # Of few values, those of which each goes with one of the other column.
+            if len(np.unique(numbers)) ** 2 <= len(x):
+                numbers = pd.factorize(numbers)[0]
+            copies.setdefault(numbers.tobytes(), {})[player] = name
         if same := [[*names.values()] for names in copies.values() if len(names) > 1]:
             warn(
                 f"Columns that tell the same in every row, {shown(same)}, share one effect, "
@@ -386,8 +388,11 @@ class Table(RowAdapter):
         for column, own in zip(self._playing, codes, strict=True):
             odd = np.unique(own[column.unknown[own]])
             if len(odd):
-                labels = [label_of(cell) for cell in to_pandas(column.cells[odd])]
-                met.append(f"{column.encoding.name!r} holds {shown(labels, 3)}")
+                cells = to_pandas(column.cells[odd])
+                labels = [label_of(cell) for cell in cells.dropna()]
+                held = [shown(labels, 3)] if labels else []
+                held += ["missing cells"] if len(labels) < len(cells) else []
+                met.append(f"{column.encoding.name!r} holds {' and '.join(held)}")
             elif (wider := column.take(own).to_native().dtype) != column.like.to_native().dtype:
                 met.append(f"{column.encoding.name!r} is {wider}")
         if met:

@@ -10,13 +10,20 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._arrays import is_frame
+from manifold_shap._messages import check_choice
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
 from manifold_shap.tables.base import RowAdapter
-from manifold_shap.text.vocabulary import check_texts
+from manifold_shap.text.vocabulary import check_texts, place_of, without_missing
 
-# A word, with the punctuation at it and the spaces behind it; the first with those before it.
-_WORD = re.compile(r"^\s+\S+\s*|\S+\s*")
+# A part of a text has the spaces behind it, and the first those before it: a word what else stands
+# at it, a sentence all up to a mark that ends it, and the quotes and brackets behind that.
+_PARTS = {
+    "words": re.compile(r"^\s+\S+\s*|\S+\s*"),
+    "sentences": re.compile(
+        r"\s*(?:[^\w\s]+\s+)*\S.*?(?:(?:(?<=[.!?…])|(?<=[.!?…][\"'”’»)\]]))\s+|\Z)", re.DOTALL
+    ),
+}
 _PADDING, _UNKNOWN = 0, 1
 # While one thread numbers new words, others wait.
 _NUMBERING = Lock()
@@ -24,7 +31,7 @@ _NUMBERING = Lock()
 
 @saved
 class Texts(RowAdapter):
-    """Texts as rows of numbered words, for a model that takes lists of texts.
+    """Texts as rows of numbered words, or sentences, for a model that takes lists of texts.
 
         >>> texts = Texts.fit(["A good film,  really!", "Not good."])
         >>> x = texts.rows(["Not good.", "Really  good"])
@@ -36,20 +43,29 @@ class Texts(RowAdapter):
 
     A word is what stands between spaces, as it is written: with capitals, with the punctuation at
     it, and with the spaces behind it. Words that training had none of get numbers when they are
-    met; networks see them as one unknown word.
+    met; networks see them as one unknown word. All of this holds of sentences, too: one ends at a
+    full stop, an exclamation or a question mark with a space behind it.
+
+        >>> texts = Texts.fit(["A good film. See it!"], "sentences")
+        >>> texts.explained(texts.rows(["See it! A good film."]), texts.players, None)[0]
+          sentence 1    sentence 2
+        0   See it!   A good film.
 
     Attributes:
         players: the first word, the second, ...; a text has as many of them as it has words.
+        parts: "words" or "sentences".
 
     Args:
         words: those of training.
         length: the most words of a text.
+        parts: as the attribute.
     """
 
-    def __init__(self, words: Sequence[str], length: int) -> None:
+    def __init__(self, words: Sequence[str], length: int, parts: str = "words") -> None:
+        self.parts = parts
         self._number = {word: number for number, word in enumerate(words, _UNKNOWN + 1)}
         self._known = len(self.words)
-        self.names = tuple(f"word {k}" for k in range(1, length + 1))
+        self.names = tuple(f"{parts[:-1]} {k}" for k in range(1, length + 1))
         self.players = Players(self.names, torch.arange(length), padding=_PADDING)
 
     @property
@@ -58,18 +74,25 @@ class Texts(RowAdapter):
         return ["", "", *self._number]
 
     @classmethod
-    def fit(cls, texts: Any) -> "Texts":
+    def fit(cls, texts: Any, parts: Any = "words") -> "Texts":
         """Number the words of texts, of which the longest says how many words a text may have.
 
         Args:
             texts: a list, an array or a column of texts.
+            parts: "words" or "sentences".
 
         Raises:
             TypeError: `texts` is no list of texts.
+            ValueError: other parts.
         """
-        lists = [_WORD.findall(text) for text in check_texts(texts)]
+        other = (
+            "others are `explainer.value.grouped(ms.label_maps(explainer.table.rows(texts), "
+            "labels), count)`"
+        )
+        find = _PARTS[check_choice("players", parts, tuple(_PARTS), other)].findall
+        lists = [find(text) for text in check_texts(texts)]
         words = dict.fromkeys(word for words in lists for word in words)
-        return cls([*words], max(1, *map(len, lists)))
+        return cls([*words], max(1, *map(len, lists)), parts)
 
     def rows(self, frame: Any) -> Float[Tensor, "rows words"]:
         """Numbers of the words of texts.
@@ -80,12 +103,18 @@ class Texts(RowAdapter):
         """
         if is_frame(frame):  # Of words, as in an explanation.
             frame = ["".join(filter(None, row)) for row in frame.to_numpy()]
-        lists, most = [_WORD.findall(text) for text in check_texts(frame)], len(self.names)
+        texts, most = check_texts(frame), len(self.names)
+        lists = [_PARTS[self.parts].findall(text) for text in texts]
         for k, words in enumerate(lists):
-            if not 0 < len(words) <= most:
+            if not words:
                 raise ValueError(
-                    f"Expected texts of 1 to {most} words, as those of training have, but text {k} "
-                    f"has {len(words)}; leave it out or cut it, or learn from longer ones."
+                    f"Expected texts of at least one word but {place_of(frame, k)} is "
+                    f"{texts[k]!r:.100}; leave it out, by `{without_missing(frame)}`."
+                )
+            if len(words) > most:
+                raise ValueError(
+                    f"Expected texts of at most {most} {self.parts}, as those of training have, "
+                    f"but {place_of(frame, k)} has {len(words)}; cut it, or learn from longer ones."
                 )
         number = self._number
         with _NUMBERING:
@@ -125,10 +154,11 @@ class Texts(RowAdapter):
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         words = self.words[2:]
-        return {"words": words, "known": self._known, "length": len(self.names)}, {}
+        own = {"words": words, "known": self._known, "length": len(self.names)}
+        return {**own, "parts": self.parts}, {}
 
     @classmethod
     def restored(cls, settings: dict[str, Any], _: dict[str, Tensor], __: Any) -> "Texts":
-        made = cls(settings["words"], settings["length"])
+        made = cls(settings["words"], settings["length"], settings["parts"])
         made._known = settings["known"]
         return made

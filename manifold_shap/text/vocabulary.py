@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from manifold_shap._arrays import row_labels
 from manifold_shap._checks import check_distinct, check_rows, check_whole, to_tensor
 from manifold_shap._messages import warn
 from manifold_shap.io.files import write_whole
@@ -318,13 +319,34 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
     """Texts as a list of at least one; TypeError where they are none, or a single one."""
     several = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
     found = list(texts) if several else []
-    odd = [text for text in found if not isinstance(text, str)]
-    if odd or not found:
+    if not found:
         raise TypeError(
-            f"Expected `{name}` to be a list of texts but got {(odd or [texts])[0]!r:.100}; one "
-            "text is `[text]`, and a missing one ''."
+            f"Expected `{name}` to be a list of texts but got {texts!r:.100}; one text is `[text]`."
         )
+    for k, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"Expected `{name}` to hold texts alone but {place_of(texts, k)} is {text!r:.100}; "
+                f"leave it out, by `{without_missing(texts)}`."
+            )
     return found
+
+
+def place_of(texts: Any, k: int) -> str:
+    """How an error calls a text: by its position and, where there are labels, its label.
+
+    >>> place_of(["good", None], 1)
+    'text 1'
+    """
+    labels = row_labels(texts)
+    return f"text {k}" if labels is None or labels[k] == k else f"text {k} (label {labels[k]!r})"
+
+
+def without_missing(texts: Any) -> str:
+    """What to write for these texts without those that are missing or have no word."""
+    if hasattr(texts, "notna"):
+        return 'texts[texts.notna() & (texts.str.strip() != "")]'
+    return "[text for text in texts if isinstance(text, str) and text.strip()]"
 
 
 def _with_one_mark(text: str) -> str:

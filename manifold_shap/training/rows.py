@@ -53,7 +53,7 @@ def training_rows(
     x_train: Any,
     x_validation: Any,
     seed: int,
-    players: Players | Mapping[str, Any] | None = None,
+    players: Players | Mapping[str, Any] | str | None = None,
     table: "RowAdapter | None" = None,
 ) -> TrainingRows:
     """The players, and the rows to train and to validate on, checked.
@@ -74,8 +74,8 @@ def training_rows(
     if table is None and is_for_table(x_train):
         from manifold_shap.tables.fitted import fit_table
 
-        table = fit_table(x_train, players if isinstance(players, Mapping) else None)
-        players = None if isinstance(players, Mapping) else players
+        table = fit_table(x_train, None if isinstance(players, Players) else players)
+        players = players if isinstance(players, Players) else None
     if table is not None and isinstance(players, Mapping):
         players = table.grouped(players)
     x_train = rows_of(x_train, table)

@@ -27,13 +27,15 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from manifold_shap._messages import UnfitError
-from manifold_shap._progress import progress_bar, watched
+from manifold_shap._progress import announce, progress_bar, watched
 from manifold_shap.training.batches import IndexBatches, Parts, loader
 from manifold_shap.training.task import SCHEDULES, Task, TrainingOptions, read_checkpoint
 
 # Steps between checks of the training loss, and between updates of a progress bar: on an
 # accelerator each waits for its step.
 _EVERY = 20
+# Steps that are timed, and seconds of a training from which it is announced.
+_TIMED, _LONG = 5, 10.0
 
 LOGGERS = [logging.getLogger(f"lightning.{name}") for name in ("pytorch", "fabric")]
 
@@ -180,7 +182,7 @@ class LightningTask(L.LightningModule):
     """
 
     # Of the class until a training starts: averaged weights are those of a copy of this module.
-    bar = tqdm(disable=True)
+    bar, begun = tqdm(disable=True), 0.0
 
     def __init__(self, task: Task, started: float = 0.0, progress: bool | None = False) -> None:
         super().__init__()
@@ -194,6 +196,7 @@ class LightningTask(L.LightningModule):
         steps, done = int(self.trainer.estimated_stepping_batches), self.global_step
         progress = self.progress if self.trainer.is_global_zero else False
         self.bar = progress_bar(progress, steps, self.task.kind, "step", initial=done)
+        self.begun = time.perf_counter()
 
     def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         loss = self._loss(batch, self.global_step).mean()
@@ -211,6 +214,12 @@ class LightningTask(L.LightningModule):
     def on_train_batch_end(self, *_: Any) -> None:
         if self.global_step % _EVERY == 0:
             self.bar.update(self.global_step - self.bar.n)
+        if self.global_step == _TIMED and self.progress is None and self.trainer.is_global_zero:
+            steps = int(self.trainer.estimated_stepping_batches)
+            seconds = steps * (time.perf_counter() - self.begun) / _TIMED
+            if seconds > _LONG:
+                what = f"the {self.task.kind}: {steps:,} steps at most, about {seconds:.0f} s"
+                announce(None, f"Training {what}; `max_epochs` makes them fewer.")
 
     def on_train_end(self) -> None:
         self.bar.update(self.global_step - self.bar.n)

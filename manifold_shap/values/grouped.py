@@ -13,6 +13,7 @@ from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.players import Players, check_fixed
 from manifold_shap.segmentation import check_labels
 from manifold_shap.tables.rows import constant_players
+from manifold_shap.text.vocabulary import Vocabulary
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.mapped import MappedValue
 
@@ -67,6 +68,13 @@ class GroupedValue(MappedValue):
             constants = constant_players(value.players, value.spec.table)
             names, member = members_by_name(groups, value.players, constants)
         elif callable(groups) and not isinstance(groups, Tensor):
+            of_tokens = isinstance(getattr(groups, "__self__", None), Vocabulary)
+            if of_tokens and value.spec.table is not None:
+                raise ValueError(
+                    "Expected groups of the rows of texts but got those of a `Vocabulary`, which "
+                    'has other numbers; `ms.Explainer(model, texts, players="sentences")` has '
+                    "sentences."
+                )
             self._labels = groups
             check_fixed(value.players, "groups that differ from row to row")
             most = "a callable that labels each row needs it: the most groups that a row can have"
@@ -89,7 +97,7 @@ class GroupedValue(MappedValue):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {**super().provenance, "groups": len(self.players)}
+        return {**super().provenance, "grouped": len(self.players)}
 
     def to(self, device: torch.device | str) -> "GroupedValue":
         super().to(device)

@@ -164,6 +164,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "model predicts otherwise": lambda: (
             ms.save(trained(), "s") or ms.load("s", lambda x: model(-x))
         ),
+        "something else stands there ms.load": lambda: ms.Explanation.load("."),
         "s.zarr 1 of its 2 blocks resume=True": lambda: ms.Explanation.load(half_stored()),
     },
     FileNotFoundError: {

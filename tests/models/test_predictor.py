@@ -48,7 +48,7 @@ def test_columns_that_the_model_does_not_know(kind: str) -> None:
     model = predictor_of(FITTED[kind])
     with pytest.raises(ValueError, match=r"the columns that \w+ was fitted to .* \['y'\] b"):
         model(FRAME.assign(y=LABEL))
-    with pytest.raises(ValueError, match=r"it has \['bc'\] besides and no \['b.c'\]; drop"):
+    with pytest.raises(ValueError, match=r"it has \['bc'\] besides and has no \['b.c'\]; drop"):
         model(FRAME.rename(columns={"b c": "bc"}))
 
 

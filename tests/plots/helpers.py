@@ -40,6 +40,14 @@ def patches() -> ms.Explanation:
     return explained(torch.rand(2, 3, 4, 4), ms.Players(range(4), index), ("cat", "dog"))
 
 
+def picture_and_columns() -> ms.Explanation:
+    """Two rows of a model of two tensors: two columns, and a colour picture in patches."""
+    x = {"columns": torch.rand(2, 2), "picture": torch.rand(2, 3, 4, 4)}
+    inputs = ms.tables.Inputs.fit(x, {"picture": ms.Players.patches((3, 4, 4), 2)})
+    made_by = {"inputs": {"columns": [2], "picture": [3, 4, 4]}}
+    return explained(inputs.rows(x), inputs.players, ("a", "b"), made_by=made_by)
+
+
 def ragged(event: tuple[int, ...] = (1, 2, 3)) -> ms.Explanation:
     """A row with three players, and one with two and an element of padding."""
     x = torch.arange(12.0).reshape(2, *event)

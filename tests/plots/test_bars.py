@@ -41,7 +41,7 @@ def test_labels_have_feature_values_and_the_title_prediction_base_and_row() -> N
     known = replace(table(), prediction=torch.tensor([[0.1, 0.9]] * 6))
     for axes in (waterfall(known, row=1), bar(known, row=1)):
         assert {"age = 25", "gain ($) = 7688", "sex = m"} <= set(tick_labels(axes))
-        title = "Probability of rich: 0.90\nbase 0.50, row 1 (position 1 of 6)"
+        title = "Probability of rich: 0.90\nbase 0.50, row 1"
         assert axes.figure.get_suptitle() == title
     assert waterfall(known, 1).get_xlabel() == "probability of rich"
     assert bar(known, 1).get_xlabel() == "Shapley value (probability of rich)"
@@ -75,10 +75,22 @@ def test_the_rest_is_one_grey_bar_at_the_bottom(plot) -> None:
 
 
 @pytest.mark.parametrize("plot", [waterfall, bar])
-@pytest.mark.parametrize(("error", "count"), [(0.01, 5), (0.0, 0), (math.nan, 0)])
-def test_whiskers_reach_two_standard_errors(plot, error: float, count: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "count", "said"),
+    [
+        (0.01, 5, "whiskers: 2 standard errors of sampling"),
+        (0.0, 0, ""),
+        (math.nan, 0, "errors of sampling unknown"),
+    ],
+)
+def test_whiskers_reach_two_standard_errors_and_say_so(
+    plot, error: float, count: int, said: str
+) -> None:
     people = table()
     axes = plot(replace(people, standard_error=torch.full_like(people.phi, error)), row=0)
+    assert axes.figure.get_supxlabel() == said
+    learned = plot(replace(people, model_error=people.standard_error), row=0).figure
+    assert learned.get_supxlabel() == "whiskers: 2 standard errors of sampling and learning"
     lines = axes.collections[: len(axes.collections) - (plot is waterfall)]
     ends = [each[:, 0] for drawn in lines for each in drawn.get_segments()]
     assert len(ends) == count
@@ -121,6 +133,9 @@ def test_over_rows_bars_are_means_with_their_errors() -> None:
     length = [np.ptp(ends[:, 0]) for ends in whiskers.get_segments()]
     np.testing.assert_allclose(length, 4 * size.std(0)[order] / 6**0.5)
     assert axes.get_xlabel() == "Mean |Shapley value| (probability of rich)"
+    said = "whiskers: 2 standard errors of the mean over 6 rows"
+    assert axes.figure.get_supxlabel() == said
+    assert axes.get_xlim()[0] == 0
     # What has no sign has neither of the colours of signs.
     colours = {to_hex(patch.get_facecolor()) for patch in axes.patches}
     assert not colours & {canvas.RAISES, canvas.LOWERS}

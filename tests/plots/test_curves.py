@@ -34,7 +34,7 @@ def test_a_curve_stands_on_the_values_of_its_segments_without_padding() -> None:
     assert colours(axes).get_clim() == pytest.approx((-0.3, 0.3))
     assert borders(axes) == [1.5, 3.5]
     assert {"time", "Shapley value of a segment (a)"} <= set(written(panels.figure))
-    assert panels.figure.get_suptitle() == "a: 0.55\nbase 0.5, row 0 (position 0 of 2)"
+    assert panels.figure.get_suptitle() == "a: 0.55\nbase 0.5, row 0"
     (axes,) = series(explanation, row=-1)
     assert len(axes.lines[0].get_ydata()) == 5
     drawn = colours(axes).get_array()[0]

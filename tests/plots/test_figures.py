@@ -1,6 +1,7 @@
 """All figures: that they appear, whose row and class they show, what they say and refuse."""
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.plots.helpers import (
     composed,
     digits,
     explained,
+    picture_and_columns,
     ragged,
     score,
     table,
@@ -44,8 +46,14 @@ def _closed() -> Iterator[None]:
 
 
 def assert_nothing_is_cut(figure: Figure) -> None:
-    """Whatever is drawn lies inside of the figure, up to a fiftieth of an inch."""
+    """All that is drawn lies inside of the figure, up to a fiftieth of an inch; ticks lie apart."""
     figure.draw_without_rendering()
+    for axes in figure.axes:
+        ticks = [each for each in axes.get_xticklabels() if each.get_rotation() == 0]
+        low, high = sorted(axes.get_xlim())
+        inside = [each for each in ticks if low <= each.get_position()[0] <= high]
+        boxes = [each.get_window_extent() for each in inside if each.get_text()]
+        assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
     drawn, size = figure.get_tightbbox(), figure.get_size_inches()
     assert (drawn.min >= -0.02).all()
     assert (drawn.max <= size + 0.02).all()
@@ -117,7 +125,10 @@ def test_pyplot_chooses_its_backend_outside_of_our_look(monkeypatch: pytest.Monk
 def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
     names = (LONG + "1", LONG + "2", "$x$ and $y$", "_hidden", "two\nlines")
     explanation = explained(torch.rand(4, 5), ms.Players.of_elements((5,), names), (LONG, "b"))
+    large = replace(explanation, phi=-4e5 * explanation.phi.abs())
     for drawn in (
+        plots.bar(large, row=0),
+        plots.beeswarm({LONG: large, "_b": large}),
         plots.waterfall(explanation, output=LONG),
         plots.bar({LONG: explanation, "_b": explanation}, row=0),
         plots.beeswarm({LONG: explanation, "_b": explanation}),
@@ -127,6 +138,9 @@ def test_long_and_odd_names_are_shortened_and_never_cut() -> None:
     ):
         assert "…" in "".join(written(drawn.figure))
         assert_nothing_is_cut(drawn.figure)
+        for axes in drawn.figure.axes:
+            # Numbers do not run into names.
+            assert all(text.get_window_extent().x0 > axes.bbox.x0 for text in axes.texts)
     labels = tick_labels(plots.beeswarm(explanation))
     assert len(set(labels)) == 5
     assert {"$x$ and $y$", "two lines"} <= set(labels)
@@ -206,12 +220,16 @@ def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -
     assert " ".join(figure.get_supxlabel().split()) == NOTE
     assert "Caution" not in plots.beeswarm(good).figure.get_suptitle()
     assert plots.beeswarm(table()).figure.get_supxlabel() == ""
-    both = plots.bar({"a": good, "b": replace(table(), made_by={"half_trained": True})}).figure
+    swarms = {"a": good, "b": replace(table(), made_by={"half_trained": True})}
+    both = plots.beeswarm(swarms).figure
     assert "Caution: b: half-trained value function" in both.get_suptitle()
-    assert " ".join(both.get_supxlabel().split()) == NOTE.replace("value function", "a")
+    said = f"{NOTE.replace('value function', 'a')} b: error not measured"
+    assert " ".join(both.get_supxlabel().split()) == said
     told = {**QUALITY, "error": 0.0004, "variance": 0.01}
-    figure = plots.bar(replace(good, made_by={"quality": told})).figure
-    assert "vae explains 96 % of the model's variance" in figure.get_supxlabel()
+    figure = plots.bar(replace(good, made_by={"quality": told, "grouped": 2})).figure
+    said = " ".join(figure.get_supxlabel().split())
+    assert "vae explains 96 % of the model's variance" in said
+    assert said.endswith("100 % is out of reach), for ungrouped players")
     figure, ax = plt.subplots(layout="constrained")
     plots.bar(bad, ax=ax)
     assert WARNING in " ".join(ax.get_title("left").split())
@@ -227,6 +245,8 @@ def test_an_explanation_has_the_plots_that_suit_it_and_says_which_do_not() -> No
     assert "pixel_maps" in dir(digits().plot)
     assert {"compositions", "ilr_space", "bifurcation_tree"} <= set(dir(composed(classes=4).plot))
     assert "ilr_space" not in dir(composed().plot)
+    joined = {"beeswarm", "heatmap", "scatter", "pixel_maps", "bar", "waterfall"}
+    assert set(dir(picture_and_columns().plot)) == joined
     for name, said in (
         ("compositions", "`compositions` does not apply: it needs log-ratios"),
         ("interaction_map", r"ms\.shapley_interactions"),
@@ -235,6 +255,7 @@ def test_an_explanation_has_the_plots_that_suit_it_and_says_which_do_not() -> No
         with pytest.raises(AttributeError, match=said):
             getattr(plot, name)
     assert "ilr_plane: needs log-ratios" in repr(plot)
+    assert "Plots: bar(row=0), pixel_maps, waterfall;" in repr(ragged().plot)
     assert list(inspect.signature(plot.bar).parameters)[:3] == ["row", "output", "max_display"]
 
 
@@ -298,6 +319,7 @@ WORDS = [list("abcdef"), list("ABCDE")]
         (lambda: plots.pixel_maps(digits(), images=digits().x[:2]), "for 5 rows of 4 x 6 pixels"),
         (lambda: plots.pixel_maps(digits(), images=2 * digits().x), "of numbers from 0 to 1 or of"),
         (lambda: plots.text(ragged((6,))), "Expected `tokens`, a list of the words"),
+        (lambda: plots.text(ragged((6,)), 0), "but got 0; `rows=0` is one row"),
         (lambda: plots.text(ragged((6,)), WORDS[:1]), "for each of 2 rows but got 1; for a single"),
         (lambda: plots.text(ragged((6,)), [["a"] * 5, WORDS[1]]), "6 of positions or 3 of players"),
     ],

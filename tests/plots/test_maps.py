@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 
 import manifold_shap as ms
 from manifold_shap import shown
-from manifold_shap.plots import heatmap, interaction_map, pixel_maps
+from manifold_shap.plots import heatmap, interaction_map, pixel_maps, waterfall
 from tests.examples import Ragged, uniform
 from tests.examples import table as game
-from tests.plots.helpers import digits, patches, ragged, table, tick_labels
+from tests.plots.helpers import digits, patches, picture_and_columns, ragged, table, tick_labels
 
 
 def test_rows_stand_in_the_order_of_their_prediction() -> None:
@@ -28,6 +28,7 @@ def test_rows_stand_in_the_order_of_their_prediction() -> None:
     assert labels == [str(10 + k) for k in rows.tolist()]
     assert tick_labels(axes) == [people.players.names[k] for k in players]
     curve, base = axes.child_axes[0].lines
+    assert [text.get_text() for text in axes.child_axes[0].texts] == ["mean base"]
     np.testing.assert_allclose(curve.get_ydata(), people.prediction[rows, 1], rtol=1e-6)
     assert base.get_ydata()[0] == pytest.approx(0.5)
     # Numbers of places would be taken for positions of rows.
@@ -58,7 +59,7 @@ def test_a_map_has_the_interactions_of_a_row(found: ms.Interactions) -> None:
     high = np.abs(expected - np.diag(expected.diagonal())).max()
     assert axes.images[0].get_clim() == pytest.approx((-high, high))
     title = axes.figure.get_suptitle()
-    assert title.startswith("Interactions (SII): Output 1, row 2 (position 2 of 4)")
+    assert title == "Interactions (SII): Output 1, row 2"
 
 
 def test_over_rows_it_has_their_mean_and_marks_what_may_be_none(found: ms.Interactions) -> None:
@@ -124,6 +125,18 @@ def test_superpixels_are_spread_evenly_and_channels_summed() -> None:
     expected = explanation.phi[0, :, 1].reshape(2, 2).numpy().repeat(2, 0).repeat(2, 1) / 4
     np.testing.assert_allclose(pixels(panels[1]), expected, rtol=1e-6)
     assert "per pixel" in panels.figure.axes[-1].get_xlabel()
+
+
+def test_of_several_inputs_the_picture_has_a_map_and_its_patches_have_no_numbers() -> None:
+    explanation = picture_and_columns()
+    picture, drawn = pixel_maps(explanation, rows=0, output=0)
+    np.testing.assert_allclose(
+        pixels(picture), explanation.x[0, 2:50].reshape(3, 4, 4).movedim(0, -1)
+    )
+    expected = explanation.phi[0, 2:, 0].reshape(2, 2).numpy().repeat(2, 0).repeat(2, 1) / 4
+    np.testing.assert_allclose(pixels(drawn), expected, rtol=1e-6)
+    labels = tick_labels(waterfall(explanation))
+    assert {"patch 0,0", "patch 1,1"} <= set(labels)
 
 
 def test_maps_follow_the_owners_of_each_row_and_leave_padding_blank() -> None:

@@ -163,5 +163,5 @@ def test_dates_are_dates_and_categories_stand_in_their_order_the_rarest_together
     frame = pd.DataFrame({"name": [f"n{k:02}" for k in range(30)] * 2, "x": range(60)})
     explanation = explained(frame, ms.Players.of_columns(frame, (2,)), ("y",), ms.spaces.Identity())
     axes = scatter(explanation, "name", color="name")
-    assert (len(axes.get_xticks()), names(axes.get_xticklabels())[-1]) == (12, "other")
+    assert (len(axes.get_xticks()), names(axes.get_xticklabels())[-1]) == (12, "19 rare ones")
     assert len(axes.get_legend().get_texts()) == 6

@@ -70,6 +70,7 @@ def test_norms_have_errors_that_show() -> None:
         covariance = error**2 * torch.eye(2).expand(2, 1, 2, 2)
         panels = compositions(replace(explanation, phi=phi, covariance=covariance))
         assert titles(panels)[0].endswith(said)
+        assert ("standard error" in panels.figure.get_supxlabel()) == ("±" in said)
 
 
 def test_the_other_players_are_perturbed_together() -> None:

@@ -39,7 +39,7 @@ def test_words_of_a_page_have_the_colours_and_values_of_their_players() -> None:
     for (red, _, blue, opacity), value in zip(colours, values, strict=True):
         assert (red > blue) == (value > 0)
         assert opacity == pytest.approx(0.75 * abs(value) / 0.4, abs=1e-3)
-    for said in ("a: 0.55", "base 0.25, row 1 (position 1 of 2)", "−0.400", "+0.400"):
+    for said in ("a: 0.55", "base 0.25, row 1<", "−0.400", "+0.400"):
         assert said in html
     assert "Shapley value (model output)" in html
     of_explainer = [word for word, *_ in spans(text(texts()).html)]
@@ -59,13 +59,15 @@ def test_a_page_is_whole_and_has_the_same_text(tmp_path: Path) -> None:
     coloured.save(tmp_path / "text.html")
     assert (tmp_path / "text.html").read_text(encoding="utf-8") == coloured.page
     assert coloured.page.startswith("<!doctype html>")
+    with pytest.raises(ValueError, match=r"to end in '\.html' but got 'text\.png'"):
+        coloured.save("text.png")
     assert 'name="color-scheme" content="light dark"' in coloured.page
 
 
 def test_explanations_stand_side_by_side_on_one_scale() -> None:
     on = ragged((6,))
     both = {"on": on, "off": replace(on, phi=2 * on.phi, base=on.base + 1)}
-    coloured = text(both, WORDS, rows=[0])
+    coloured = text(both, WORDS, rows=0)
     opacity = np.array([colour[-1] for *_, colour in spans(coloured.html)])
     np.testing.assert_allclose(opacity[3:], 2 * opacity[:3], atol=1e-3)
     assert ">on: base 0.5<" in coloured.html

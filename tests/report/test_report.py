@@ -119,7 +119,9 @@ def test_of_more_classes_rows_have_the_predicted_one_and_outputs_are_chosen(writ
 
 def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None:
     explanation = helpers.table()
-    page = written(replace(explanation, standard_error=10 * explanation.phi.abs()))
+    errors = 10 * explanation.phi.abs()
+    page = written(replace(explanation, standard_error=errors, model_error=0 * errors))
+    assert "two standard errors of sampling and learning to each side" in page.text
     lines = [each["style"] or "" for each in page.named("u")]
     ends = [list(map(float, re.findall(r"[-\d.]+", line))) for line in lines]
     assert len(ends) == 30
@@ -143,6 +145,7 @@ def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None
             "Ridge. Its R², the share of the variance explained, is 0.457 on 1 test row.",
         ),
         ({"model": {}}, "Which model is explained was not recorded"),
+        ({"auto": {"5": "exact: all", "8": "odd: 8", "9": "odd: 9"}}, "auto exact, odd output"),
     ],
 )
 def test_the_model_and_the_qualities_are_told(written, made_by: dict, said: str) -> None:
@@ -217,6 +220,14 @@ def test_pictures_have_maps_on_the_scale_of_figures(written) -> None:
     np.testing.assert_allclose(pixels(maps[0]["src"]), expected, atol=0.02)
 
 
+def test_where_superpixels_are_stands_on_their_map(written) -> None:
+    page = written(helpers.ragged())
+    places = re.findall(r'<b aria-hidden="true" style="(.*?)">(.*?)</b>', page.source)
+    assert [said for _, said in places] == ["0", "1", "2", "0", "1"]
+    assert places[0][0] == "left:16.7%;top:25.0%"
+    assert "Shapley value per pixel" in page.rows[0]
+
+
 def test_rows_are_pictures_only_where_they_must_be(written) -> None:
     grey = helpers.explained(torch.rand(3, 4, 6), ms.Players.of_elements((4, 6)), ("a", "b"))
     assert not written(grey).named("img")
@@ -280,7 +291,7 @@ def test_what_is_too_large_has_fewer_rows(written) -> None:
     assert 2_000_000 < len(page.source.encode()) <= 3_000_000
     assert 5 < len(page.rows) < 60
     assert f"{len(page.rows)} of 60 rows are listed" in page.text
-    positions = [int(re.findall(r"at position (\d+)", row)[0]) for row in page.rows]
+    positions = [int(re.findall(r"^Row (\d+)", row)[0]) for row in page.rows]
     assert positions == sorted(positions)
 
 

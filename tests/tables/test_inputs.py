@@ -45,6 +45,7 @@ def test_a_surrogate_takes_what_the_model_takes(tmp_path: Path) -> None:
     some = {name: each[:2] for name, each in x.items()}
     found = ms.exact_shapley(value, some)
     torch.testing.assert_close(found.prediction, OfBoth()(**some))
+    assert found.made_by["inputs"] == {"picture": [1, 4, 4], "columns": [2]}
     ms.save(value, tmp_path / "both")
     again = ms.load(tmp_path / "both", OfBoth())
     torch.testing.assert_close(ms.exact_shapley(again, some).phi, found.phi)

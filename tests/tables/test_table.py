@@ -382,7 +382,8 @@ def test_cells_that_training_had_none_of_reach_the_model() -> None:
     table = ms.Table.fit(frame)
     before = table.rows(frame)
     later = frame.head(3).assign(number=[0.123, np.nan, 7.0], count=[9, 1, 2], text=[*"xya"])
-    message = r"'number' holds \['missing'\]; 'text' holds \['x', 'y'\]. The model sees them as"
+    later.loc[2, "text"] = None
+    message = r"'number' holds missing cells; 'text' holds \['x', 'y'\] and missing cells\. The"
     with pytest.warns(UserWarning, match=message):
         x = table.rows(later)
     same(table.frame(x), later)
@@ -462,7 +463,11 @@ OF_POLARS, OF_ARRAY = pl.DataFrame({"a": [1, 2]}), np.arange(6).reshape(3, 2)
 @pytest.mark.parametrize(
     ("trained", "later", "kind", "words"),
     [
-        (DATED, DATED.drop(columns="a"), KeyError, "'a'"),
+        (DATED, DATED.drop(columns="a"), ValueError, r"but \['a'\] are missing; rename"),
+        (DATED, DATED.rename(columns={"a": "A"}), ValueError, r"\['a'\] .*there are \['A'\]"),
+        (DATED, DATED.to_numpy(), ValueError, r"\['x0', .* besides\); pass a frame of pandas, as"),
+        (OF_ARRAY, DATED, ValueError, r"\['x0', 'x1'\] are missing .* pass an array, as"),
+        (DATED, DATED.iloc[0], TypeError, r"Series; one row is .*`frame\[:1\]`\.$"),
         (DATED, DATED.assign(a=[*"pqr"]), ValueError, "'a' of dtype float64, .* str"),
         (DATED, DATED.assign(t=[1, 2, 3]), ValueError, "'t' of dtype .* int64"),
         (DATED, DATED.assign(c="w"), ValueError, "'c' of dtype category, .* 'w'"),
@@ -472,6 +477,7 @@ OF_POLARS, OF_ARRAY = pl.DataFrame({"a": [1, 2]}), np.arange(6).reshape(3, 2)
         (DATED, pd.concat([DATED, DATED], axis=1), ValueError, "distinct column names"),
         (OF_POLARS, pl.DataFrame({"a": ["x"]}), ValueError, "'a' of dtype Int64, .* String"),
         (OF_ARRAY, np.zeros((1, 3)), ValueError, "2 columns, .* got 3"),
+        (OF_ARRAY, np.zeros((1, 1)), ValueError, "2 columns, .* got 1"),
     ],
 )
 def test_later_rows_that_do_not_fit(trained: Any, later: Any, kind: type, words: str) -> None:
@@ -490,7 +496,7 @@ def test_later_rows_that_do_not_fit(trained: Any, later: Any, kind: type, words:
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "distinct column names"),
         (pd.DataFrame({1: [1, 2], "1": [1, 2]}), ValueError, "distinct column names"),
         (pd.DataFrame({"a": [1, 1]}), ValueError, r"column that varies but every one .*\['a'\]"),
-        ("a.csv", TypeError, "str"),
+        ("a.csv", TypeError, "str; one row .*, and the model comes before the frame"),
         (pl.DataFrame({"a": []}), ValueError, "column that varies"),
         (pl.LazyFrame({"a": [1]}), TypeError, "LazyFrame"),
         (

@@ -2,12 +2,13 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import manifold_shap as ms
@@ -30,9 +31,11 @@ def explainer() -> ms.Explainer:
 
 
 @given(st.lists(st.text().filter(str.strip), min_size=1, max_size=4))
+@example([" “Go!” - he? ran. ", "3.5 ... so!\n\n?! "])
 def test_texts_come_back_letter_by_letter(texts: list[str]) -> None:
-    words = Texts.fit(texts)
-    assert words.frame(words.rows(texts)) == texts
+    for parts in ("words", "sentences"):
+        words = Texts.fit(texts, parts)
+        assert words.frame(words.rows(texts)) == texts
 
 
 @pytest.mark.parametrize("kind", [list, pd.Series, np.array])
@@ -46,6 +49,13 @@ def test_a_word_is_worth_what_the_model_gives_it(kind: type, explainer: ms.Expla
     assert explanation.data is not None
     assert explanation.data.iloc[1].dropna().tolist() == ["Good ", "unseen"]
     assert "Good " in explanation.plot.text().html
+    assert repr(explanation).splitlines()[4] == "base: of an empty text"
+    words = explanation.words()
+    assert words.index[:2].tolist() == ["good", "bad"]
+    means = {"good": 8 / 3, "bad": -1.0, "film": 0.0, "unseen": 0.0}
+    assert words["mean"].to_dict() == pytest.approx(means)
+    assert words["count"].to_dict() == {"good": 3, "bad": 1, "film": 1, "unseen": 1}
+    assert words.loc["good", "standard_error"] == pytest.approx(1 / 3)
 
 
 def test_an_explainer_of_texts_is_saved(explainer: ms.Explainer, tmp_path: Path) -> None:
@@ -60,12 +70,65 @@ def test_a_network_sees_new_words_as_one() -> None:
     assert new[0, 0] == new[0, 1] == new[0, 2] != new.new_zeros(())
 
 
-@pytest.mark.parametrize("text", ["", " ", "one two three four five six"])
-def test_a_text_that_fits_no_row_is_named(text: str, explainer: ms.Explainer) -> None:
-    with pytest.raises(ValueError, match="text 1 has"):
-        explainer([TEXTS[0], text])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"at least one word but text 1 \(label 'b'\) is ''; .* `texts\[texts.notna\(\) &"),
+        (None, r"texts alone but text 1 \(label 'b'\) is None; leave it out"),
+        ("one two three four five six", r"at most 4 words, .* text 1 \(label 'b'\) has 6; cut"),
+    ],
+)
+def test_a_text_that_fits_no_row_is_named(
+    text: str | None, message: str, explainer: ms.Explainer
+) -> None:
+    texts = pd.Series([TEXTS[0], text], ["a", "b"], dtype=object)
+    with pytest.raises((TypeError, ValueError), match=message):
+        explainer(texts)
+    with pytest.raises((TypeError, ValueError), match=r"text 0 (is|has) .* (`\[text for|cut it)"):
+        explainer([text, TEXTS[0]])
 
 
-def test_names_of_candidates_are_those_of_texts() -> None:
-    with pytest.raises(ValueError, match=r"deletion.*gaussian"):
-        ms.Explainer(worth, TEXTS, returns="values", candidates=["gaussian"])
+def test_sentences_are_players_as_groups_of_words_are(
+    explainer: ms.Explainer, tmp_path: Path
+) -> None:
+    texts = ["“Good film.” So good! 3.5 bad", "... bad"] * 12
+    with pytest.warns(UserWarning, match="Of the candidates"):
+        of_sentences = ms.Explainer(worth, texts, returns="values", players="sentences")
+    found = of_sentences(texts[:2])
+    assert found.data is not None
+    assert found.data.iloc[0].tolist() == ["“Good film.” ", "So good! ", "3.5 bad"]
+    assert found.data.iloc[1].dropna().tolist() == ["... bad"]
+    words = Texts.fit(texts)
+    x = words.rows(texts[:2])
+    value = ms.imputed_value(
+        ms.as_model(worth, x, returns="values", table=words),
+        ms.imputers.DeletionImputer(words.players), "identity",
+    )  # fmt: skip
+    labels = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 0, -1, -1, -1, -1]])
+    grouped = value.grouped(ms.label_maps(x, labels), 3)
+    assert torch.allclose(ms.exact_shapley(grouped, x).phi, found.phi, equal_nan=True)
+    ms.save(of_sentences, tmp_path)
+    assert torch.allclose(ms.load(tmp_path, worth)(texts[:2]).phi, found.phi, equal_nan=True)
+    with pytest.raises(ValueError, match="those of a `Vocabulary`, which has other numbers"):
+        explainer.value.grouped(ms.text.Vocabulary.fit(texts).sentences, 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "message"),
+    [
+        (TEXTS, {"candidates": ["gaussian"]}, "deletion.*gaussian"),
+        ([None, *TEXTS], {}, "texts alone but text 0 is None"),
+        (
+            TEXTS,
+            {"players": {"first": ["word 1"]}},
+            r"words., .sentences.\] but .*label_maps",
+        ),
+        (TEXTS, {"left_out": ["a"]}, r"`left_out` for columns of a frame .* \['a'\] for texts"),
+        ({"ids": torch.ones(30, 2)}, {"left_out": ["ids 1"]}, r"\['ids 1'\] for tensors; leave"),
+        ({"ids": torch.ones(30, 2)}, {"players": "words"}, "`players` by name, .* 'words'"),
+        (pd.DataFrame({"text": TEXTS}), {}, r"one column 'text' holds texts; pass `frame\['text'"),
+    ],
+)
+def test_settings_of_other_rows_are_refused(rows: Any, settings: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        ms.Explainer(worth, rows, returns="values", **settings)

@@ -57,9 +57,11 @@ def test_many_tokens_are_learned_and_explained_in_groups(length: int) -> None:
 
 
 def test_what_cannot_be_explained_is_named(value: ms.ValueFunction) -> None:
-    none = r"padding \(0\) at the end .* row 1 of `x.*` is padding alone"
+    none = r"padding \(0\) at the end .* row 1 of `x.*` is padding alone, one of 1; drop rows"
     with pytest.raises(ValueError, match=none):
         ms.exact_shapley(value, rows([2, 0], 4))
+    with pytest.raises(ValueError, match="row 0 of `x` has it before others, one of 1"):
+        ms.exact_shapley(value, rows([2], 4).flip(1))
     with pytest.raises(ValueError, match=r"\(rows, 4\) but got \(1, 6\); .*longer ones"):
         ms.exact_shapley(value, rows([6], 6))
     with pytest.raises(ValueError, match=r"Expected tokens from 0 to \d+, .* but got 0 to 99"):
@@ -67,6 +69,6 @@ def test_what_cannot_be_explained_is_named(value: ms.ValueFunction) -> None:
 
 
 def test_a_training_on_texts_without_a_token_names_them() -> None:
-    none = "row 0 of `x_train` is padding alone .*, one of 5; drop rows"
+    none = "row 0 of `x_train` is padding alone, one of 5; drop rows"
     with pytest.raises(ValueError, match=none):
         ms.fit_surrogate(model, rows([0, 3] * 5, 4), players=ms.Players.tokens(4), **FEW)

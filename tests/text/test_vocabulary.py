@@ -148,7 +148,10 @@ VOCABULARY = ms.text.Vocabulary(["good", "bad"])
             "`texts` to be a list of texts but got 'good'; one text",
         ),
         (lambda: ms.text.Vocabulary.fit([]), r"list of texts but got \[\]"),
-        (lambda: ms.text.Vocabulary.fit(["a", None]), "list of texts but got None"),
+        (
+            lambda: ms.text.Vocabulary.fit(["a", None]),
+            r"texts alone but text 1 is None; leave it out",
+        ),
         (lambda: ms.text.Vocabulary(["a", "a"]), r"distinct tokens but got \['a'\]"),
         (lambda: VOCABULARY.decode([[2.0, 4.0]]), r"from 0 to 3 .* got \[4\.0\]"),
         (lambda: VOCABULARY.words([[2.0], [0.5]]), r"got \[0\.5\]"),

@@ -4,7 +4,7 @@ Frames of pandas, polars and pyarrow are read by narwhals, which is imported whe
 neither a tensor nor an array nor a list.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -35,6 +35,12 @@ def is_frame(x: Any) -> bool:
     (True, False)
     """
     return _narwhal(x) is not None
+
+
+def is_inputs(x: Any) -> bool:
+    """Whether these are several tensors of each row: a dictionary, or a tuple of tensors."""
+    tensors = isinstance(x, tuple) and all(isinstance(each, Tensor) for each in x)
+    return tensors or isinstance(x, Mapping)
 
 
 def column_names(x: Any) -> tuple[str, ...] | None:
@@ -140,6 +146,12 @@ def read_numbers(x: Any, name: str, columns: Sequence[str] = ()) -> np.ndarray:
         TypeError: something else.
         ValueError: columns of something else, missing cells, or rows of different lengths.
     """
+    if is_inputs(x):
+        raise TypeError(
+            f"Expected `{name}` to be one tensor of rows but got several; `inputs = "
+            "ms.tables.Inputs.fit(tensors, players)` joins them, and an imputer takes them by "
+            "`ms.imputers.table_imputer(ms.imputers.MarginalImputer, inputs, tensors)`."
+        )
     if isinstance(x, list | tuple):
         array = np.asarray(x)
         if array.dtype.kind in "biuf":

@@ -198,10 +198,16 @@ def check_rows(
     """
     rows = to_tensor(x, name, players.names)
     if tuple(rows.shape[1:]) != players.event or rows.ndim < 2:
+        if sorted(rows.shape[1:]) == sorted(players.event):
+            check_channels_first(rows.shape[1:])
+        fix = "pass rows of the shape that `players` own"
+        if tuple(rows.shape) == players.event:
+            fix = f"one row is `{name}[None]`"
+        elif players.padding is not None:
+            fix += ", longer ones cut"
         raise ValueError(
             f"Expected `{name}` of shape (rows, {', '.join(map(str, players.event)) or '*event'}) "
-            f"but got {tuple(rows.shape)}; pass rows of the shape that `players` own (longer ones "
-            f"are cut), and one row as `{name}[:1]`."
+            f"but got {tuple(rows.shape)}; {fix}."
         )
     if len(rows) == 0:
         raise ValueError(f"Expected at least one row in `{name}` but got none; pass some rows.")

@@ -21,6 +21,7 @@ from manifold_shap.models import Model, as_model
 from manifold_shap.quality import Quality
 from manifold_shap.spaces import Identity, OutputSpace, as_space
 from manifold_shap.tables.fitted import fit_table
+from manifold_shap.tables.frames import check_no_pictures
 from manifold_shap.values import ValueFunction
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class Explainer:
         candidates = [candidates] if isinstance(candidates, str) else candidates
         check_known(candidates, (*fast, *slow), "`candidates`")
         x = self.table.rows(frame)
+        for shape in getattr(self.table, "shapes", {}).values():
+            check_no_pictures((len(x), *shape))
         own = (classes, returns, model_batch_size, self.table)
         self.model = as_model(model, x[:_CHECKED_ROWS], *own)
         self.table.warn_of_columns(x)
@@ -221,16 +224,11 @@ class Explainer:
 
         Args:
             frame: of pandas, with the columns of training; it may have no rows.
-            settings: see `__call__`; `outputs` by name, which are the same for all parts.
+            settings: see `__call__`.
 
         Raises:
-            ValueError: another frame, or a number of `outputs`.
+            ValueError: another frame.
         """
-        if isinstance(outputs := settings.get("outputs"), int):
-            raise ValueError(
-                f"Expected names of `outputs` but got {outputs}; the largest ones may differ from "
-                "part to part, which are to have the same columns."
-            )
         rows: Any = frame
         if not len(frame):  # A row of known cells, quickly, tells which columns there are.
             rows = self.table.frame(torch.zeros(1, len(self.table.names)))

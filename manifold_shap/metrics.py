@@ -15,6 +15,7 @@ from manifold_shap._messages import shown
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.laws import CoalitionLaw, SizeUniform, laws_for
 from manifold_shap.players import check_same_players
+from manifold_shap.shown import number
 from manifold_shap.values.base import ValueFunction
 from manifold_shap.values.batches import Batches
 from manifold_shap.values.wrapped import as_value_function
@@ -69,6 +70,8 @@ class Score:
         by_size: the curve over |S|.
         by_row: the error of each row, less the Monte-Carlo variance in it, `[rows]`: two value
             functions on the same pairs are compared row by row. `debiased` is its mean.
+        variance: of the model's outputs over these rows, the mean of those of its outputs, beside
+            which an error is small or large; NaN of an error against a true value function.
     """
 
     mse: float
@@ -78,6 +81,14 @@ class Score:
     effective_draws: float
     by_size: SizeCurve
     by_row: Float[Tensor, " rows"] = field(repr=False, compare=False)
+    variance: float = field(default=math.nan, compare=False)
+
+    def __repr__(self) -> str:
+        error = self.debiased if math.isfinite(self.debiased) else self.mse
+        share = ""
+        if self.variance > 0:
+            share = f", explains {100 - 100 * error / self.variance:.0f} % of the model's variance"
+        return f"Score({number(error)} ± {number(self.standard_error)}{share})"
 
 
 def shapley_pairs(
@@ -124,7 +135,7 @@ def shapley_pairs(
 def mean_squared_error(
     value: Any,
     x: Any,
-    mask: Any,
+    mask: Any = None,
     batch_size: int | None = None,
     progress: bool | None = None,
     *,
@@ -142,6 +153,8 @@ def mean_squared_error(
         >>> value = imputed_value(lambda x: x.sum(1, keepdim=True), MarginalImputer(x), "identity")
         >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
         0.5
+        >>> mean_squared_error(value, x)
+        Score(0.755 ± 0.0023, explains 25 % of the model's variance)
         >>> law = oracles.GaussianMixture.random(3, components=1)
         >>> model = lambda x: x.prod(1, keepdim=True)
         >>> truth = oracles.true_value(model, law, "identity")
@@ -154,7 +167,8 @@ def mean_squared_error(
     Args:
         value: a value function, or a callable; see `as_value_function`.
         x: held-out rows `[rows, *event]`, or a frame where `value` has a table.
-        mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
+        mask: bool `[rows, m, players]`, coalitions of each row; by default those of
+            `shapley_pairs`.
         batch_size: model rows per call; by default what suits the value function. Changes memory,
             not the figure.
         progress: show a bar on work of more than two seconds; by default where a person looks.
@@ -169,11 +183,14 @@ def mean_squared_error(
     """
     value = as_value_function(value, x)
     rows = value.rows(x)
+    if mask is None:
+        mask = shapley_pairs(len(rows), len(value.players), counts=_counts(value, rows))
     mask = check_coalitions(mask, len(rows), value.players).cpu()
     batches = Batches(value, batch_size, progress)
-    true_rows = prediction = rows
+    true_rows, of_model = rows, math.nan
     if truth is None:
         prediction = batches.of_rows(value.prediction, rows.to(value.device))
+        of_model = prediction.double().var(0, correction=0).mean().item()
     else:
         _check_comparable(value, truth)
         true_rows, batches.draws = truth.rows(x), max(value.spec.work.draws, truth.spec.work.draws)
@@ -210,7 +227,13 @@ def mean_squared_error(
             squared.flatten(), variance.flatten(), mask.sum(-1).flatten(), mask.shape[-1]
         ),
         by_row=by_row - variance.mean(1),
+        variance=of_model,
     )
+
+
+def _counts(value: ValueFunction, rows: Tensor) -> Tensor | None:
+    """How many players each row has, where they differ."""
+    return value.counts(rows.to(value.device)).cpu() if value.players.by_row else None
 
 
 def _check_comparable(value: ValueFunction, truth: ValueFunction) -> None:
@@ -258,7 +281,7 @@ def errors_by_law(
     """
     value = as_value_function(value, x)
     rows, players = value.rows(x), len(value.players)
-    counts = value.counts(rows.to(value.device)).cpu() if value.players.by_row else None
+    counts = _counts(value, rows)
     masks = {
         each.name: shapley_pairs(len(rows), players, least, seed, each, counts)
         for each in (law or laws_for(value.players)).parts
@@ -269,7 +292,7 @@ def errors_by_law(
     }
 
 
-def leakage(value: Any, x: Any, mask: Any, seed: int = 0) -> float:
+def leakage(value: Any, x: Any, mask: Any = None, seed: int = 0) -> float:
     """Mean squared change of v(S) where absent players get the values of another row; 0 if sound.
 
     A value function that reads what absent players hold may be as close to the model as one likes,
@@ -278,19 +301,19 @@ def leakage(value: Any, x: Any, mask: Any, seed: int = 0) -> float:
 
         >>> import manifold_shap as ms
         >>> x = torch.tensor([[0.0, 0.0], [2.0, 0.0], [1.0, 5.0]])
-        >>> mask = ms.metrics.shapley_pairs(rows=3, players=2, least=30)
         >>> imputer = ms.imputers.MarginalImputer(x)
         >>> sound = ms.imputed_value(lambda x: x.sum(1, True), imputer, "identity")
-        >>> ms.metrics.leakage(sound, x, mask)
+        >>> ms.metrics.leakage(sound, x)
         0.0
         >>> sees_all = lambda x, mask: x.sum(1)[:, None, None].expand(-1, mask.shape[1], 1)
-        >>> ms.metrics.leakage(sees_all, x, mask) > 0
+        >>> ms.metrics.leakage(sees_all, x) > 0
         True
 
     Args:
         value: a value function, or a callable; see `as_value_function`.
         x: two rows or more, or a frame of them where `value` has a table.
-        mask: bool `[rows, m, players]`, coalitions of each row, e.g. from `shapley_pairs`.
+        mask: bool `[rows, m, players]`, coalitions of each row; by default those of
+            `shapley_pairs`.
         seed: of the rows that absent values are taken from.
 
     Raises:
@@ -300,6 +323,7 @@ def leakage(value: Any, x: Any, mask: Any, seed: int = 0) -> float:
     value = as_value_function(value, x)
     check_same_players(value.players, "leakage")
     rows = value.rows(x)
+    mask = shapley_pairs(len(rows), len(value.players)) if mask is None else mask
     mask = check_coalitions(mask, len(rows), value.players).cpu()
     if len(rows) < 2:
         raise ValueError(f"Expected at least 2 rows, to take values from, but got {len(rows)}.")

@@ -146,13 +146,17 @@ class Players:
 
     @classmethod
     def of_columns(cls, x: Any, event: Sequence[int]) -> "Players":
-        """One player per element of a row, named as the columns of `x` where that is a frame.
+        """The players by default: pixels of pictures `(channels, height, width)`, else elements.
+
+        These are named as the columns of `x` where that is a frame.
 
         >>> import pandas as pd
         >>> Players.of_columns(pd.DataFrame({"age": [30], "weight": [70.5]}), (2,)).names
         ('age', 'weight')
+        >>> Players.of_columns(None, (3, 1, 2)).names
+        ('pixel 0,0', 'pixel 0,1')
         """
-        return cls.of_elements(event, column_names(x))
+        return cls.pixels(event) if len(event) == 3 else cls.of_elements(event, column_names(x))
 
     @classmethod
     def pixels(cls, event: Sequence[int]) -> "Players":
@@ -171,7 +175,7 @@ class Players:
         """Rectangles of pixels, with their channels together.
 
         They are numbered row by row from the upper left corner. Where the height or the width of a
-        picture is no multiple of theirs, those at the lower and the right edge are smaller.
+        picture is no multiple of theirs, as many share it evenly: the side of some is smaller.
 
             >>> Players.patches((1, 4, 4), 2).index
             tensor([[[0, 0, 1, 1],
@@ -181,7 +185,7 @@ class Players:
 
         Args:
             event: `(channels, height, width)` or `(height, width)`.
-            size: of a patch in pixels: one number for squares, or its height and width.
+            size: of a patch in pixels, at most: one number for squares, or its height and width.
 
         Raises:
             TypeError, ValueError: another shape, channels that come last, or a size below 1.
@@ -194,9 +198,10 @@ class Players:
         if len(shape) == 3:
             check_channels_first(shape)
         height, width = size if isinstance(size, Sequence) else (size, size)
-        down = torch.arange(shape[-2]) // check_whole("size", height)
-        across = torch.arange(shape[-1]) // check_whole("size", width)
-        rows, columns = int(down[-1]) + 1, int(across[-1]) + 1
+        rows = -(-shape[-2] // check_whole("size", height))
+        columns = -(-shape[-1] // check_whole("size", width))
+        down = torch.arange(shape[-2]) * rows // shape[-2]
+        across = torch.arange(shape[-1]) * columns // shape[-1]
         names = [f"{word} {i},{j}" for i in range(rows) for j in range(columns)]
         return cls(names, (down[:, None] * columns + across).expand(shape).contiguous())
 

@@ -32,7 +32,8 @@ class Superpixels:
     """
 
     def __init__(self, segments: int, compactness: float) -> None:
-        self.segments, self.compactness = segments, compactness
+        self.segments = self.count = segments
+        self.compactness = compactness
         self._cache: dict[bytes, np.ndarray] = {}
 
     def __repr__(self) -> str:
@@ -50,7 +51,7 @@ class Superpixels:
         if rows.ndim not in (3, 4):
             raise ValueError(
                 "Expected `x` of shape (rows, channels, height, width) or (rows, height, width) "
-                f"but got {tuple(rows.shape)}; one picture is `x[:1]`."
+                f"but got {tuple(rows.shape)}; one picture is `x[None]`."
             )
         if rows.ndim == 4:
             check_channels_first(rows.shape[1:])
@@ -97,7 +98,7 @@ class Superpixels:
 def superpixels(segments: int = 50, compactness: int | float = 10.0) -> Superpixels:
     """A division of pictures into superpixels of like colour, by SLIC (Achanta et al. 2012).
 
-    It groups the pixels of any value function, `value.grouped(superpixels(50), count=50)`, so that
+    It groups the pixels of any value function, `value.grouped(superpixels(50))`, so that
     every picture has superpixels of its own as players. The same picture always has the same ones.
     Needs `manifold_shap[images]`.
 
@@ -138,6 +139,7 @@ class LabelMaps:
                     f"Expected one label map for each row but row {row} is the same as an earlier "
                     "one and has another map; leave one of them out."
                 )
+        self.count = int(labels.max()) + 1
 
     def __call__(self, x: Tensor) -> Int64[Tensor, "batch *event"]:
         """The label maps of some of the rows, in any order.
@@ -159,7 +161,7 @@ def label_maps(x: Any, labels: Any) -> LabelMaps:
     """Label maps of one's own, one for each row, to group the players of these rows.
 
     They may come from any program, such as a segmentation of pictures into objects:
-    `value.grouped(label_maps(x, labels), count)`, and the rows that are explained are some of `x`.
+    `value.grouped(label_maps(x, labels))`, and the rows that are explained are some of `x`.
 
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 0.0]])
         >>> maps = label_maps(x, [[0, 0, 1], [0, 1, -1]])

@@ -63,6 +63,9 @@ def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction],
     assert curve.mse[2] == pytest.approx(of_two.mean().item(), rel=1e-5)
     error = of_two.std() / len(of_two) ** 0.5
     assert curve.standard_error[2] == pytest.approx(error.item(), rel=1e-5)
+    variance = value.prediction(X).var(0, correction=0).mean().item()
+    assert score.variance == pytest.approx(variance, rel=1e-5)
+    assert f"{100 - 100 * score.debiased / variance:.0f} % of the model's variance" in repr(score)
     for figures, all_pairs in ((curve.mse, score.mse), (curve.debiased, score.debiased)):
         weighted = sum(n * mse for n, mse in zip(curve.pairs, figures, strict=True))
         assert weighted / sum(curve.pairs) == pytest.approx(all_pairs)
@@ -148,6 +151,9 @@ def test_shapley_pairs() -> None:
     assert torch.equal(mask, ms.metrics.shapley_pairs(300, 6))
     assert not torch.equal(mask, ms.metrics.shapley_pairs(300, 6, seed=1))
     assert ms.metrics.shapley_pairs(20, 3, least=5).shape == (20, 1, 3)
+    mask, value = ms.metrics.shapley_pairs(7, 4), Noisy(1, 1.0)
+    for score in (ms.metrics.mean_squared_error, ms.metrics.leakage):
+        assert score(value, X) == score(value, X, mask)
 
 
 def test_errors_under_each_law_are_those_of_its_coalitions() -> None:

@@ -1,5 +1,6 @@
 """Players: names, and the elements that each of them owns."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -81,17 +82,27 @@ def test_padding_elsewhere_than_at_the_end_is_refused(
         door(x)
 
 
-@pytest.mark.parametrize(("size", "sides"), [(3, (3, 3)), ((2, 4), (2, 4)), (9, (9, 9))])
+@pytest.mark.parametrize(
+    ("size", "heights", "widths"),
+    [
+        (3, (3, 3), (3, 2, 2)),
+        ((2, 4), (2, 2, 2), (4, 3)),
+        (4, (3, 3), (4, 3)),
+        (9, (6,), (7,)),
+        (1, (1,) * 6, (1,) * 7),
+    ],
+)
 def test_patches_are_rectangles_with_all_channels(
-    size: int | tuple[int, int], sides: tuple[int, int]
+    size: int | tuple[int, int], heights: tuple[int, ...], widths: tuple[int, ...]
 ) -> None:
-    players = Players.patches((3, 5, 7), size)
-    across = -(-7 // sides[1])
-    for row in range(5):
-        for column in range(7):
-            i, j = row // sides[0], column // sides[1]
-            assert players.index[:, row, column].tolist() == [i * across + j] * 3
-            assert players.names[i * across + j] == f"patch {i},{j}"
+    players = Players.patches((3, 6, 7), size)
+    down, across = (
+        torch.arange(len(s)).repeat_interleave(torch.tensor(s)) for s in (heights, widths)
+    )
+    expected = down[:, None] * len(widths) + across
+    assert torch.equal(players.index, expected.expand(3, 6, 7))
+    places = itertools.product(range(len(heights)), range(len(widths)))
+    assert players.names == tuple(f"patch {i},{j}" for i, j in places)
 
 
 PICTURE = torch.rand(40, 12, 12, 3)

@@ -57,6 +57,7 @@ def test_maps_of_ones_own_go_with_their_rows() -> None:
     halves = torch.arange(16).reshape(4, 4) // 8
     maps = torch.stack((halves, 0 * halves))
     labels = ms.label_maps(x, maps)
+    assert labels.count == 2
     assert torch.equal(labels(x.flip(0)), maps.flip(0)[:, None].expand(2, 2, 4, 4))
     whole = maps[:, None].expand(x.shape).numpy()
     assert torch.equal(ms.label_maps(x.numpy(), whole)(x), labels(x))

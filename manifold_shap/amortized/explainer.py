@@ -189,8 +189,8 @@ def amortized_shapley(
         explainer: from `fit_amortized`, or loaded.
         evaluations, seed, progress: unused: no values are computed, nothing is drawn, and nothing
             takes long; all estimators take them.
-        outputs: those to keep: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to keep: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         batch_size: rows per pass; 512 by default.
 
     Raises:
@@ -207,7 +207,7 @@ def amortized_shapley(
     """
     network = network_of(value)
     if network.chosen is not None:  # The pass gives all outputs.
-        outputs = list(value.select(outputs, x).outputs)
+        outputs = list(value.select(outputs).outputs)
     weights = (one.surrogate.state_dict().values() for one in (explainer.value, network.value))
     if not all(one.equal(other.to(one.device)) for one, other in zip(*weights, strict=False)):
         raise ValueError(

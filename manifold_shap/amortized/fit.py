@@ -200,7 +200,7 @@ def fit_amortized(
     options = TrainingOptions.among(locals())
     surrogate, players = network_of(value).value.surrogate, value.players
     chosen_rows = training_rows(x_train, x_validation, seed, players, value.spec.table)
-    game = value.select(outputs, with_extremes(chosen_rows.train))
+    game = value.select(outputs)
     seen, seen_validation = chosen_rows.encoded
     numbers = [value.outputs.index(name) for name in game.outputs]
     center = None if value.center is None else value.center[numbers]

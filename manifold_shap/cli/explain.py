@@ -17,7 +17,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from manifold_shap._checks import check_whole
-from manifold_shap._stored import StoredRows, sample_of
+from manifold_shap._stored import StoredRows
 from manifold_shap.cli import report, run
 from manifold_shap.cli.games import basis_of, causal, in_groups, ordering_of
 from manifold_shap.data import Data
@@ -64,8 +64,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
     if cfg.ordering is not None and cfg.asymmetric:
         estimator = partial(estimator, ordering=ordering)
     if cfg.outputs is not None:
-        outputs = main.select(run.plain(cfg.outputs), sample_of(x)).outputs
-        estimator = partial(estimator, outputs=outputs)
+        estimator = partial(estimator, outputs=main.select(run.plain(cfg.outputs)).outputs)
     basis = basis_of(cfg.basis, data, model, main)
     of = {"name": model.predictor.name, **run.read_json(place / run.METRICS).get("model", {})}
     explained = partial(_explained, estimator=estimator, basis=basis, model=of)

@@ -79,8 +79,8 @@ def adaptive_shapley(
             65,536 times the players).
         ordering: names of the players, component after component, as in `[["a", "b"], ["c"]]`:
             only orders in which earlier components come first are taken. By default all are.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device, unless the
             value function's own rounding differs: it may then decide between equal players.
         batch_size: model rows per call; changes memory and time, not the numbers.

@@ -96,8 +96,8 @@ def auto_shapley(
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of coalitions or orders. Same seed, same answer, for any `batch_size`.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar with the time left on work of more than two seconds; by default

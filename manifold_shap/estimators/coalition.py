@@ -85,8 +85,8 @@ def coalition_shapley(
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row; `coalitions` is then the most that a row may take (by default
             65,536).
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size`.
         batch_size: model rows per call; changes memory and time, not the numbers, but for rounding:
             in half precision that may be a noticeable part of a standard error.

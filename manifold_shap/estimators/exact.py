@@ -55,8 +55,8 @@ def exact_shapley(
             the causes of each player, as in `{"c": ["a"]}`: only orders in which earlier components
             or causes come first count. Or an `Ordering`, such as that of groups that stay together,
             for Owen values (`Ordering.of_groups`). By default all orders count.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of the draws of a sampled value function. Same seed, same answer.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.

@@ -133,8 +133,8 @@ def shapley_interactions(
             enumerated, those of a sampled value function as often as they allow, each time with new
             draws; with fewer they are drawn, of at least 7 players, which takes 2 n² or, of a
             sampled value function, 2 n² + 6 n.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of coalitions and draws. Same seed, same answer.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.

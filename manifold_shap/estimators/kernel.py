@@ -77,8 +77,8 @@ def kernel_shapley(
         start: approximate Shapley values, such as an amortised explainer gives, `[rows, players,
             outputs]`. They take the place of the regression: two `evaluations` or more are
             enough to make them unbiased, and to estimate their errors.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.

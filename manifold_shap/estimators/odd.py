@@ -102,8 +102,8 @@ def odd_shapley(
         evaluations: coalitions per row, two for each pair, at least two for each player; by default
             64 for each player but one. With 2^n - 2 or more, all are taken and the result is exact;
             where values are drawn, coalitions are, too, and come again with other draws.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of the coalitions. Same seed, same answer, for any `batch_size`.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar on work of more than two seconds; by default where a person looks.

@@ -79,8 +79,8 @@ def permutation_shapley(
             function `orders(count, generator)` that draws so many independent orders from a
             `torch.Generator`, int64 `[count, players]`, entry k the number of the player that comes
             k-th. Errors are then over single orders, which have no reverse.
-        outputs: those to explain: names or positions, or how many of those with the largest mean
-            predictions; by default all. See `ValueFunction.select`.
+        outputs: those to explain: names or positions, one or a list; by default all. See
+            `ValueFunction.select`.
         seed: of the orders. Same seed, same answer, for any `batch_size` and device.
         batch_size: model rows per call; changes memory and time, not the numbers.
         progress: show a bar with the time left on work of more than two seconds; by default

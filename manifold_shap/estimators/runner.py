@@ -88,7 +88,7 @@ def explain(
         settings["evaluations"] = check_whole("evaluations", settings["evaluations"])
     if settings.get("target_error") is not None:
         check_number("target_error", settings["target_error"], above=0)
-    value = as_value_function(value, x).select(outputs, x)
+    value = as_value_function(value, x).select(outputs)
     order = Ordering.of(ordering, value.players, constant_players(value.players, value.spec.table))
     rows, parts = value.rows(x), []
     values: Any

@@ -66,7 +66,7 @@ class Imputer(nn.Module, ABC):
 
     Attributes:
         name: as in the configuration; by default that of the class.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
         reference: a copy of the background data, `[rows, *event]`; v(∅) is the mean over it.
         proposals: number of weighted draws among which `sample` chooses each equally weighted one;
             1 where draws have no weights.

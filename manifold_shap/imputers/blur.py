@@ -28,7 +28,7 @@ class BlurImputer(Imputer):
     Args:
         reference: background data, pictures `[rows, channels, height, width]` or series
             `[rows, channels, time]`, on which the model is checked.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
         sigma: standard deviation of the Gaussian, in pixels or time points.
 
     Raises:

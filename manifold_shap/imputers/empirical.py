@@ -136,7 +136,7 @@ class EmpiricalImputer(DonorImputer):
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
         bandwidth: σ, in units in which the mean ρ² of two random rows is about 2; or "aicc", by
             the corrected Akaike criterion, one for each number of present players.
         share: η; 1 keeps every row. Rows as heavy as the last one that is needed count, too.
@@ -240,7 +240,7 @@ class ExactMatchImputer(DonorImputer):
 
     Args:
         reference: rows of the table, `[rows, *event]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that

@@ -125,7 +125,7 @@ class GaussianImputer(Imputer):
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
         regularisation: λ, a ridge of λ times the variance of every column, added if the smallest
             eigenvalue of the correlations is below λ: collinear columns (one-hot columns sum to 1),
             or no more rows than columns. A warning says so, once. With few rows a larger λ (0.01,
@@ -320,7 +320,7 @@ class CopulaImputer(GaussianImputer):
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
         regularisation: as for `GaussianImputer`, of the correlations of V.
 
     Raises:

@@ -24,7 +24,7 @@ class MarginalImputer(Imputer):
 
     Args:
         reference: background data, `[rows, *event]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that
@@ -77,7 +77,7 @@ class BaselineImputer(MarginalImputer):
 
     Args:
         point: the baseline, `[*event]`: one row without a batch axis.
-        players: see `Players`; by default every element of the baseline is a player.
+        players: see `Players`; by default pixels of a picture, else every element.
 
     Raises:
         TypeError, ValueError: `point` is no tensor or array of finite numbers of the shape that
@@ -94,7 +94,7 @@ class BaselineImputer(MarginalImputer):
 
     def __init__(self, point: Any, players: Players | None = None) -> None:
         row = to_tensor(point, "point")
-        players = players or Players.of_elements(row.shape)
+        players = players or Players.of_columns(None, row.shape)
         if row.ndim == 0 or tuple(row.shape) != players.event:
             raise ValueError(
                 f"Expected `point` of shape ({', '.join(map(str, players.event)) or '*event'}), "
@@ -115,7 +115,7 @@ class ContrastiveImputer(MarginalImputer):
     Args:
         reference: contrast rows, `[rows, *event]`, e.g. those of another class; a single one as
             `x[:1]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
 
     Raises:
         TypeError, ValueError: `reference` is no tensor or array of finite rows of the shape that

@@ -278,7 +278,7 @@ class MixtureImputer(Imputer):
 
     Args:
         reference: at least two rows of background data, `[rows, *event]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
         components: their number; by default 1, 2, 4, ... or 64, whichever makes held-out rows most
             likely, with at least ten rows each.
         seed: of what the components start from, and of the rows that are held out.

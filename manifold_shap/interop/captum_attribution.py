@@ -8,6 +8,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_whole
+from manifold_shap._messages import check_choice, shown
 from manifold_shap.estimators import auto_shapley
 from manifold_shap.estimators.audit import accepted
 from manifold_shap.explanation import Explanation
@@ -17,7 +18,7 @@ from manifold_shap.values.wrapped import as_value_function
 
 Inputs = TypeVar("Inputs", Tensor, tuple[Tensor, ...])
 # A class for all rows, or one for each.
-Target = int | Tensor | Sequence[int] | tuple[int, ...] | Sequence[tuple[int, ...]] | None
+Target = int | str | Tensor | Sequence[Any] | None
 
 
 class CaptumAttribution:
@@ -65,9 +66,9 @@ class CaptumAttribution:
         Args:
             inputs: rows `[batch, *event]`, or a tuple of one such tensor; of a frame
                 `value.rows(frame)`.
-            target: position of the output, as a number, a tensor of one or a tuple of one; for
-                each row its own as a list or a tensor `[batch]`, or a list of tuples. It may be
-                left out where there is one output.
+            target: name or position of the output, as a number, a tensor of one or a tuple of one;
+                for each row its own as a list of these or a tensor `[batch]`. It may be left out
+                where there is one output.
             feature_mask: whole numbers; elements of equal numbers are one player. It has the shape
                 of `inputs`, or one that is broadcast to it: with one row, the same players serve
                 all rows.
@@ -84,7 +85,7 @@ class CaptumAttribution:
         """
         (x,) = inputs if isinstance(inputs, tuple) else (inputs,)
         value = as_value_function(self.value, x)
-        chosen = _targets(target, len(x), len(value.outputs))
+        chosen = _targets(target, len(x), value.outputs)
         if feature_mask is not None:
             (mask,) = feature_mask if isinstance(feature_mask, tuple) else (feature_mask,)
             value = _grouped(value, x, mask)
@@ -115,13 +116,21 @@ class CaptumAttribution:
         return True
 
 
-def _targets(target: Target, rows: int, outputs: int) -> Int64[Tensor, " rows"]:
+def _targets(target: Target, rows: int, names: Sequence[str]) -> Int64[Tensor, " rows"]:
     """The output of each row, by position."""
+    outputs = len(names)
+    if isinstance(target, str):
+        target = [target]
+    if isinstance(target, list):
+        target = [
+            names.index(check_choice("target", each, names)) if isinstance(each, str) else each
+            for each in target
+        ]
     if target is None and outputs == 1:
         target = 0
     if target is None or (isinstance(target, tuple) and len(target) > 1):
         raise ValueError(
-            f"Expected `target`, one of {outputs} outputs by its position, but got {target}."
+            f"Expected `target`, one of {shown(names)} or its position, but got {target}."
         )
     numbers = torch.as_tensor(target).flatten()
     for number in numbers.tolist():
@@ -138,5 +147,4 @@ def _grouped(value: ValueFunction, x: Float[Tensor, "rows *event"], mask: Tensor
     if mask.ndim < x.ndim or len(mask) == 1:
         return value.grouped(labels[0].unique(return_inverse=True)[1])
     each = [row.unique(return_inverse=True)[1] for row in labels]
-    maps = torch.stack(each)
-    return value.grouped(label_maps(x, maps), int(maps.max()) + 1)
+    return value.grouped(label_maps(x, torch.stack(each)))

@@ -112,7 +112,8 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
             outputs that are NaN, or from 0 to 1 and no distributions.
 
     Warns:
-        UserWarning: probabilities that do not sum to one; logits, where their numbers alone tell.
+        UserWarning: probabilities that do not sum to one; logits, where their numbers alone tell,
+            or that are probabilities.
     """
     fault = _fault(raw) if raw.ndim == 2 and raw.numel() else ""
     single = bool(((raw >= 0) & (raw <= 1)).all())
@@ -131,6 +132,11 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
         )
     check_shape(raw, rows, returns or known)
     if returns or known:
+        if not fault and "logits" in (returns, known):
+            warn(
+                f"Expected logits of {name} but its outputs are probabilities, of which a softmax "
+                "is taken once more: leave out its last softmax, or returns='logits'."
+            )
         return returns or known or ""
     check_numbers(raw)
     if not fault:

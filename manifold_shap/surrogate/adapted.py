@@ -17,6 +17,7 @@ from manifold_shap.nn import of_shape, own_network, passed_again
 from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.surrogate.game import GameShape
 from manifold_shap.surrogate.network import SurrogateNetwork
+from manifold_shap.tables.rows import EncodedRows
 from manifold_shap.training.rows import without_padding
 
 _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding)
@@ -117,6 +118,11 @@ class AdaptedModel(SurrogateNetwork):
     def settings_for(
         cls, rows: Sequence[Tensor], model: Model, space: OutputSpace, drawn: bool
     ) -> dict[str, Any]:
+        if model.table is not None and not isinstance(model.table, EncodedRows):
+            raise ValueError(
+                "Expected rows as the model takes them for network='model' but got a frame, texts "
+                "or several tensors, of which networks see numbers; use network='mlp'."
+            )
         return {"returns": model.returns, "space": space.settings}
 
     @classmethod

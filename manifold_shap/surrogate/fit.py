@@ -239,7 +239,7 @@ def fit_surrogate(
     x_validation: Any = None,
     players: Players | Mapping[str, Any] | str | None = None,
     table: "RowAdapter | None" = None,
-    network: Network = "mlp",
+    network: Network | None = None,
     hidden: Sequence[int] | None = None,
     activation: str | None = None,
     patch: int | None = None,
@@ -276,13 +276,15 @@ def fit_surrogate(
             batch, by the loader's workers; an item is a row, or a tuple that begins with one.
         space: output space T, or its name: `probability`, `log_odds`, `ilr` or `identity`.
         x_validation: rows for early stopping; by default a tenth of `x_train`, held out.
-        players: see `Players`; by default those of the teacher, the columns of the table, or every
-            element of a row. Of a frame also groups of columns, `{"size": ["length", "width"]}`; of
-            texts "words" or "sentences".
+        players: see `Players`; by default those of the teacher, the columns of the table, the
+            pixels of pictures `(channels, height, width)`, or every element of a row. Of a frame
+            also groups of columns, `{"size": ["length", "width"]}`; of texts "words" or
+            "sentences".
         table: columns of the table behind `x_train`, or the table whose codes its rows are;
             stored with the surrogate. By default that of the teacher or of a `Model`, and a new
             table for a frame.
-        network: what is trained:
+        network: what is trained; by default "conv" for pictures `(channels, height, width)`, else
+            "mlp":
             - "mlp": a fully connected network, for tables and small pictures. Estimators are
               fastest on it;
             - "conv": a residual convolutional network, for pictures `(channels, height, width)` and
@@ -352,7 +354,7 @@ def fit_surrogate(
     >>> value(x[:1], torch.tensor([[[True, False, False]]])).shape
     torch.Size([1, 1, 2])
     """
-    kind, guided = kind_of(network, NAMED), guide is not None
+    guided = guide is not None
     usual_batch, usual_epochs = (1024, 6) if guided else (256, 30)
     batch_size = usual_batch if batch_size is None else batch_size
     max_epochs = usual_epochs if max_epochs is None else max_epochs
@@ -365,16 +367,19 @@ def fit_surrogate(
         check_number("teacher_share", teacher_share, above=0, high=1)
         players = teacher.players if players is None else players
         table = table or teacher.spec.table
-    if guided and (kind != "mlp" or x_validation is not None):
+    if guided and (network not in (None, "mlp") or x_validation is not None):
         raise ValueError(
             "Expected no `network` and no `x_validation` with a `guide`, whose network is an 'mlp' "
-            f"and for which drawn rows are held out, but got network={kind!r} and "
+            f"and for which drawn rows are held out, but got network={network!r:.100} and "
             f"{'no' if x_validation is None else 'an'} `x_validation`; leave both out."
         )
     table = table or table_behind(model)
     x_train = stored(x_train)
     held_out = x_train if guided else x_validation
     rows, space = training_rows(x_train, held_out, seed, players, table), as_space(space)
+    if network is None:
+        network = "conv" if len(rows.players.event) == 3 and not guided else "mlp"
+    kind = kind_of(network, NAMED)
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.table)
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:

@@ -146,12 +146,26 @@ def _array(rows: Any) -> np.ndarray:
     if array.dtype.kind in "US":
         # numpy makes text of all cells of a list where one is text.
         array = np.asarray(rows, dtype=object)
+    check_no_pictures(array.shape)
     if array.ndim != 2:
         raise ValueError(
             f"Expected rows of two axes, (rows, columns), but got shape {array.shape}; one row is "
-            "`x[:1]`, and `pandas.DataFrame(records)` makes a frame of dicts."
+            "`x[None]`, and `pandas.DataFrame(records)` makes a frame of dicts."
         )
     return array
+
+
+def check_no_pictures(shape: Sequence[int]) -> None:
+    """Raise ValueError where rows of this shape are pictures or series, whatever tensor has them.
+
+    >>> check_no_pictures((90, 3))
+    """
+    if len(shape) > 2:
+        raise ValueError(
+            f"Expected rows of two axes, (rows, columns), but got shape {tuple(shape)}; pictures "
+            "and series are explained by `value = ms.fit_surrogate(model, x)` and "
+            "`ms.auto_shapley(value, x[:3])`: see docs/images.md and docs/series.md."
+        )
 
 
 def joined(known: Cells, new: Cells) -> Cells:

@@ -56,14 +56,14 @@ class Inputs(RowAdapter):
         )
 
     @classmethod
-    def fit(cls, inputs: Any, players: Mapping[str, "Players | str"] | None = None) -> "Inputs":
+    def fit(cls, inputs: Any, players: Mapping[str, Any] | None = None) -> "Inputs":
         """Read shapes and types of some rows.
 
         Args:
             inputs: a tuple of tensors or a dictionary of them, each `[rows, ...]`.
-            players: of each tensor, by its name; another tensor's name where both have the same
-                players, such as ids of tokens and their mask: `{"mask": "ids"}`. By default each
-                element of a tensor is a player.
+            players: of each tensor, by its name: `Players`; names of its elements, in a list; or
+                another tensor's name where both have the same players, such as ids of tokens and
+                their mask: `{"mask": "ids"}`. By default pixels of pictures, or each element.
 
         Raises:
             ValueError: tensors of different numbers of rows; players of another name or shape.
@@ -81,8 +81,11 @@ class Inputs(RowAdapter):
                 owned[name] = owned[own]
                 continue
             if own is None:
-                size = torch.Size(shapes[name]).numel()
-                own = Players.of_elements(shapes[name], [f"{name} {k}" for k in range(size)])
+                usual = Players.of_columns(None, shapes[name])
+                called = [f"{name} {each.removeprefix('x')}" for each in usual.names]
+                own = Players(called, usual.index)
+            elif not isinstance(own, Players):
+                own = Players.of_elements(shapes[name], own)
             owned[name] = own.index + len(names)
             names += own.names
         for name, index in owned.items():

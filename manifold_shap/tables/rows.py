@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._arrays import is_frame
+from manifold_shap._arrays import is_frame, is_inputs
 from manifold_shap._checks import check_known
 from manifold_shap._saved import saved
 from manifold_shap.players import Players
@@ -22,12 +22,6 @@ from manifold_shap.tables.base import RowAdapter
 def is_for_table(x: Any) -> bool:
     """Whether rows are a frame, texts, or several tensors, of which a table makes a tensor."""
     return is_inputs(x) or is_texts(x) or is_frame(x)
-
-
-def is_inputs(x: Any) -> bool:
-    """Whether these are several tensors of each row: a dictionary, or a tuple of tensors."""
-    tensors = isinstance(x, tuple) and all(isinstance(each, Tensor) for each in x)
-    return tensors or isinstance(x, Mapping)
 
 
 def is_texts(x: Any) -> bool:

@@ -61,8 +61,8 @@ def training_rows(
     Args:
         x_train: rows, a frame, or what `stored` makes `StoredRows` of.
         x_validation: the same, or None to hold out a tenth of the others by the seed.
-        players: by default those of the table, or else the elements of a row. With a frame or a
-            table also groups of its columns by name.
+        players: by default those of the table, or else pixels or elements of a row. With a frame
+            or a table also groups of its columns by name.
         table: by default none for rows, and one of its cells for a frame.
 
     Raises:
@@ -144,4 +144,4 @@ def _players(players: Any, shape: torch.Size, table: "RowAdapter | None") -> Pla
         )
     if players is not None:
         check_fixed(players, "a training")
-    return players or (Players.of_elements(shape[1:]) if table is None else table.players)
+    return players or (Players.of_columns(None, shape[1:]) if table is None else table.players)

@@ -184,7 +184,7 @@ def fit_imputer(
             bank has room for, and of the rows themselves 16 MB that stand for all.
         x_validation: rows for early stopping and the choice of `temper`; by default a tenth of
             `x_train`, held out.
-        players: see `Players`; by default the columns of the table, or every element of a row. Of
+        players: see `Players`; by default columns of the table, pixels or elements of a row. Of
             a frame also groups of columns, `{"size": ["length", "width"]}`.
         table: columns of the table behind `x_train`, or the table whose codes its rows are:
             they decide the decoder's distributions. By default a table for a frame; without any,

@@ -373,21 +373,19 @@ class ValueFunction(Exportable, ABC):
 
         return GroupedValue(self, groups, count)
 
-    def select(self, outputs: "Outputs", x: Any = None) -> "ValueFunction":
+    def select(self, outputs: "Outputs") -> "ValueFunction":
         """The same value function with some of its outputs alone; see `SelectedValue`.
 
         Args:
-            outputs: names of outputs, or their positions; where names are numbers, a number is a
-                name. A whole number that is in no list is how many: those with the largest
-                predictions, as means over the rows `x`. None is all of them.
-            x: rows; for a whole number only.
+            outputs: names of outputs or their positions, one or a list; where names are numbers,
+                a number is a name. None is all of them.
 
         Raises:
             TypeError, ValueError: outputs that there are not, or the same one twice; log-ratios.
         """
         from manifold_shap.values.selected import selected
 
-        return selected(self, outputs, x)
+        return selected(self, outputs)
 
     def end(self, of: Callable[[Tensor], Tensor], x: Tensor) -> Float[Tensor, "batch outputs"]:
         """`prediction` or `base` of rows, checked."""

@@ -48,7 +48,8 @@ class GroupedValue(MappedValue):
               such as `superpixels(50)`, `label_maps(x, labels)` or the words of tokens: rows then
               have players of their own. A row has labels from 0 to as many as it needs; -1 for
               what belongs to nobody, such as padding, which is in every coalition.
-        count: the most groups that a row can have; for a callable only.
+        count: the most groups that a row can have; for a callable that has no `count` itself, as
+            superpixels and label maps have.
 
     Raises:
         TypeError: `groups` is none of these, or, for a callable, `count` no whole number.
@@ -77,6 +78,7 @@ class GroupedValue(MappedValue):
             self._labels = groups
             check_fixed(value.players, "groups that differ from row to row")
             most = "a callable that labels each row needs it: the most groups that a row can have"
+            count = getattr(groups, "count", None) if count is None else count
             names = [f"group {k}" for k in range(check_whole("count", count, fix=most))]
             member = torch.zeros(0, dtype=torch.int64)
         elif isinstance(groups, Players):
@@ -156,10 +158,10 @@ def members_by_name(
         ValueError: an unknown player, or one that is in two groups.
     """
     for group, members in groups.items():
-        if isinstance(members, str):
+        if isinstance(members, str | Players):
             raise TypeError(
-                f"Expected the players of group {group!r} as a list but got {members!r}; a single "
-                f"one is [{members!r}]."
+                f"Expected names of the players of group {group!r} in a list but got {members!r}; "
+                f"a single one is [{members if isinstance(members, str) else 'name'!r}]."
             )
     named = [name for members in groups.values() for name in members]
     check_known(named, [*players.names, *constants], "players in `groups`")
@@ -188,7 +190,7 @@ def _by_label(labels: Tensor, players: Players) -> tuple[list[str], Tensor]:
             f"Expected a label map of whole numbers 0, 1, ... without a gap, one for each of "
             f"{len(players)} players or of shape {event}, but got {len(labels)} of "
             f"{labels.unique().tolist()[:20]}; maps that differ from row to row are "
-            "`label_maps(x, labels)`, with a `count`."
+            "`label_maps(x, labels)`."
         )
     return [f"group {k}" for k in range(count)], labels.long()
 

@@ -145,7 +145,7 @@ def retrained_value(
             anything that `as_model` takes.
         x_train: training rows `[rows, *event]`.
         y_train: their labels, `[rows]`; for regression numbers, `[rows]` or `[rows, outputs]`.
-        players: see `Players`; by default every element of a row is a player.
+        players: see `Players`; by default pixels of pictures, else every element of a row.
         space: output space: a name in `spaces.SPACES` (`identity` for a regressor), or an
             `OutputSpace`.
         max_models: the largest number of coalitions, 2^players: a model of each is fitted and kept

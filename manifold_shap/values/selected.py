@@ -16,7 +16,6 @@ from torch import Tensor
 from manifold_shap._checks import check_distinct, check_whole
 from manifold_shap._messages import check_choice
 from manifold_shap.values.base import Linearized, OneNetwork, ValueFunction
-from manifold_shap.values.batches import Batches
 from manifold_shap.values.mapped import MappedValue
 
 # An output by its name or its position; those of `ValueFunction.select`, None for all.
@@ -86,23 +85,10 @@ class SelectedValue(MappedValue):
         return self.value.linearized(self.chosen if chosen is None else self.chosen[chosen])
 
 
-def selected(value: ValueFunction, outputs: Outputs, x: Any) -> ValueFunction:
-    """A value function of the outputs that are asked for, see `ValueFunction.select`.
-
-    Args:
-        value: of all outputs.
-        outputs: see `ValueFunction.select`.
-        x: rows, by which a number of outputs is chosen.
-    """
+def selected(value: ValueFunction, outputs: Outputs) -> ValueFunction:
+    """A value function of the outputs that are asked for, see `ValueFunction.select`."""
     if outputs is None:
         return value
-    if isinstance(outputs, Integral):
-        count = check_whole("outputs", outputs, most=len(value.outputs))
-        rows = value.rows(x).to(value.device)
-        total = Batches(value).of_rows(value.prediction, rows).double().sum(0).cpu()
-        # Of equal predictions the first, whatever the machine.
-        order = total.argsort(descending=True, stable=True)[:count]
-        return SelectedValue(value, [value.outputs[k] for k in order.tolist()])
     if isinstance(outputs, str) or not isinstance(outputs, Iterable):
         return SelectedValue(value, [outputs])
     return SelectedValue(value, [*outputs])

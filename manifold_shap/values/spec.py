@@ -78,7 +78,7 @@ class TrainingRange(NamedTuple):
         return cls(rows.amin(0).cpu(), rows.amax(0).cpu())
 
     def count_far_outside(self, x: Float[Tensor, "rows *event"], players: Players) -> int:
-        """How many rows are far outside, with a warning if there are any, which names players.
+        """How many rows are far outside, with a warning that names players or numbers.
 
         A row is far outside if one of its elements is beyond the range by more than its width.
         Elements that never vary in the data do not count. Players own the elements.
@@ -91,6 +91,9 @@ class TrainingRange(NamedTuple):
             owners = [] if players.by_row else players.index[far.any(0)].unique().tolist()
             names = [players.names[k] for k in owners if k >= 0]
             where = f" in {shown(names)}" if names else ""
+            if rows.ndim > 2:  # Of pictures numbers tell more than names of pixels.
+                ends = (rows[which].min(), rows[which].max(), self.low.min(), self.high.max())
+                where = " ({:.3g} to {:.3g}, where it learned {:.3g} to {:.3g})".format(*ends)
             warn(
                 f"{which} of {len(rows)} rows are far outside of the data that the value function "
                 f"was made from, by more than the whole range{where}. It extrapolates there, which "

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manifold_shap._arrays import column_names
 from manifold_shap._checks import check_returned, check_rows, to_tensor
 from manifold_shap._messages import check_choice
 from manifold_shap.coalitions import Coalitions, Listed
@@ -120,7 +121,7 @@ def as_value_function(
     if isinstance(value, ValueFunction):
         return value
     rows = to_tensor(x)
-    players = players or Players.of_columns(x, rows.shape[1:])
+    players = players or Players.of_elements(rows.shape[1:], column_names(x))
     rows = check_rows(rows, players)
     space = as_space(space)
     wrapped = CallableValue(value, players, (), rows.device, space, cost)

@@ -237,9 +237,6 @@ SCORES: dict[str, Callable[..., Any]] = {
     ),
     "leakage": lambda value, x, mask: torch.tensor(ms.metrics.leakage(value, x, mask)),
     "interactions": lambda value, x, mask: ms.shapley_interactions(value, x).values,
-    "largest output": lambda value, x, mask: torch.tensor(
-        [value.outputs.index(*value.select(1, x).outputs)]
-    ),
     "captum": lambda value, x, mask: ms.interop.CaptumAttribution(value).forward_func(x),
 }
 

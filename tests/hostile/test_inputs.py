@@ -100,7 +100,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
     },
     ValueError: {
         "finite row 1, element 1": lambda: explained(X.masked_fill(X == 3, NAN)),
-        "(3,) x[:1]": lambda: ms.exact_shapley(imputed(), X[0]),
+        "(3,) x[None]": lambda: ms.exact_shapley(imputed(), X[0]),
         "at most 16 players 17": lambda: explained(torch.zeros(1, 17)),
         "reference finite": lambda: ms.imputers.GaussianImputer(X * NAN),
         "at least two rows": lambda: ms.imputers.GaussianImputer(X[:1]),
@@ -163,9 +163,6 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         ),
         "model predicts otherwise": lambda: (
             ms.save(trained(), "s") or ms.load("s", lambda x: model(-x))
-        ),
-        "outputs block": lambda: streamed(
-            estimator=partial(ms.permutation_shapley, permutations=2, outputs=1)
         ),
         "something else stands there ms.load": lambda: ms.Explanation.load("."),
         "s.zarr 1 of its 2 blocks resume=True": lambda: ms.Explanation.load(half_stored()),

@@ -72,6 +72,8 @@ def _without_gaps(numbers: list[int]) -> Tensor:
         (torch.tensor(0), [1, 1]),
         (torch.tensor([1, 0]), [10, 1]),
         ([(0,), (1,)], [1, 10]),
+        ("1", [10, 10]),
+        (["1", "0"], [10, 1]),
     ],
 )
 def test_targets(target: Any, scale: list[int]) -> None:
@@ -128,7 +130,8 @@ def test_only_the_targets_are_explained() -> None:
     ("settings", "error", "says"),
     [
         ({"target": 5}, ValueError, "`target`"),
-        ({}, ValueError, "Expected `target`, one of 2 outputs"),
+        ({}, ValueError, r"Expected `target`, one of \['0', '1'\] or its position"),
+        ({"target": "blue"}, ValueError, "`target` to be one of .* but got 'blue'"),
         ({"target": (0, 1)}, ValueError, "`target`"),
         ({"inputs": (torch.ones(2, 4),) * 2, "target": 0}, ValueError, "too many values"),
         ({"target": [0, 1, 1]}, RuntimeError, "expanded size"),

@@ -174,8 +174,6 @@ def test_an_estimator_that_changes_its_mind_about_outputs_is_refused(path: Path)
 
     with pytest.raises(ValueError, match=r"every block to have the players, outputs .* row 16"):
         run(path, estimator=estimator)
-    with pytest.raises(ValueError, match=r"every block .* choose outputs by `value\.select"):
-        run(path, estimator=partial(FEW, outputs=1), block=1, overwrite=True)
 
 
 def in_file(place: Path) -> np.ndarray:

@@ -42,6 +42,11 @@ def test_logits_and_probabilities_are_told_apart(
     assert model.classes == ("0", "1")
     torch.testing.assert_close(model(X), LOGITS.log_softmax(-1), check_dtype=False)
     assert model(X).dtype == function(X).dtype
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        as_model(function, X, returns="logits")
+    twice = ["a softmax is taken once more" in str(each.message) for each in said]
+    assert twice == [True] * (returns == "probabilities")
 
 
 def regressor() -> LinearRegression:

@@ -220,9 +220,8 @@ def other_trainings() -> dict[str, Any]:
     few = {"folds": 2, "players": PLAYERS, "training": {"hidden": [8], **STEPS}}
     cosine = {"schedule": "cosine", "patience": None, "weight_averaging": None}
     constant = {"schedule": "constant", "weight_decay": 0.5, "seed": 3, "max_epochs": 2}
-    blocks = ms.fit_surrogate(
-        network(DIGITS["model"]), PICTURES, players=PATCHES, hidden=[8], blocks=1.0, **STEPS
-    )
+    of_patches = {"players": PATCHES, "network": "mlp", "hidden": [8], "blocks": 1.0}
+    blocks = ms.fit_surrogate(network(DIGITS["model"]), PICTURES, **of_patches, **STEPS)
     return {
         f"blocks, {AFTER}, values": blocks(DIGITS["x"], masks(blocks, DIGITS["x"])),
         f"corrected, {AFTER}": ms.corrected_global_values(MODEL, ROWS, MIXED["labels"], **few),

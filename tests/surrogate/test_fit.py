@@ -56,6 +56,17 @@ def test_the_loss_is_the_mean_squared_error_over_coalitions_and_outputs() -> Non
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize(
+    ("event", "kind", "players"), [((3, 8, 8), "conv", 64), ((2, 6), "mlp", 12), ((7,), "mlp", 7)]
+)
+def test_pictures_have_a_convolution_of_pixels(event: Any, kind: str, players: int) -> None:
+    x = torch.randn(20, *event)
+    few = {"hidden": [4], "max_epochs": 1, "trainer": {"limit_train_batches": 1}}
+    value = ms.fit_surrogate(lambda x: x.flatten(1)[:, :2].softmax(-1), x, **few)
+    assert value.task.settings["network"]["kind"] == kind
+    assert len(value.players) == players
+
+
 def test_a_regression_is_learned_alike_in_any_unit() -> None:
     def of(unit: float) -> Tensor:
         model = ms.as_model(lambda x: unit * (1 + classifier(x)), TABLE, returns="values")

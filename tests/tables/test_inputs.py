@@ -55,6 +55,8 @@ def test_tensors_share_players_and_keep_their_types() -> None:
     ids, mask = torch.randint(9, (5, 3)), torch.ones(5, 3, dtype=torch.bool)
     inputs = Inputs.fit((ids, mask), {"1": "0"})
     assert inputs.players.index.tolist() == [0, 1, 2, 0, 1, 2]
+    named = Inputs.fit({"ids": ids, "picture": torch.zeros(5, 3, 1, 2)}, {"ids": ["a", "b", "c"]})
+    assert named.players.names == ("a", "b", "c", "picture pixel 0,0", "picture pixel 0,1")
     again = inputs.frame(inputs.rows((ids, mask)))
     assert [each.dtype for each in again] == [torch.int64, torch.bool]
     assert torch.equal(again[0], ids)
@@ -68,8 +70,22 @@ def test_tensors_share_players_and_keep_their_types() -> None:
         ({"a": torch.zeros(2, 1), "b": torch.zeros(3, 1)}, {}, "same number of rows"),
         ({"a": torch.zeros(2, 1)}, {"c": "a"}, "'c'"),
         ({"a": torch.zeros(2, 1)}, {"a": ms.Players("ab", [0, 1])}, r"shape \(1,\)"),
+        ({"a": torch.zeros(2, 1)}, {"a": ["b", "c"]}, "for 2 names"),
     ],
 )
 def test_what_does_not_fit_is_named(x: Any, players: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Inputs.fit(x, players)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda x: ms.Explainer(OfBoth(), x), r"\(40, 1, 4, 4\); pictures and series"),
+        (lambda x: ms.imputers.MarginalImputer(x), r"got several; .*Inputs\.fit\(.*table_imputer"),
+        (lambda x: ms.fit_surrogate(OfBoth(), x, network="model", space="identity"), "'mlp'"),
+    ],
+)
+def test_doors_for_one_tensor_name_those_for_several(call: Any, says: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=says):
+        call({"picture": PICTURES, "columns": COLUMNS})

@@ -499,7 +499,16 @@ def test_later_rows_that_do_not_fit(trained: Any, later: Any, kind: type, words:
         ("a.csv", TypeError, "str; one row .*, and the model comes before the frame"),
         (pl.DataFrame({"a": []}), ValueError, "column that varies"),
         (pl.LazyFrame({"a": [1]}), TypeError, "LazyFrame"),
-        (np.zeros(3), ValueError, r"two axes, \(rows, columns\), but got shape \(3,\)"),
+        (
+            np.zeros(3),
+            ValueError,
+            r"two axes, \(rows, columns\), but got shape \(3,\); .*x\[None\]",
+        ),
+        (
+            torch.zeros(9, 3, 4, 4),
+            ValueError,
+            r"\(9, 3, 4, 4\); pictures .*fit_surrogate.*images.md",
+        ),
         (np.ma.masked_array(np.eye(2)), TypeError, "but got a masked one; fill"),
         (np.eye(2) * 1j, TypeError, "complex"),
     ],

@@ -32,6 +32,14 @@ def test_rows_of_other_units_are_said(value: ms.ValueFunction) -> None:
     assert found.made_by["rows_far_outside"] == 2
 
 
+def test_of_pictures_numbers_are_said() -> None:
+    x = X[:, :, None, None].expand(-1, -1, 2, 2)
+    imputer = ms.imputers.MarginalImputer(x)
+    value = ms.imputed_value(lambda x: x[:, :2, 0, 0].softmax(-1), imputer, draws=4)
+    with pytest.warns(UserWarning, match=r"range \(0 to 255, where it learned -2.61 to 4.1\)"):
+        ms.exact_shapley(value, torch.arange(0, 256, 255).expand(1, 3, 2, 2).byte())
+
+
 def test_other_rows_are_not(value: ms.ValueFunction) -> None:
     # The last element never varied: nothing says how far from it is far.
     rows = torch.cat((X[:4], X[:1] + torch.tensor([0.0, 0.0, 5.0]), 1.2 * X[:2]))

@@ -4,19 +4,18 @@ captum and shapiq explain one class per run. Figures are medians over seeds. Nee
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Found, Table, parts, records
-from benchmarks.support.measures import FEW, calibrated, reference, relative, timed
+from benchmarks.report import Figures, Found
+from benchmarks.support.measures import FEW, by_shapiq, calibrated, reference, relative, timed
 from benchmarks.support.trained import brief_surrogate
 
 TITLE = "Beside other packages"
@@ -28,32 +27,20 @@ SIZES = {"ours": (2048, 4096, 8192, 16384), "others": (16, 128, 1024)}
 ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
 # phi of a row (or of its first class) by so many permutations, in batches of this size.
 Side = Callable[[int, int], Any]
-
-
-def run(
-    data: Sequence[str] = ("digits", "mnist", "census"),  # digits, census or mnist
-    epochs: int = 3,  # of the surrogate
-    seconds: float = 2.0,  # for one row, all classes
-    share: float = 1.0,  # of the time of exact values instead, where players are few
-    rows: int = 3,  # test rows of the errors
-    device: str = "cpu",  # of the surrogate
-) -> dict[str, Any]:
-    """Errors at equal time."""
-    settings = {"epochs": epochs, "seconds": seconds, "share": share, "rows": rows}
-    return parts(data, measure, **settings, device=device)
+EACH = {"data": ("digits", "mnist", "census")}
 
 
 class Counted:
     """The surrogate as a function of coalitions of one row; row and seed may change at any time."""
 
     def __init__(self, value: ms.SurrogateValue, x: Tensor) -> None:
-        self.value, self.x, self.seed = value, x.to(value.device), 0
+        self.value, self.x, self.seed = value, x, 0
         self.empty, self.full = (f((1, len(value.players))) for f in (np.zeros, np.ones))
 
     @torch.no_grad()
     def __call__(self, coalitions: Any) -> np.ndarray:
         mask = torch.as_tensor(np.atleast_2d(np.asarray(coalitions))) > 0.5
-        return self.value(self.x, mask[None].to(self.x.device))[0].cpu().numpy()
+        return self.value(self.x, mask[None])[0].numpy()
 
 
 def sides(game: Counted) -> dict[str, Side]:
@@ -61,7 +48,6 @@ def sides(game: Counted) -> dict[str, Side]:
     import captum.attr
     import lightshap
     import shap
-    import shapiq
 
     players = game.full.size
     start, end = (torch.from_numpy(side).float() for side in (game.empty, game.full))
@@ -95,31 +81,33 @@ def sides(game: Counted) -> dict[str, Side]:
         settings: dict[str, Any] = {"n_samples": each * permutations, "target": 0}
         return attribution.attribute(end, start, perturbations_per_eval=size, **settings)[0]
 
-    def by_shapiq(method: str, each: int, permutations: int, _: int) -> Any:
+    def of_shapiq(method: str, each: int, permutations: int, _: int) -> Any:
         """By a method that evaluates a permutation at so many coalitions, and at two more."""
-        approximator = getattr(shapiq, method)(players, random_state=game.seed)
-        found = approximator.approximate(permutations * each + 2, lambda z: game(z)[:, 0])
-        return found.get_n_order_values(1)
+        first = lambda mask: torch.from_numpy(game(mask[0])[:, 0])  # noqa: E731
+        return by_shapiq(method, first, players, permutations * each + 2, game.seed)
 
     return {
         "shap": by_shap,
         "lightshap": by_lightshap,
         "captum": partial(by_captum, "ShapleyValueSampling", 1),
-        "shapiq": partial(by_shapiq, "PermutationSamplingSV", players - 1),
+        "shapiq": partial(of_shapiq, "PermutationSamplingSV", players - 1),
         "ours": partial(ours, game.value),
         "ours, bf16": partial(ours, game.value.in_precision("bf16-mixed")),
         "shap, kernel": by_shap_kernel,
         "captum, kernel": partial(by_captum, "KernelShap", players),
-        "shapiq, kernel": partial(by_shapiq, "KernelSHAP", players),
+        "shapiq, kernel": partial(of_shapiq, "KernelSHAP", players),
     }
 
 
 def measure(
-    name: str, epochs: int, seconds: float, share: float, rows: int, device: str
+    name: str,
+    epochs: int = 3,  # of the surrogate
+    seconds: float = 2.0,  # for one row, all classes; those of exact values where players are few
+    rows: int = 3,  # test rows of the errors
 ) -> dict[str, Any]:
     """Relative errors at equal time on one data set."""
-    value, loaded = brief_surrogate(name, epochs, device)
-    x, players = loaded.x_test[:rows].to(device), len(value.players)
+    value, loaded = brief_surrogate(name, epochs)
+    x, players = loaded.x_test[:rows], len(value.players)
     game = Counted(value, x[:1])
 
     def auto(value: ms.SurrogateValue, evaluations: int) -> Any:
@@ -128,7 +116,7 @@ def measure(
     phi, standard_error = reference(value, x)
     few = players <= FEW
     if few:  # As long as exact values take; the last run, since the first one warms up.
-        seconds = share * [timed(lambda: auto(value, 2**players))[1] for _ in range(5)][-1]
+        seconds = [timed(lambda: auto(value, 2**players))[1] for _ in range(5)][-1]
     found: dict[str, Any] = {"seconds": seconds}
     found["reference"] = relative(standard_error, phi).mean().item()
     works: dict[str, tuple[Callable[[int], Any], int]] = {
@@ -147,7 +135,7 @@ def measure(
         def took(budget: int, once: Any = once, classes: int = classes) -> float:
             return classes * timed(partial(once, budget))[1]
 
-        exact = few and start > 2 and share >= 1
+        exact = few and start > 2
         budget = 2**players if exact else calibrated(took, seconds, start)
         found[side] = medians(once, budget, classes, game, x, phi)
     return {"players": players, "errors": found}
@@ -181,12 +169,6 @@ def by_side(one: Found) -> dict[str, float]:
     return {k: entry["relative_error"] for k, entry in errors if isinstance(entry, dict)}
 
 
-def tables(found: Found) -> list[Table]:
-    errors = {name: {"reference": one["errors"]["reference"], **by_side(one)}
-              for name, one in found.items()}  # fmt: skip
-    return [records("relative error", errors)]
-
-
 def summary(found: Found) -> dict[str, Any]:
     told = {}
     for name, one in found.items():
@@ -197,7 +179,7 @@ def summary(found: Found) -> dict[str, Any]:
     return told
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Errors at equal time; exact values have none to draw."""
     drawn = {}
     for name, one in found.items():

@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, cell, records
+from benchmarks.report import Claim, Figures, Found, Table, cell, records
 from benchmarks.support import explained as of
 from benchmarks.support.explained import repeated
 from benchmarks.support.measures import HARDLY, SURELY, share_apart, shares_apart, sure
@@ -271,7 +270,7 @@ def tables(found: Found) -> list[Table]:
     ]
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """The person nearest to .5, as in Fig. 5.9, and how far values tell categories apart."""
     cells = [f"{name} = {found['people'][name][0]}" for name in COLUMNS]
     person = {

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 import xarray as xr
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
@@ -22,7 +21,7 @@ from sklearn.svm import SVC
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Claim, Found, Table, number, spread
+from benchmarks.report import Claim, Figures, Found, Table, number, spread
 
 TITLE = "Shapley compositions of an iris and of two digits"
 SOURCE = "Noé et al. (2024), Section 6"
@@ -213,7 +212,7 @@ def tables(found: Found) -> list[Table]:
     return [Table(["of the iris", "paper", *found["told"]], rows)]
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """By their numbers in the paper; the main one is Fig. 2."""
     flower, four, ten = drawn(found).values()
     balances = ["0 : 6", "1 : 7+8"]

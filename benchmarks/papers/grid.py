@@ -12,10 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from benchmarks import draw
-from benchmarks.report import ROOT, Claim, Found, Table, number, records
+from benchmarks.report import ROOT, Claim, Figures, Found, Table, number, records
 
 TITLE = "The grid of hyperparameters, as a sweep"
 SOURCE = "Frye et al. (2021), App. B.1, Eqs. (21) and (22), Table 2"
@@ -126,7 +124,7 @@ def tables(found: Found) -> list[Table]:
     ]  # fmt: skip
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Errors along the grids; a dashed line is at the paper's choice, in its colour."""
     panels = [along("surrogate", found[SURROGATE], "hidden", "learning_rate", CHOSEN[SURROGATE])]
     for modes in (1, 2):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from scipy import stats
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
@@ -21,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.report import Claim, Figures, Found, Table, number, records, spread
 from benchmarks.support.explained import explanation
 from benchmarks.support.measures import HARDLY, gap, share_apart, shares_apart, sure
 
@@ -251,7 +250,7 @@ def tables(found: Found) -> list[Table]:
     ]
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Sina plots of the models, and of logistic regression by the ways, as in Fig. 5.11."""
     first = {way: torch.tensor(phi) for way, phi in found["first"]["phi"].items()}
     shown = {

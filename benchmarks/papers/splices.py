@@ -10,8 +10,7 @@ from jaxtyping import Bool
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.report import Claim, Figures, Found, Table, number, records, spread
 from benchmarks.support.trained import Trained, of_paper, shorter
 from manifold_shap.coalitions import Listed, sample_orders
 
@@ -33,17 +32,16 @@ def run(
     rows: int = 1000,  # test digits, each with one coalition of each size
     references: int = 10_000,  # training digits, among which the nearest is sought
     epochs: int | None = None,  # of the VAE; None: those of the command
-    seed: int = 0,  # of everything
 ) -> dict[str, Any]:
     """Completions of one digit; distances and predictions of completions of many."""
-    trained = Trained("mnist", seed, of_paper("mnist", seed))
+    trained = Trained("mnist", 0, of_paper("mnist", 0))
     vae = trained.vae(1, **shorter(epochs))
     imputers = {OFF: trained.off_manifold(1).imputer, ON: vae.imputer}
     data = trained.data
     x, y = data.x_test[:rows], data.y_test[:rows]
     nearest = data.x_train[:references].flatten(1)
     sizes = [round(share * len(data.players)) for share in shares]
-    masks = coalitions(len(x), sizes, len(data.players), seed)
+    masks = coalitions(len(x), sizes, len(data.players))
     found: dict[str, Any] = {"shares": list(shares), "distance": {}, "certainty": {}}
     found["distance"][REAL] = [spread(apart(x, nearest).tolist(), of_mean=True)]
     keys = torch.arange(len(x))[:, None].expand(-1, len(sizes))
@@ -58,7 +56,7 @@ def run(
         found["certainty"][name] = [spread(each.tolist(), of_mean=True) for each in sure]
         found["distance"][name] = [spread(each.tolist(), of_mean=True) for each in far]
     own = data.x_test[digit : digit + 1]
-    mask = coalitions(digit + 1, [round(HALF * len(data.players))], len(data.players), seed)[digit:]
+    mask = coalitions(digit + 1, [round(HALF * len(data.players))], len(data.players))[digit:]
     key = torch.full((1, 1), digit)
     found["shown"] = {"digit": own[0].flatten(), "mask": mask[0, 0].int()}
     for name, imputer in imputers.items():
@@ -66,11 +64,9 @@ def run(
     return found
 
 
-def coalitions(
-    rows: int, sizes: Sequence[int], pixels: int, seed: int
-) -> Bool[Tensor, "rows sizes pixels"]:
+def coalitions(rows: int, sizes: Sequence[int], pixels: int) -> Bool[Tensor, "rows sizes pixels"]:
     """Nested ones of these sizes, along one random order of the pixels for each row."""
-    order = sample_orders((rows,), pixels, torch.Generator().manual_seed(seed))
+    order = sample_orders((rows,), pixels, torch.Generator().manual_seed(0))
     return order.argsort(1)[:, None] < torch.tensor(sizes)[:, None]
 
 
@@ -110,8 +106,8 @@ def tables(found: Found) -> list[Table]:
     return [records("known", lines), records("", {REAL: real})]
 
 
-def figures(found: Found) -> dict[str, Figure]:
-    """Two rows of completions, and curves over the share of the pixels."""
+def figures(found: Found) -> Figures:
+    """Two rows of completions."""
     shown = found["shown"]
     digit, mask = torch.tensor(shown["digit"]), torch.tensor(shown["mask"])
     # Absent pixels are half grey, between the black of paper and the white of ink.
@@ -124,15 +120,4 @@ def figures(found: Found) -> dict[str, Figure]:
             axes.imshow(image.reshape(28, 28).numpy(), cmap="gray", vmin=0, vmax=1)
             axes.set_axis_off()
     figure.suptitle(f"digit, known half, completions {OFF} and {ON}")
-    panels = []
-    for title, unit, by in (
-        ("Probability of the digit", "probability", "certainty"),
-        ("Distance from the nearest training digit", "root of the pixels that differ", "distance"),
-    ):
-        # Actual digits have one figure, for all shares.
-        points = {
-            name: [(share, figures[k % len(figures)][0]) for k, share in enumerate(found["shares"])]
-            for name, figures in found[by].items()
-        }
-        panels.append(draw.Panel(title, "share of the pixels known", unit, points, log=""))
-    return {"": figure, "curves": draw.curves(panels)}
+    return {"": figure}

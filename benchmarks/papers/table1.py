@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, parts, records, spread
+from benchmarks.report import Claim, Figures, Found, Table, number, parts, records, spread
 from benchmarks.support.measures import timed
 from benchmarks.support.trained import Trained, of_paper, shorter
 
@@ -157,7 +156,7 @@ def tables(found: Found) -> list[Table]:
     return [records("unsupervised / supervised", ratios)]
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     shown: dict[str, dict[str, Any]] = {}
     for name, one in found.items():
         scores = one["scores"]

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number
+from benchmarks.report import Claim, Figures, Found, Table, number
 
 TITLE = "Two random forests, and what a Shapley value is not"
 SOURCE = "Molnar, Interpretable Machine Learning, Section 9.5"
@@ -189,7 +188,7 @@ def tables(found: Found) -> list[Table]:
     return [Table(["predicted", *found["forests"]], [["", *map(ends, found["forests"].values())]])]
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Both forests: Shapley values, and the changes without each feature."""
     drawn = {}
     for name, one in found["forests"].items():

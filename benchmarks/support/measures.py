@@ -131,6 +131,11 @@ def shares_apart(phi: Sequence[Tensor]) -> list[float]:
     return [share_apart(*two) for two in itertools.combinations(phi, 2)]
 
 
+def pearson(one: Tensor, other: Tensor) -> float:
+    """NaN where all figures of either are equal."""
+    return torch.corrcoef(torch.stack((one, other)))[0, 1].item()
+
+
 def gap(one: Tensor, other: Tensor) -> tuple[float, float]:
     """Mean difference over rows, with its error."""
     difference = one - other

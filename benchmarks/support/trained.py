@@ -138,17 +138,6 @@ class Trained:
         explained = self.explained(value, samples)
         return plain(ms.global_values(explained, self.data.y_test[:samples]))
 
-    def attributable(self, samples: int | None = None) -> float:
-        """What global values sum to, E[f_y(x)] - E_x' E_y[f_y(x')] (Eq. 5), from the model alone.
-
-        Args:
-            samples: x and y are that many test rows, by default all; x' are the training rows.
-        """
-        x, y = self.data.x_test[:samples], self.data.y_test[:samples]
-        outputs = self.model(x).double().exp()
-        of_training = self.model(self.data.x_train).double().exp().mean(0)
-        return (outputs[torch.arange(len(x)), y] - of_training[y]).mean().item()
-
 
 def brief_surrogate(
     name: str, epochs: int, device: str = "cpu", network: str = "mlp"

@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Found, number
+from benchmarks.report import Figures, Found, number
 from manifold_shap.data import load
 
 TITLE = "Coverage of intervals with draws of donors"
@@ -118,7 +117,7 @@ def compared(
     }
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     panels: dict[str, Any] = {}
     for which, one in found["intervals"].items():
         table, imputer, estimator = which.split(", ", 2)

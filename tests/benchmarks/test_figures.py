@@ -56,10 +56,10 @@ def test_the_jackknife_of_a_mean_has_its_standard_error() -> None:
 def test_contributions_telescope_and_noise_counts_twice() -> None:
     x, y = torch.rand(60, 5, generator=torch.Generator().manual_seed(0)), torch.zeros(60).long()
     noisy = Noisy(1, 0.5, players=5)
-    exact = fewer_evaluations.contributions(Noisy(1, 0.0, players=5), x, y, 200, seed=0)
+    exact = fewer_evaluations.contributions(Noisy(1, 0.0, players=5), x, y, 200)
     torch.testing.assert_close(exact.sum(2), x.sum(1)[:, None].expand(-1, 200))
-    drawn = fewer_evaluations.contributions(noisy, x, y, 200, seed=0)
-    shared = fewer_evaluations.contributions(noisy, x, y, 200, seed=0, shared=True)
+    drawn = fewer_evaluations.contributions(noisy, x, y, 200)
+    shared = fewer_evaluations.contributions(noisy, x, y, 200, shared=True)
     # Of five contributions along an order, eight ends are noisy, and two are known; shared noise
     # stays in the first and the last contribution alone.
     found = [fewer_evaluations.variance(c, overall=False) for c in (exact, drawn, shared)]
@@ -76,7 +76,7 @@ def test_an_outlier_is_wrong_beyond_doubt_by_standard_errors() -> None:
 
 
 def test_coalitions_of_splices_are_nested_and_distances_those_of_the_nearest() -> None:
-    mask = splices.coalitions(4, [3, 9], 16, seed=0)
+    mask = splices.coalitions(4, [3, 9], 16)
     assert mask.sum(-1).tolist() == [[3, 9]] * 4
     assert not (mask[:, 0] & ~mask[:, 1]).any()
     x = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])

@@ -17,7 +17,6 @@ from manifold_shap.coalitions import sample_orders
 
 TITLE = "The supervised method takes fewer evaluations for the same standard error"
 SOURCE = "Frye et al. (2021), Section 4.2"
-ERRORS = "standard errors by splitting the rows in ten"
 QUICK = {"data": ["drug"], "rows": 100, "orders": 16, "epochs": 2}
 LOCAL, SHARED, GLOBAL = (
     "local values, draws of each coalition", "local values, draws shared along an order",

@@ -23,7 +23,6 @@ from benchmarks.support.measures import pearson, timed
 _TIE, _RESAMPLES = 1e-4, 200  # Differences below this part of the largest figure are ties.
 TITLE = "Naive Bayes: exact values, weight of evidence and KernelSHAP"
 SOURCE = "Lemaire et al. (2023), Section 5, Tables 1-3, Fig. 3"
-ERRORS = "standard errors over rows; of correlations, by resampling them"
 QUICK = {"rows": 100, "donors": 100}
 # Tables 2 and 3, and how many rows KernelSHAP had.
 COLUMNS = ("label", "tau", "donors", "pearson", "kendall")

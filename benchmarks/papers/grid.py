@@ -13,11 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import draw
-from benchmarks.report import ROOT, Claim, Figures, Found, Table, number, records
+from benchmarks.report import ROOT, Claim, Figures, Found
 
 TITLE = "The grid of hyperparameters, as a sweep"
 SOURCE = "Frye et al. (2021), App. B.1, Eqs. (21) and (22), Table 2"
-ERRORS = "standard errors over test rows"
 QUICK = {"epochs": 1, "vae_epochs": 1, "hidden": [128], "latent": [2, 4], "beta": [0.5]}
 SURROGATE, VAE = "surrogate", "VAE"
 NAMES = {"hidden": "hidden", "learning_rate": "rate", "latent": "latent", "components": "modes",
@@ -67,8 +66,8 @@ def job(folder: Path) -> dict[str, Any]:
     settings = json.loads((folder / "config.json").read_text())["value_function"]
     metrics = json.loads((folder / "metrics.json").read_text())
     point = {name: settings[name] for name in NAMES if name in settings}
-    measured = ("mse_validation", "mse_debiased", "mse_standard_error", "epochs", "train_seconds")
-    return {**point, "hidden": settings["hidden"][0], **{name: metrics[name] for name in measured}}
+    error = metrics["mse_validation"]
+    return {**point, "hidden": settings["hidden"][0], "mse_validation": error}
 
 
 def claims(found: Found) -> list[Claim]:
@@ -95,20 +94,6 @@ def same(point: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def called(name: str, point: Mapping[str, Any]) -> str:
     return ", ".join(f"{NAMES[key]} {point[key]:g}" for key in OF[name])
-
-
-def tables(found: Found) -> list[Table]:
-    return [
-        records(name, {
-            called(name, point): {
-                "error on validation rows": validated(point),
-                "on test rows": (point["mse_debiased"], point["mse_standard_error"]),
-                "epochs": point["epochs"], "seconds": number(point["train_seconds"]),
-            }
-            for point in sorted(points, key=validated)[:3]
-        })
-        for name, points in found.items()
-    ]  # fmt: skip
 
 
 def figures(found: Found) -> Figures:

@@ -12,7 +12,7 @@ import torch
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Figures, Found, Table, number, parts, records, spread
+from benchmarks.report import Claim, Figures, Found, number, parts, spread
 from benchmarks.support.trained import Trained, of_paper, shorter
 
 TITLE = "How good every value function is"
@@ -89,13 +89,13 @@ def measure(
     scores = {}
     for method, make in makers.items():
         one = ms.metrics.mean_squared_error(make(), x, mask, batch_size=2**16)
-        scores[method] = {"mse": one.mse, "debiased": one.debiased}
+        scores[method] = {"mse": one.mse}
     return scores
 
 
-def each(scores: Sequence[Found], kind: str = "mse") -> tuple[float, float | None]:
+def each(scores: Sequence[Found]) -> tuple[float, float | None]:
     """Mean and standard deviation over trainings."""
-    return spread([score[kind] for score in scores])
+    return spread([score["mse"] for score in scores])
 
 
 def claims(found: Found) -> list[Claim]:
@@ -131,17 +131,6 @@ def claims(found: Found) -> list[Claim]:
         ours = f"{100 * ratio - 100:.1f} % above"
         said.append(Claim(text, "1.1 % above", ours, ratio <= NEAR, why))
     return said
-
-
-def tables(found: Found) -> list[Table]:
-    ratios = {
-        name: {
-            what: each(one["scores"][VAE], kind)[0] / each(one["scores"][SURROGATE], kind)[0]
-            for what, kind in (("with the draws' noise", "mse"), ("without", "debiased"))
-        }
-        for name, one in found.items()
-    }
-    return [records("unsupervised / supervised", ratios)]
 
 
 def figures(found: Found) -> Figures:

@@ -26,7 +26,7 @@ SIZES = {"ours": (2048, 4096, 8192, 16384), "others": (16, 128, 1024)}
 # These explain one class per run.
 ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
 # phi of a row (or of its first class) by so many permutations, in batches of this size.
-Side = Callable[[int, int], Any]
+Side = Callable[..., Any]
 EACH = {"data": ("digits", "mnist", "census")}
 
 
@@ -52,10 +52,10 @@ def sides(game: Counted) -> dict[str, Side]:
     players = game.full.size
     start, end = (torch.from_numpy(side).float() for side in (game.empty, game.full))
 
-    def ours(value: ms.SurrogateValue, permutations: int, size: int) -> Any:
+    def ours(permutations: int, size: int) -> Any:
         even = max(2, permutations // 2 * 2)
         how: dict[str, Any] = {"permutations": even, "batch_size": size, "seed": game.seed}
-        return ms.permutation_shapley(value, game.x, **how).phi[0]
+        return ms.permutation_shapley(game.value, game.x, **how).phi[0]
 
     def by_shap(permutations: int, size: int) -> Any:
         masker = shap.maskers.Independent(game.empty)
@@ -63,13 +63,13 @@ def sides(game: Counted) -> dict[str, Side]:
         most = permutations // 2 * (2 * players + 1)
         return explainer(game.full, max_evals=most, batch_size=size, silent=True).values[0]
 
-    def by_shap_kernel(permutations: int, _: int) -> Any:
+    def by_shap_kernel(permutations: int, size: int) -> Any:
         np.random.seed(game.seed)
         kernel = shap.KernelExplainer(game, game.empty)
         count = permutations * players
         return kernel.shap_values(game.full, nsamples=count, l1_reg=0, silent=True)[0]
 
-    def by_lightshap(permutations: int, _: int) -> Any:
+    def by_lightshap(permutations: int, size: int) -> Any:
         how = {"method": "permutation", "how": "sampling", "tol": 0.0, "verbose": False}
         most = {"max_iter": max(1, permutations // (2 * players)), "random_state": game.seed}
         return lightshap.explain_any(game, game.full, game.empty, **how, **most).shap_values
@@ -81,7 +81,7 @@ def sides(game: Counted) -> dict[str, Side]:
         settings: dict[str, Any] = {"n_samples": each * permutations, "target": 0}
         return attribution.attribute(end, start, perturbations_per_eval=size, **settings)[0]
 
-    def of_shapiq(method: str, each: int, permutations: int, _: int) -> Any:
+    def of_shapiq(method: str, each: int, permutations: int, size: int) -> Any:
         """By a method that evaluates a permutation at so many coalitions, and at two more."""
         first = lambda mask: torch.from_numpy(game(mask[0])[:, 0])  # noqa: E731
         return by_shapiq(method, first, players, permutations * each + 2, game.seed)
@@ -91,8 +91,7 @@ def sides(game: Counted) -> dict[str, Side]:
         "lightshap": by_lightshap,
         "captum": partial(by_captum, "ShapleyValueSampling", 1),
         "shapiq": partial(of_shapiq, "PermutationSamplingSV", players - 1),
-        "ours": partial(ours, game.value),
-        "ours, bf16": partial(ours, game.value.in_precision("bf16-mixed")),
+        "ours": ours,
         "shap, kernel": by_shap_kernel,
         "captum, kernel": partial(by_captum, "KernelShap", players),
         "shapiq, kernel": partial(of_shapiq, "KernelSHAP", players),
@@ -110,25 +109,22 @@ def measure(
     x, players = loaded.x_test[:rows], len(value.players)
     game = Counted(value, x[:1])
 
-    def auto(value: ms.SurrogateValue, evaluations: int) -> Any:
+    def auto(evaluations: int) -> Any:
         return ms.auto_shapley(value, game.x, evaluations=evaluations, seed=game.seed).phi[0]
 
     phi, standard_error = reference(value, x)
     few = players <= FEW
     if few:  # As long as exact values take; the last run, since the first one warms up.
-        seconds = [timed(lambda: auto(value, 2**players))[1] for _ in range(5)][-1]
+        seconds = [timed(lambda: auto(2**players))[1] for _ in range(5)][-1]
     found: dict[str, Any] = {"seconds": seconds}
     found["reference"] = relative(standard_error, phi).mean().item()
-    works: dict[str, tuple[Callable[[int], Any], int]] = {
-        "ours, auto": (partial(auto, value), 64 * players),
-        "ours, bf16, auto": (partial(auto, value.in_precision("bf16-mixed")), 64 * players),
-    }
+    works: dict[str, tuple[Callable[[int], Any], int]] = {"ours, auto": (auto, 64 * players)}
     some = max(4, 20_000 // players // 2 * 2)
     for side, work in sides(game).items():
-        sizes = SIZES["ours" if side.startswith("ours") else "others"]
+        sizes = SIZES["ours" if side == "ours" else "others"]
         times = {size: timed(partial(work, some, size))[1] for size in sizes}
         best = min(times, key=times.__getitem__)
-        works[side] = partial(in_batches, work, best), 2
+        works[side] = partial(work, size=best), 2
     for side, (once, start) in works.items():
         classes = len(value.outputs) if side in ONE_CLASS else 1
 
@@ -139,10 +135,6 @@ def measure(
         budget = 2**players if exact else calibrated(took, seconds, start)
         found[side] = medians(once, budget, classes, game, x, phi)
     return {"players": players, "errors": found}
-
-
-def in_batches(work: Side, size: int, permutations: int) -> Any:
-    return work(permutations, size)
 
 
 def medians(

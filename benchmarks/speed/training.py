@@ -85,12 +85,12 @@ def bare_loop(trained: Trained, steps: int, epochs: int) -> None:
                 (average(validation[0], mask) - validation[1][:, None]).square().mean()
 
 
-def finished(trained: Trained, epochs: int, precision: str, seed: int) -> dict[str, float]:
+def finished(trained: Trained, epochs: int, precision: str, seed: int) -> tuple[float, float]:
     """Seconds of one whole training, and its error on the test split."""
     value, seconds = timed(partial(fit, trained, epochs, precision, seed))
     x = trained.data.x_test
     mask = ms.metrics.shapley_pairs(len(x), len(value.players), PAIRS)
-    return {"seconds": seconds, "mse": ms.metrics.mean_squared_error(value, x, mask).mse}
+    return seconds, ms.metrics.mean_squared_error(value, x, mask).mse
 
 
 def time_to_error(
@@ -99,16 +99,13 @@ def time_to_error(
     """Trainings of more and more epochs, until one is below the goal with every seed."""
     tried: list[dict[str, Any]] = []
     for count in sorted(epochs):
-        runs: list[dict[str, float]] = []
-        while len(runs) < seeds and all(one["mse"] < goal for one in runs):
+        runs: list[tuple[float, float]] = []
+        while len(runs) < seeds and all(error < goal for _, error in runs):
             runs.append(finished(trained, count, precision, len(runs)))
-        tried.append({
-            "epochs": count,
-            "seconds": statistics.median(one["seconds"] for one in runs),
-            "mse": statistics.mean(one["mse"] for one in runs),
-            "worst": max(one["mse"] for one in runs),
-        })  # fmt: skip
-        if tried[-1]["worst"] < goal:
+        took, errors = zip(*runs, strict=True)
+        means = {"seconds": statistics.median(took), "mse": statistics.mean(errors)}
+        tried.append({"epochs": count, **means, "worst": max(errors)})
+        if max(errors) < goal:
             break
     return tried
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 import manifold_shap as ms
 from benchmarks import reproduce
@@ -13,24 +12,11 @@ from benchmarks.papers import (
     categories,
     fewer_evaluations,
     one_outlier,
-    several_models,
     splices,
 )
 from benchmarks.speed.interactions import of_all, of_few
 from benchmarks.truth import value_functions
 from tests.test_metrics import Noisy
-
-
-def test_associations_are_those_of_the_thesis() -> None:
-    generator = np.random.default_rng(0)
-    kinds, a = generator.integers(0, 3, 300), generator.normal(size=300)
-    columns = {"a": a, "b": generator.normal(size=300) - a, "kinds": kinds, "copy": (kinds + 1) % 3}
-    columns["shifted"] = kinds**2 + 0.1 * a
-    found = np.array(several_models.associations(columns, ("kinds", "copy")))
-    assert found[0, 1] == pytest.approx(stats.pearsonr(a, columns["b"]).statistic)
-    assert found[2, 3] == pytest.approx(1)
-    means = np.array([columns["shifted"][kinds == one].mean() for one in kinds])
-    assert found[2, 4] == pytest.approx((means.var() / columns["shifted"].var()) ** 0.5)
 
 
 def test_categories_are_apart_by_the_share_of_variance_between_them_without_noise() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, number
-from benchmarks.support.trained import Trained, of_paper, shorter
+from benchmarks.support.trained import of_paper, shorter
 from manifold_shap.coalitions import sample_orders
 
 TITLE = "The supervised method takes fewer evaluations for the same standard error"
@@ -37,7 +37,7 @@ def measure(
     epochs: int | None = None,  # of the trainings; None: those of the commands
 ) -> dict[str, Any]:
     """Ratios of the evaluations, of one data set."""
-    own = Trained(name, 0, of_paper(name, 0))
+    own = of_paper(name)
     if name == "drug":
         own.tabulate()
     x, y = own.data.x_test[:rows], own.data.y_test[:rows]

@@ -14,7 +14,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, Table, cell
-from benchmarks.support.trained import Trained, by_player, of_paper, plain, shorter
+from benchmarks.support.trained import by_player, of_paper, plain, shorter
 
 TITLE = "Negative global values arise off the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Fig. 4"
@@ -32,7 +32,7 @@ def run(
     epochs: int | None = None,  # of the trainings; None: those of the commands
 ) -> dict[str, Any]:
     """Global values of both models."""
-    trained = Trained("abalone", 0, of_paper("abalone", 0))
+    trained = of_paper("abalone")
     values = {
         OFF: trained.off_manifold(draws),
         "surrogate": trained.surrogate(**shorter(epochs)),

@@ -14,7 +14,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, Table, number, records
-from benchmarks.support.trained import Trained, of_paper, shorter
+from benchmarks.support.trained import of_paper, shorter
 from manifold_shap.coalitions import sample_orders
 
 TITLE = "On the manifold, a digit is recognised from far fewer pixels"
@@ -25,20 +25,20 @@ ON, OFF = GAMES = ("on manifold", "off manifold")
 FEWER = 1 / 2
 GRID = 57  # Sizes from which slopes are taken.
 BLOCK = 250  # Rows at a time.
+DIGITS = [3, 2, 1, 18, 4]  # Positions of the test digits that are drawn.
 
 
 def run(
-    digits: Sequence[int] = (3, 2, 1, 18, 4),  # positions of the test digits to draw
     coalitions: int = 4096,  # around which each of them is explained on the manifold
     permutations: int = 1024,  # by which it is off the manifold
     rows: int = 5000,  # test digits behind the curve
     epochs: int | None = None,  # of the surrogate; None: those of the command
 ) -> dict[str, Any]:
     """Maps, and the mean marginal contribution against the size of the coalition."""
-    trained = Trained("mnist", 0, of_paper("mnist", 0))
+    trained = of_paper("mnist")
     games: dict[str, Any] = {ON: trained.surrogate(**shorter(epochs)), OFF: trained.off_manifold(1)}
     x, y = trained.data.x_test, trained.data.y_test
-    drawn = x[list(digits)]
+    drawn = x[DIGITS]
     maps = {
         ON: ms.coalition_shapley(games[ON], drawn, coalitions=coalitions),
         OFF: ms.permutation_shapley(games[OFF], drawn, permutations=permutations),

@@ -17,7 +17,7 @@ import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, Table, number, records
 from benchmarks.support.measures import pearson
-from benchmarks.support.trained import Trained, by_player, of_paper, shorter
+from benchmarks.support.trained import by_player, of_paper, shorter
 
 TITLE = "On the manifold, a model is explained as retrained models are"
 SOURCE = "Frye et al. (2021), Sections 3.1 and 4.2, Figs. 2(b) and 5"
@@ -59,7 +59,7 @@ def run(
     epochs: int | None = None,  # of the trainings; None: those of the commands
 ) -> dict[str, Any]:
     """Global values of one forest by five methods, and of the retrained ones."""
-    trained = Trained("drug", 0, of_paper("drug", 0))
+    trained = of_paper("drug")
     data, y = trained.data, trained.data.y_test[:samples]
     x, each, players = data.x_test[: len(y)], torch.arange(len(y)), data.players
     rows = {TREE: tree_shap(trained.fitted, x)[each, :, y]}

@@ -34,7 +34,7 @@ def run(
     epochs: int | None = None,  # of surrogates and the VAE; None: those of the commands
 ) -> dict[str, Any]:
     """Global values of the original and of the suppressed model, off and on the manifold."""
-    trained = Trained("census", 0, of_paper("census", 0))
+    trained = of_paper("census")
     original = as_network(trained.fitted)
     tried, networks = [], {}
     for rate in rates:

@@ -13,7 +13,7 @@ import torch
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, number, parts, spread
-from benchmarks.support.trained import Trained, of_paper, shorter
+from benchmarks.support.trained import of_paper, shorter
 
 TITLE = "How good every value function is"
 SOURCE = "Frye et al. (2021), Section 4.2 and App. B, Table 1"
@@ -64,7 +64,7 @@ def measure(
 ) -> dict[str, Any]:
     """Scores of methods that need no training, of the trainings of a seed, or of App. A."""
     name, _, kind = part.partition(", ")
-    own = Trained(name, 0, of_paper(name, 0))
+    own = of_paper(name)
     if name == "drug":
         own.tabulate()
     makers: dict[str, Callable[[], ms.ValueFunction]] = {}

@@ -35,7 +35,6 @@ def run(
             values = {on: fitted(trained, network, epochs, on) for on in devices}
             rate = partial(rates, values[devices[0]][0], trained, rows, permutations, repeats)
             found[f"{name} {network}"] = {on: values[on][1] | rate(on) for on in devices}
-            print(name, network, found[f"{name} {network}"], flush=True)
     return found
 
 

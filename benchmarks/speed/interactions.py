@@ -96,20 +96,18 @@ GAMES = {"products of 2 to 6 players": of_few, "products of all players": of_all
 
 
 def run(
-    games: Sequence[str] = tuple(GAMES),  # some of `GAMES`
     players: int = 45,
     outputs: int = 10,  # all of them explained by us, the first by shapiq
     methods: Sequence[str] = (  # of shapiq
         "KernelSHAPIQ", "InconsistentKernelSHAPIQ", "PermutationSamplingSII", "SHAPIQ", "ProxySPEX",
     ),
-    limit: float = 10.0,  # seconds of a run, beyond which budgets no longer double
     start: int = 4096,  # the first budget
     most: int = 2**23,  # the largest budget
 ) -> dict[str, Any]:  # fmt: skip
     """Errors and seconds of every method on every game."""
     found: dict[str, Any] = {}
-    for name in games:
-        game = GAMES[name](players, outputs, seed=0)
+    for name, make in GAMES.items():
+        game = make(players, outputs, seed=0)
         truth = game.interactions()
         sides = {OURS: partial(ours, game)}
         sides |= {method: partial(by_other, method, game) for method in methods}
@@ -118,11 +116,10 @@ def run(
             points: list[dict[str, float]] = []
             # Fewer than two for each pair leave interactions undetermined.
             budget = max(start, 2 * players**2) if side == OURS else start
-            while budget <= most and (not points or points[-1]["seconds"] < limit):
+            while budget <= most and (not points or points[-1]["seconds"] < max(TIMES)):
                 points.append(measured(method, truth, budget))
                 budget *= 2
             found[name][side] = points
-            print(name, side, points, flush=True)
     return found
 
 

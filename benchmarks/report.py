@@ -97,7 +97,7 @@ class Experiment:
         run: measures, and returns plain values that JSON can hold; the defaults of its arguments
             are the settings in full form.
         measure: measures one part of several, instead of `run`; its first argument is which.
-        each: the name of the setting that chooses parts, and its default, as one item.
+        over: the setting that chooses parts, and its default.
         tables: of what was found.
         figures: plots of what was found, by name; the name of the main one is empty.
         claims: of the paper, asked of what was found.
@@ -113,7 +113,7 @@ class Experiment:
     title: str
     run: Any = None
     measure: Any = None
-    each: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    over: Mapping[str, Sequence[str]] = field(default_factory=dict)
     tables: Callable[[Any], Sequence[Table]] = field(default=lambda found: ())
     figures: Callable[[Any], Figures] = field(default=lambda found: {})
     claims: Callable[[Any], Sequence[Claim]] = field(default=lambda found: ())
@@ -136,15 +136,15 @@ class Experiment:
     def chosen(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a run."""
         parameters = list(inspect.signature(self.run or self.measure).parameters.values())
-        defaults = {one.name: one.default for one in parameters[len(self.each) :]}
-        return {**self.each, **defaults, **(self.quick if quick else {}), **changes}
+        defaults = {one.name: one.default for one in parameters[len(self.over) :]}
+        return {**self.over, **defaults, **(self.quick if quick else {}), **changes}
 
     def found(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         if self.run:
             return self.run(**settings)
-        (each,) = self.each
-        others = {key: one for key, one in settings.items() if key != each}
-        return parts(settings[each], self.measure, **others)
+        (which,) = self.over
+        others = {key: one for key, one in settings.items() if key != which}
+        return parts(settings[which], self.measure, **others)
 
 
 def code_of(module: ModuleType) -> str:

@@ -27,7 +27,7 @@ PARTS = 10
 BLOCK = 50  # Rows at a time.
 
 
-EACH = {"data": ("drug", "abalone", "census")}
+OVER = {"data": ("drug", "abalone", "census")}
 
 
 def measure(

@@ -16,7 +16,7 @@ TITLE = "The amortised explainer"
 CAPTION = "relative error"
 QUICK = {"data": ["digits"], "surrogate_epochs": 1, "epochs": 1, "rows": 4, "coalitions": 256}
 # Of data, with the networks of the surrogate and of the explainer.
-EACH = {"data": ("mnist", "mnist mlp transformer", "mnist conv transformer", "digits", "census")}
+OVER = {"data": ("mnist", "mnist mlp transformer", "mnist conv transformer", "digits", "census")}
 PAIRS = (8, 32, 128, 256)
 
 

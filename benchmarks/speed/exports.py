@@ -21,7 +21,7 @@ from manifold_shap.laws import SizeUniform
 TITLE = "Exported graphs in onnxruntime"
 QUICK = {"data": ["digits"], "epochs": 1, "rows": [1, 64], "repeats": 3}
 ONNX, TORCH = "onnxruntime", "torch"
-EACH = {"data": ("mnist", "mnist conv", "digits")}
+OVER = {"data": ("mnist", "mnist conv", "digits")}
 COALITIONS = 64  # Of each row, of as many rows.
 
 

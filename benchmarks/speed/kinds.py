@@ -38,7 +38,7 @@ TRAIN, VALIDATION = 0.8, 0.08  # Shares of the reviews.
 _UNKNOWN, _BATCH, _RATE, _DECAY = 1, 64, 5e-3, 0.1
 
 
-EACH = {"kinds": ("pictures", "reviews", "series")}
+OVER = {"kinds": ("pictures", "reviews", "series")}
 
 
 def measure(

@@ -28,7 +28,7 @@ SOURCE = "Musco & Witter (2025); Witter, Liu & Musco (2025)"
 ERRORS = "standard errors over seeds"
 QUICK = {"data": ["diabetes"], "seeds": [3, 3, 3], "budgets": [5, 20]}
 PAPER = ("iris", "diabetes", "census", "independent", "correlated")
-EACH = {"data": (*PAPER, "forest")}
+OVER = {"data": (*PAPER, "forest")}
 LEVERAGE, AUTO = "LeverageSHAP", "ours, auto"
 # Of shapiq, with their settings.
 PEERS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -27,7 +27,7 @@ SIZES = {"ours": (2048, 4096, 8192, 16384), "others": (16, 128, 1024)}
 ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
 # phi of a row (or of its first class) by so many permutations, in batches of this size.
 Side = Callable[..., Any]
-EACH = {"data": ("digits", "mnist", "census")}
+OVER = {"data": ("digits", "mnist", "census")}
 
 
 class Counted:

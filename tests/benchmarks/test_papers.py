@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -76,10 +75,6 @@ def test_norms_and_cosines_are_those_of_the_paper() -> None:
     assert all(one["cosine of petal length and petal width"] > 0.98 for one in told)
     # Petal length says next to nothing on virginica.
     assert all(abs(one["projection of petal length on virginica"]) < 0.1 for one in told)
-    # Features are told in centimetres.
-    features: Any = explained[0].data
-    assert features.index.tolist() == [compositions.IRIS_ROW]
-    assert float(features["petal length (cm)"].iloc[0]) == pytest.approx(4.6, abs=1e-4)
     path = compositions.path(explained[0])
     torch.testing.assert_close(path.sum(1), torch.ones_like(path[:, 0]))
     last = ms.simplex.ilr_inv(explained[0].prediction[0].double(), explained[0].basis)

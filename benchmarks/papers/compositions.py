@@ -129,7 +129,6 @@ def run(
     return {
         "told": {way: [summary(one) for one in found] for way, found in ways.items()},
         "regions": [path(one).argmax(1) for one in ways["exact"]],
-        "cosines": [cosine_on_virginica(one) for one in ways["exact"]],
         "drawn": {name: one.to_xarray().to_dict() for name, one in drawn.items()},
     }
 
@@ -144,12 +143,6 @@ def summary(explanation: ms.Explanation) -> dict[str, float]:
         explanation.projections()[0, PETAL_LENGTH, VIRGINICA].item(),
     )
     return dict(zip(PAPER, figures, strict=True))
-
-
-def cosine_on_virginica(explanation: ms.Explanation) -> float:
-    """Of petal length: class-compositions have norm one."""
-    along = explanation.projections()[0, PETAL_LENGTH, VIRGINICA]
-    return (along / explanation.norms()[0, PETAL_LENGTH]).item()
 
 
 def path(explanation: ms.Explanation) -> Float[Tensor, "states classes"]:
@@ -170,10 +163,12 @@ def drawn(found: Found) -> Mapping[str, ms.Explanation]:
 
 def claims(found: Found) -> list[Claim]:
     """Of the text, and of what Figs. 9 and 10 show."""
-    told, regions, cosines = found["told"]["exact"], found["regions"], found["cosines"]
+    told, regions = found["told"]["exact"], found["regions"]
     ranks = [list(one.values())[:4] == sorted(list(one.values())[:4], reverse=True) for one in told]
     crossed = mean(went[0] != VERSICOLOR and went[2] == VERSICOLOR for went in regions)
-    largest = max(map(abs, cosines))
+    # Of cosines: class-compositions have norm one.
+    along, norm = "projection of petal length on virginica", "norm of petal length"
+    largest = max(abs(one[along] / one[norm]) for one in told)
     example = drawn(found)
     ten, four = example["ten"], path(example["four"])[-1]
     parts, strongest, states = ten.compositions()[0], int(ten.norms()[0].argmax()), path(ten)

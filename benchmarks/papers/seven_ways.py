@@ -16,7 +16,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Claim, Figures, Found, Table, cell, number
+from benchmarks.report import Claim, Figures, Found, cell, number
 from benchmarks.support import explained as of
 from benchmarks.support.explained import explanation, repeated
 from benchmarks.support.measures import HARDLY, apart, gap, shares_apart, sure
@@ -50,7 +50,6 @@ class Rentals:
     x_train: Float[Tensor, "train 6"]
     y_train: Float[Tensor, " train"]
     x_test: Float[Tensor, "test 6"]
-    y_test: Float[Tensor, " test"]
     dates: tuple[int, ...]  # of the test days, as in 20121009
 
 
@@ -65,7 +64,7 @@ def split(days: int | None = None) -> Rentals:
     held_out = round(TEST_SHARE * len(x)) - len(two)
     test, train = torch.cat((two, others[:held_out]))[:days], others[held_out:]
     dates = tuple(date[test.tolist()].dt.strftime("%Y%m%d").astype(int))
-    return Rentals(x[train], y[train], x[test], y[test], dates)
+    return Rentals(x[train], y[train], x[test], dates)
 
 
 def run(
@@ -92,7 +91,6 @@ def run(
         for way, (imputer, order) in games.items()
     }
     return {
-        "r2": trees.score(data.x_test.numpy(), data.y_test.numpy()),
         "days": list(data.dates),
         "x": data.x_test,
         "base": found[of.MARGINAL].base.flatten()[0],
@@ -151,10 +149,6 @@ def claims(found: Found) -> list[Claim]:
         holds = sure((sign * (a - b), (e**2 + f**2) ** 0.5))
         made.append(Claim(text, "Heskes et al., Fig. 4", ours, holds))
     return made
-
-
-def tables(found: Found) -> list[Table]:
-    return [Table(["", "ours"], [["R² of the model on the days explained", found["r2"]]])]
 
 
 def figures(found: Found) -> Figures:

@@ -47,7 +47,6 @@ def run(
     x_train, x_test = ((512 * x).round() / 512 for x in (data.x_train, data.x_test))
     data = replace(data, x_train=x_train, x_test=x_test)
     return {
-        "days": len(data.dates),
         "ensembles": {
             name: explained(fitted(name, data, trees), data, draws)
             for name in (FOREST, BOOSTED, BLIND)
@@ -166,15 +165,11 @@ def claims(found: Found) -> list[Claim]:
 
 
 def figures(found: Found) -> Figures:
-    """How far the others are from path-dependent TreeSHAP, and what each takes."""
-    distances, times = {}, {}
+    """How far the others are from path-dependent TreeSHAP."""
+    distances = {}
     for name in (FOREST, BOOSTED):
-        phi, took = values(found["ensembles"][name]), found["ensembles"][name]["seconds"]
+        phi = values(found["ensembles"][name])
         far = {way: apart(own, phi[PATH]).mean().item() for way, own in phi.items()}
         distances[name] = {way: each for way, each in far.items() if way != PATH}
-        times[name] = {way: 1000 * each / found["days"] for way, each in took.items()}
     far_off = {"How far from path-dependent TreeSHAP": distances}
-    return {
-        "": draw.dots(far_off, "bicycles at other features, mean over days"),
-        "times": draw.dots({"What each takes": times}, "processor time, ms per day", log=True),
-    }
+    return {"": draw.dots(far_off, "bicycles at other features, mean over days")}

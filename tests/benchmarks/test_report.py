@@ -103,9 +103,8 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
         assert (kept["found"]["samples"], kept["found"]["draws"]) == expected
     # Whoever repeats what the page says gets this result, wherever it is written.
     assert kept["command"] == "python benchmarks/reproduce.py papers/negative --quick draws=7"
-    assert (
-        "| [A title](negative.md) | 1 of 2 |" in (elsewhere / "docs/results/index.md").read_text()
-    )
+    index = (elsewhere / "docs/results/index.md").read_text()
+    assert "| [A title](negative.md) | 1 of 2 |" in index
     assert (elsewhere / "benchmarks/README.md").read_text().startswith("By hand.\n")
 
 
@@ -114,9 +113,8 @@ def test_all_are_what_is_not_there_or_older_than_the_code(
 ) -> None:
     result = elsewhere / "docs/results/negative.json"
     for code, due in (("1", 1), ("1", 0), ("2", 1)):
-        monkeypatch.setattr(
-            reproduce, "experiment", lambda _, code=code: replace(made(), code=code)
-        )
+        one = replace(made(), code=code)
+        monkeypatch.setattr(reproduce, "experiment", lambda _, one=one: one)
         before = result.read_text() if result.exists() else ""
         command(monkeypatch, "all", "--plan")
         assert f"{due} to run" in capsys.readouterr().out

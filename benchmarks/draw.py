@@ -75,12 +75,8 @@ def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     """Panels side by side; a name has one colour in all of them."""
     figure, every = grid(len(panels), 2.7, columns)
     names = dict.fromkeys(name for panel in panels for name in panel.curves)
-    looks: dict[str, dict[str, Any]] = {
-        name: {"color": colour, "marker": mark, "linestyle": ("-", "--", ":")[k // 7 % 3]}
-        for k, (name, colour, mark) in enumerate(
-            zip(names, cycle(SERIES), cycle(MARKS), strict=False)
-        )
-    }
+    both = zip(names, cycle(SERIES), cycle(MARKS), strict=False)
+    looks: dict[str, Any] = {n: {"color": colour, "marker": mark} for n, colour, mark in both}
     for axes, panel in zip(every, panels, strict=True):
         for name, points in panel.curves.items():
             axes.plot(*zip(*points, strict=True), label=name, markersize=3.5, **looks[name])

@@ -33,8 +33,9 @@ from benchmarks.draw import LOOK
 from manifold_shap.io.files import write_whole
 
 Found = Mapping[str, Any]
+Figures = Mapping[str, Figure]
 ROOT = Path(__file__).parents[1]
-_IMPORTS = re.compile(r"^from (benchmarks\.(?:papers|speed|truth|laws)\.\w+) import", re.M)
+_IMPORTS = re.compile(r"^from benchmarks\.((?:papers|speed|truth)\.\w+) import", re.M)
 _OF_PAGES = ("claims", "tables", "figures", "summary")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 ROUNDING = 1e-12  # An error below this part of its figure is none.
@@ -95,6 +96,8 @@ class Experiment:
         title: what it shows or measures.
         run: measures, and returns plain values that JSON can hold; the defaults of its arguments
             are the settings in full form.
+        measure: measures one part of several, instead of `run`; its first argument is which.
+        over: the setting that chooses parts, and its default.
         tables: of what was found.
         figures: plots of what was found, by name; the name of the main one is empty.
         claims: of the paper, asked of what was found.
@@ -108,9 +111,11 @@ class Experiment:
     """
 
     title: str
-    run: Callable[..., dict[str, Any]]
+    run: Any = None
+    measure: Any = None
+    over: Mapping[str, Sequence[str]] = field(default_factory=dict)
     tables: Callable[[Any], Sequence[Table]] = field(default=lambda found: ())
-    figures: Callable[[Any], Mapping[str, Figure]] = field(default=lambda found: {})
+    figures: Callable[[Any], Figures] = field(default=lambda found: {})
     claims: Callable[[Any], Sequence[Claim]] = field(default=lambda found: ())
     summary: Callable[[Any], Mapping[str, Any]] = field(default=lambda found: {})
     quick: Mapping[str, Any] = field(default_factory=dict)
@@ -129,34 +134,32 @@ class Experiment:
         return cls(**{key: entry for key, entry in found.items() if entry is not None})
 
     def chosen(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings of a run.
+        """The settings of a run."""
+        parameters = list(inspect.signature(self.run or self.measure).parameters.values())
+        defaults = {one.name: one.default for one in parameters[len(self.over) :]}
+        return {**self.over, **defaults, **(self.quick if quick else {}), **changes}
 
-        Raises:
-            ValueError: `changes` has a setting that `run` does not take.
-        """
-        known = {key: p.default for key, p in inspect.signature(self.run).parameters.items()}
-        if unknown := sorted(set(changes) - set(known)):
-            raise ValueError(
-                f"Expected settings among {', '.join(known)} but got {', '.join(unknown)}."
-            )
-        return {**known, **(self.quick if quick else {}), **changes}
+    def found(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        if self.run:
+            return self.run(**settings)
+        (which,) = self.over
+        others = {key: one for key, one in settings.items() if key != which}
+        return parts(settings[which], self.measure, **others)
 
 
 def code_of(module: ModuleType) -> str:
     """A digest of what is measured, and what measures: no comments, docstrings or pages."""
-    files, left = set[Path](), [Path(str(module.__file__))]
-    while left:
-        file = left.pop()
-        found = _IMPORTS.findall(file.read_text()) if file not in files else ()
-        left += [ROOT / f"{name.replace('.', '/')}.py" for name in found]
-        files.add(file)
-    return _digest(_package(), *map(_bare, sorted(files)))
+    own = Path(str(module.__file__))
+    imported = [name.replace(".", "/") for name in _IMPORTS.findall(own.read_text())]
+    files = [own, *(ROOT / f"benchmarks/{name}.py" for name in sorted(imported))]
+    return _digest(_package(), *map(_bare, files))
 
 
 @cache
 def _package() -> str:
-    files = [*(ROOT / "manifold_shap").rglob("*.py"), *(ROOT / "benchmarks/support").glob("*.py")]
-    return _digest(*map(_bare, sorted(files)))
+    folders = ("manifold_shap", "benchmarks/support", "benchmarks/laws")
+    files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
+    return _digest(*map(_bare, files))
 
 
 def _bare(file: Path) -> str:
@@ -181,12 +184,9 @@ def machine() -> dict[str, Any]:
     """The place on which figures depend, and how busy it is."""
     cpu = Path("/proc/cpuinfo")
     models = re.findall(r"model name\s*: (.*)", cpu.read_text()) if cpu.exists() else []
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "processor": models[0] if models else platform.processor(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": len(os.sched_getaffinity(0)),
-        "memory": f"{pages / 2**30:.0f} GiB",
         "system": platform.platform(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -207,7 +207,7 @@ def measured(experiment: Experiment, settings: Mapping[str, Any], command: str) 
     """Run an experiment; what it found, and all that this depends on."""
     place, start = machine(), time.perf_counter()
     _SAVED.clear()
-    found = experiment.run(**settings)
+    found = experiment.found(settings)
     changed = "-dirty" if git("status", "--porcelain", "--", "*.py") else ""
     return {
         "command": command,
@@ -250,18 +250,16 @@ def load(folder: Path, name: str) -> dict[str, Any]:
 
 
 def save(experiment: Experiment, folder: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Write a result, its plots and its page, in the place of an earlier one."""
+    """Write a result, its plots and its page."""
     folder.mkdir(parents=True, exist_ok=True)
-    text, page_file = dumps(result), folder / f"{name}.md"
-    before = page_file.read_text() if page_file.exists() else ""
-    for plot in re.findall(r"\]\((\w+\.png)\)", before):
-        (folder / plot).unlink(missing_ok=True)
+    text = dumps(result)
+    read = json.loads(text)
     with rc_context(LOOK):
-        figures = experiment.figures(json.loads(text)["found"])
-        plots = [f"{name}_{which}" if which else name for which in figures]
-        for plot, figure in zip(plots, figures.values(), strict=True):
+        figures = experiment.figures(read["found"])
+        plots = {f"{name}_{which}" if which else name: each for which, each in figures.items()}
+        for plot, figure in plots.items():
             figure.savefig(folder / f"{plot}.png", dpi=200)
-    page_file.write_text(page(experiment, json.loads(text), plots))
+    (folder / f"{name}.md").write_text(page(experiment, read, list(plots)))
     write_whole(folder / f"{name}.json", partial(Path.write_text, data=text))
 
 

@@ -115,17 +115,12 @@ class LatentClasses(ConditionalLaw):
     def rows(self, x: Any) -> Float[Tensor, "rows columns"]:
         """Rows of the law; a frame becomes what `frame` made it from."""
         if is_frame(x):
-            columns = []
-            for name in NAMES:
-                if name == "since":
-                    column = (x[name].to_numpy("datetime64[s]") - _START).astype(float) / 60
-                elif name in NUMBERS:
-                    column = x[name].to_numpy(float)
-                else:
-                    place = pd.Index(VALUES[name]).get_indexer(x[name])
-                    column = np.where(place < 0, np.nan, place)
-                columns.append(np.nan_to_num(column.astype(np.float32), nan=MISSING))
-            x = torch.from_numpy(np.stack(columns, 1))
+            cells = x.assign(since=(x["since"] - _START) / pd.Timedelta("1min"))
+            for name, values in VALUES.items():
+                places = pd.Index(values).get_indexer(x[name])
+                cells[name] = np.where(places < 0, np.nan, places)
+            numbers = cells[[*NAMES]].to_numpy(np.float32)
+            x = torch.from_numpy(np.nan_to_num(numbers, nan=MISSING))
         return check_rows(x, self.players)
 
     def frame(self, x: Float[Tensor, "rows columns"]) -> pd.DataFrame:

@@ -41,10 +41,9 @@ from manifold_shap.players import Players
 TARGETS = {"asia": "dysp", "sachs": "Akt", "child": "Disease", "insurance": "PropCost"}
 # Numbers in the tables of a call: 64 MiB; and rows of a frame that a model is given.
 _MOST_NUMBERS, _MOST_ROWS = 2**23, 2**16
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_VARIABLE = re.compile(r"variable\s+(\S+|\"[^\"]*\")\s*\{.*?\{(.*?)\}", re.DOTALL)
+_VARIABLE = re.compile(r"variable\s+(\S+)\s*\{.*?\{(.*?)\}", re.DOTALL)
 _TABLE = re.compile(r"probability\s*\((.*?)\)\s*\{(.*?)\}", re.DOTALL)
-_LINE = re.compile(r"(?:table|default|\(([^)]*)\))([^;]*);")
+_LINE = re.compile(r"(?:table|\(([^)]*)\))([^;]*);")
 
 
 class Variable(NamedTuple):
@@ -63,45 +62,36 @@ class Variable(NamedTuple):
     table: Tensor
 
 
-def read_bif(path: Path) -> tuple[Variable, ...]:
-    """The variables of a network, in the order of the file; files end in .bif or .bif.gz.
+def read_bif(text: str) -> tuple[Variable, ...]:
+    """The variables of a network in the text of its file, in order.
 
-    >>> import tempfile
-    >>> text = '''network rain {}
+    >>> rain, wet = read_bif('''network rain {}
     ... variable rain { type discrete [ 2 ] { yes, no }; }
     ... variable wet { type discrete [ 2 ] { yes, no }; }
     ... probability ( rain ) { table 0.2, 0.8; }
-    ... probability ( wet | rain ) { (yes) 0.9, 0.1; (no) 0.0, 1.0; }'''
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".bif") as file:
-    ...     _ = file.write(text), file.flush()
-    ...     rain, wet = read_bif(Path(file.name))
+    ... probability ( wet | rain ) { (yes) 0.9, 0.1; (no) 0.0, 1.0; }''')
     >>> wet.parents, wet.table.tolist()
     (('rain',), [[0.9, 0.1], [0.0, 1.0]])
     """
-    raw = path.read_bytes()
-    text = _COMMENT.sub(" ", (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode())
-    states = {_names(name)[0]: _names(of) for name, of in _VARIABLE.findall(text)}
+    states = {name: _names(of) for name, of in _VARIABLE.findall(text)}
     found = {}
     for head, body in _TABLE.findall(text):
         name, *parents = _names(head.replace("|", ","))
         shape = [len(states[each]) for each in (*parents, name)]
         table = torch.zeros(shape, dtype=torch.float64)
-        # A `default` line is for the rows that have no line.
-        for row, numbers in sorted(_LINE.findall(body)):
+        for row, numbers in _LINE.findall(body):
             given = _names(row) if row else ()
-            place = tuple(states[p].index(s) for p, s in zip(parents, given, strict=False))
-            line = torch.tensor([*map(float, _names(numbers))], dtype=torch.float64)
-            table[place] = line.view(shape[len(place) :] if line.numel() > shape[-1] else -1)
+            place = tuple(states[p].index(s) for p, s in zip(parents, given, strict=True))
+            table[place] = torch.tensor([*map(float, _names(numbers))], dtype=torch.float64)
         # Public files round their numbers.
         total = table.sum(-1, keepdim=True)
-        if not math.isclose(total.min(), 1, abs_tol=1e-4):
-            raise ValueError(f"Expected probabilities of {name!r} that sum to one in {path}.")
+        assert math.isclose(total.min(), 1, abs_tol=1e-4), name
         found[name] = Variable(name, states[name], tuple(parents), table / total)
     return tuple(found[name] for name in states)
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(each.strip().strip('"') for each in text.split(","))
+    return tuple(each.strip() for each in text.split(","))
 
 
 class Factor(NamedTuple):
@@ -276,18 +266,19 @@ class BayesianNetwork(ConditionalLaw):
         super().__init__(Players.of_elements((len(players),), [each.name for each in players]))
         self.classes = self.variables[self._label].states
         self.sizes = tuple(len(each.states) for each in players)
-        self._counts = [len(each.states) for each in self.variables]
-        self._factors = [
+        counts = [len(each.states) for each in self.variables]
+        factors = [
             Factor((*map(names.index, each.parents), k), each.table)
             for k, each in enumerate(self.variables)
         ]
-        self._elimination = Elimination(self._counts, self._factors, self._label)
+        self._elimination = Elimination(counts, factors, self._label)
 
     @classmethod
     def public(cls, name: str) -> "BayesianNetwork":
         """One of the networks of `TARGETS`, with its label."""
-        folder = os.environ.get("MANIFOLD_SHAP_DATA", ".")
-        return cls(read_bif(Path(folder, "bayesian_networks", f"{name}.bif.gz")), TARGETS[name])
+        folder = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "bayesian_networks")
+        text = gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode()
+        return cls(read_bif(text), TARGETS[name])
 
     def posterior(self, x: Rows, mask: Mask) -> Posterior:
         """P(Y = y | x_S), exactly.
@@ -295,16 +286,16 @@ class BayesianNetwork(ConditionalLaw):
         Raises:
             ValueError: x_S has no probability.
         """
-        parts = [self._evidence(tables) for _, tables in self._eliminated(x, mask)]
-        joint = torch.cat(parts)
-        return (joint / joint.sum(1, keepdim=True)).unflatten(0, mask.shape[:2])
+        joint = self._joint(x, mask)
+        check_possible(joint.sum(2).flatten() > 0)
+        return joint / joint.sum(2, keepdim=True)
 
     def draw(self, x: Rows, mask: Mask, draws: range, keys: Keys) -> Drawn:
         """Exact draws, backwards along the order of elimination; see `ConditionalLaw.draw`."""
         uniform = _random.uniform(keys, (len(self.variables),), draws).flatten(0, 1)
         parts = []
         for where, tables in self._eliminated(x, mask):
-            self._evidence(tables)
+            check_possible(tables[self._label].sum(1) > 0)
             parts.append(self._elimination.draw(tables, uniform[where]))
         states = torch.cat(parts).unflatten(0, mask.shape[:2])
         rows = states[..., self._own].to(x.dtype)
@@ -313,25 +304,18 @@ class BayesianNetwork(ConditionalLaw):
 
     def probability(self, x: Rows) -> Float64[Tensor, " batch"]:
         """P(X = x) of whole rows, the label summed out."""
-        states = x.long()[:, None].expand(-1, len(self.classes), -1)
-        label = torch.arange(len(self.classes), device=x.device).expand(len(x), -1)
-        places = dict(zip(self._own, states.unbind(-1), strict=True)) | {self._label: label}
-        product = torch.ones(label.shape, dtype=torch.float64, device=x.device)
-        for scope, table in self._factors:
-            product = product * table.to(x.device)[tuple(places[k] for k in scope)]
-        return product.sum(1)
+        every = torch.ones(len(x), 1, len(self.names), dtype=torch.bool, device=x.device)
+        return self._joint(x, every).sum((1, 2))
 
     def frame(self, x: Float[Tensor, "batch elements"]) -> pd.DataFrame:
         """Rows as a table of the names of states: categories in the order of the network."""
         codes: Any = x.cpu().long().numpy().T
-        return pd.DataFrame(
-            {
-                self.variables[k].name: pd.Categorical.from_codes(
-                    own, dtype=pd.CategoricalDtype([*self.variables[k].states])
-                )
-                for k, own in zip(self._own, codes, strict=True)
-            }
-        )
+        players = [self.variables[k] for k in self._own]
+        columns = {
+            each.name: pd.Categorical.from_codes(own, pd.Index(each.states))
+            for each, own in zip(players, codes, strict=True)
+        }
+        return pd.DataFrame(columns)
 
     def rows(self, x: Any) -> Float[Tensor, "batch elements"]:
         """Rows; a frame of names of states becomes their numbers."""
@@ -355,26 +339,15 @@ class BayesianNetwork(ConditionalLaw):
             likelihoods[self._label] = (
                 torch.ones(len(states), len(self.classes)).to(x.device).double()
             )
-            for j, k in enumerate(self._own):
-                one_hot = F.one_hot(states[:, j], self._counts[k]).double()
+            for j, (k, size) in enumerate(zip(self._own, self.sizes, strict=True)):
+                one_hot = F.one_hot(states[:, j], size).double()
                 likelihoods[k] = torch.where(seen[:, j], one_hot, 1.0)
             yield where, self._elimination.tables(likelihoods)
 
-    def _evidence(self, tables: dict[int, Tensor]) -> Float64[Tensor, "pairs classes"]:
-        """P(y, x_S), which has to be above 0."""
-        joint = tables[self._label]
-        check_possible(joint.sum(1) > 0)
-        return joint
-
-
-class OfFrames:
-    """Makes a frame of the rows for a model of frames; a class, so that it can be pickled."""
-
-    def __init__(self, model: Any, law: ConditionalLaw) -> None:
-        self.model, self.law = model, law
-
-    def __call__(self, x: Tensor) -> Any:
-        return self.model(self.law.frame(x))
+    def _joint(self, x: Rows, mask: Mask) -> Float64[Tensor, "batch m classes"]:
+        """P(y, x_S)."""
+        parts = [tables[self._label] for _, tables in self._eliminated(x, mask)]
+        return torch.cat(parts).unflatten(0, mask.shape[:2])
 
 
 def model_of(
@@ -386,4 +359,5 @@ def model_of(
     """A model of the law's frames; arguments as of `as_model`."""
     predictor = predictor_of(model, returns)
     names, returns = classes or predictor.classes, returns or predictor.returns
-    return ms.as_model(OfFrames(predictor, law), law.sample(64).x, names, returns, _MOST_ROWS)
+    answers = lambda x: predictor(law.frame(x))  # noqa: E731
+    return ms.as_model(answers, law.sample(64).x, names, returns, _MOST_ROWS)

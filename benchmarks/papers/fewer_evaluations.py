@@ -3,23 +3,20 @@ marginal contribution is that of the evaluations for equal standard errors. The 
 10 times fewer", and not of which values. MNIST is left out.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, parts, records
-from benchmarks.support.trained import Trained, of_paper, shorter
+from benchmarks.report import Claim, Figures, Found, number
+from benchmarks.support.trained import of_paper, shorter
 from manifold_shap.coalitions import sample_orders
 
 TITLE = "The supervised method takes fewer evaluations for the same standard error"
 SOURCE = "Frye et al. (2021), Section 4.2"
-ERRORS = "standard errors by splitting the rows in ten"
 QUICK = {"data": ["drug"], "rows": 100, "orders": 16, "epochs": 2}
 LOCAL, SHARED, GLOBAL = (
     "local values, draws of each coalition", "local values, draws shared along an order",
@@ -30,34 +27,32 @@ PARTS = 10
 BLOCK = 50  # Rows at a time.
 
 
-def run(
-    data: Sequence[str] = ("drug", "abalone", "census"),  # which data sets
+OVER = {"data": ("drug", "abalone", "census")}
+
+
+def measure(
+    name: str,
     rows: int = 400,  # of the test split
     orders: int = 64,  # of the players of each row
     epochs: int | None = None,  # of the trainings; None: those of the commands
-    seed: int = 0,  # of everything
 ) -> dict[str, Any]:
-    """Ratios of the evaluations, by data set."""
-    return parts(data, measure, rows=rows, orders=orders, epochs=epochs, seed=seed)
-
-
-def measure(name: str, rows: int, orders: int, epochs: int | None, seed: int) -> dict[str, Any]:
-    own = Trained(name, seed, of_paper(name, seed))
+    """Ratios of the evaluations, of one data set."""
+    own = of_paper(name)
     if name == "drug":
         own.tabulate()
     x, y = own.data.x_test[:rows], own.data.y_test[:rows]
     surrogate, vae = own.surrogate(**shorter(epochs)), own.vae(1, **shorter(epochs))
-    exact = contributions(surrogate, x, y, orders, seed)
-    own_draws, shared = (contributions(vae, x, y, orders, seed, each) for each in (False, True))
+    exact = contributions(surrogate, x, y, orders)
+    own_draws, shared = (contributions(vae, x, y, orders, each) for each in (False, True))
     kinds = ((LOCAL, own_draws, False), (SHARED, shared, False), (GLOBAL, own_draws, True))
     return {kind: ratio(drawn, exact, overall) for kind, drawn, overall in kinds}
 
 
 def contributions(
-    value: ms.ValueFunction, x: Tensor, y: Tensor, orders: int, seed: int, shared: bool = False
+    value: ms.ValueFunction, x: Tensor, y: Tensor, orders: int, shared: bool = False
 ) -> Float[Tensor, "rows orders players"]:
     """Of every player along random orders of each row, to the true class's probability."""
-    generator, players = torch.Generator().manual_seed(seed), len(value.players)
+    generator, players = torch.Generator().manual_seed(0), len(value.players)
     found = []
     for numbers in torch.arange(len(x)).split(BLOCK):
         order = sample_orders((len(numbers), orders), players, generator)
@@ -109,12 +104,7 @@ def claims(found: Found) -> list[Claim]:
     return made
 
 
-def tables(found: Found) -> list[Table]:
-    lines = {name: {kind: tuple(one) for kind, one in by.items()} for name, by in found.items()}
-    return [records("evaluations of the unsupervised method over those of the supervised", lines)]
-
-
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     kinds = (LOCAL, SHARED, GLOBAL)
     sides = {name: {kind: by[kind] for kind in kinds} for name, by in found.items()}
     sides["paper"] = dict.fromkeys(kinds, PAPER)

@@ -4,28 +4,25 @@ is that of the probability? "MODL, weighted" rebuilds Khiops, the paper's softwa
 numbers at quantiles.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from matplotlib.figure import Figure
 from scipy.stats import kendalltau
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, parts, spread
-from benchmarks.support.lemaire import DATA, Discretised, equally_frequent, most_probable, read
-from benchmarks.support.measures import timed
+from benchmarks.report import Claim, Figures, Found, number, spread
+from benchmarks.support.lemaire import Discretised, equally_frequent, most_probable, read
+from benchmarks.support.measures import pearson, timed
 
 _TIE, _RESAMPLES = 1e-4, 200  # Differences below this part of the largest figure are ties.
 TITLE = "Naive Bayes: exact values, weight of evidence and KernelSHAP"
 SOURCE = "Lemaire et al. (2023), Section 5, Tables 1-3, Fig. 3"
-ERRORS = "standard errors over rows; of correlations, by resampling them"
 QUICK = {"rows": 100, "donors": 100}
 # Tables 2 and 3, and how many rows KernelSHAP had.
 COLUMNS = ("label", "tau", "donors", "pearson", "kendall")
@@ -45,37 +42,25 @@ PAPER: dict[str, dict[str, Any]] = {
     }.items()
 }
 MEASURES = {
-    "tau": "Kendall, Shapley values and weight of evidence in a row (Table 2)",
-    "pearson": "Pearson, mean |φ| exact and of KernelSHAP (Table 3)",
-    "kendall": "Kendall, mean |φ| exact and of KernelSHAP (Table 3)",
-}
-NEAREST = "MODL, weighted"  # The classifier that is made most like the paper's.
+    "tau": "Table 2, Kendall", "pearson": "Table 3, Pearson", "kendall": "Table 3, Kendall",
+}  # fmt: skip
+# The classifier that is made most like the paper's, and one of equally frequent parts of numbers.
+SHOWN = NEAREST, BINS = "MODL, weighted", "10 bins"
+OVER = {"data": tuple(PAPER)}
 # Section 5.2 says the first; the others are ours, the least of Table 3 cut to two digits.
 LEAST = {"tau": 0.82, "pearson": 0.83, "kendall": 0.70}
 SECONDS = 10  # Section 5.3, of all exact values of Adult.
 
 
-def run(
-    data: Sequence[str] = DATA,  # names of data sets
+def measure(
+    name: str,
     rows: int = 1000,  # explained by KernelSHAP, at most
     donors: int = 1000,  # of its background, at most; fewer where the paper has fewer
-    bins: int = 10,  # of numeric columns, for the classifier whose parts are equally frequent
-    seed: int = 0,  # of the choice of rows and donors, and of coalitions
 ) -> dict[str, Any]:
-    """All measures of two classifiers of each data set."""
-    return parts(data, measure, rows=rows, donors=donors, bins=bins, seed=seed)
-
-
-def measure(name: str, rows: int, donors: int, bins: int, seed: int) -> dict[str, Any]:
-    """Of one data set, see `compare`."""
+    """All measures of two classifiers of a data set, see `compare`."""
     table, most = read(name), min(donors, PAPER[name]["donors"])
-    bayes = {NEAREST: most_probable(table), f"{bins} bins": equally_frequent(table, bins)}
-    return {kind: compare(one, rows, most, seed) for kind, one in bayes.items()}
-
-
-def pearson(one: Float[Tensor, " figures"], other: Float[Tensor, " figures"]) -> float:
-    """NaN where all figures of either are equal."""
-    return torch.corrcoef(torch.stack((one, other)))[0, 1].item()
+    bayes = {NEAREST: most_probable(table), BINS: equally_frequent(table, 10)}
+    return {kind: compare(one, rows, most) for kind, one in bayes.items()}
 
 
 def kendall(one: Float[Tensor, " figures"], other: Float[Tensor, " figures"]) -> float:
@@ -106,18 +91,12 @@ def spliced(
     return odds.sigmoid().mean(-1, keepdim=True)
 
 
-def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, Any]:
+def compare(bayes: Discretised, rows: int, donors: int) -> dict[str, Any]:
     """All measures of one classifier; pairs are a figure and its standard error.
 
     `tau` is Kendall's between exact values and weights of evidence of a row, the mean over rows;
     `pearson`, `kendall` are between the variables' mean |phi|, exact and of KernelSHAP. `shares`
     are mean |phi| over their sum.
-
-    Args:
-        bayes: fitted; all of its rows are explained exactly.
-        rows: explained by KernelSHAP, at most.
-        donors: of its background, at most.
-        seed: of the choice of rows and donors, and of coalitions.
     """
     model, x, weights = bayes.model, bayes.x, bayes.weights
     values, of_exact = timed(
@@ -127,19 +106,19 @@ def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, 
     phi = values.phi[..., 0]
     tau = torch.tensor([kendall(*pair) for pair in zip(phi, added, strict=True)])
     tau = tau[~tau.isnan()]
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     explained, background = (
         added[torch.randperm(len(added), generator=generator)[:count]] for count in (rows, donors)
     )
     game = partial(spliced, bayes.prior, background)
     count = 2 * x.shape[1] + 2048  # As many as shap takes by default.
-    kernel = ms.kernel_shapley(game, explained, evaluations=count, seed=seed).phi[..., 0]
+    kernel = ms.kernel_shapley(game, explained, evaluations=count).phi[..., 0]
     exact, magnitude = phi.abs().mean(0), kernel.abs().mean(0)
     return {
         "seconds": {"exact": of_exact},
         "tau": spread(tau.tolist(), of_mean=True),
-        "pearson": _with_error(pearson, exact, kernel, seed),
-        "kendall": _with_error(kendall, exact, kernel, seed),
+        "pearson": _with_error(pearson, exact, kernel.abs()),
+        "kendall": _with_error(kendall, exact, kernel.abs()),
         "shares": {
             "exact": (exact / exact.sum()).tolist(),
             "KernelSHAP": (magnitude / magnitude.sum()).tolist(),
@@ -150,31 +129,22 @@ def compare(bayes: Discretised, rows: int, donors: int, seed: int) -> dict[str, 
 def _with_error(
     correlation: Callable[[Tensor, Tensor], float],
     exact: Float[Tensor, " variables"],
-    sampled: Float[Tensor, "rows variables"],
-    seed: int,
+    magnitudes: Float[Tensor, "rows variables"],
 ) -> tuple[float, float]:
     """Of mean magnitudes; the error by resampling the rows that were explained by sampling."""
-    generator = torch.Generator().manual_seed(seed)
-    magnitudes = sampled.abs()
+    generator, size = torch.Generator().manual_seed(0), (_RESAMPLES, len(magnitudes))
     again = [
         correlation(exact, magnitudes[chosen].mean(0))
-        for chosen in torch.randint(
-            len(magnitudes), (_RESAMPLES, len(magnitudes)), generator=generator
-        )
+        for chosen in torch.randint(len(magnitudes), size, generator=generator)
     ]
     # A sample in which all variables are alike has no correlation.
     return correlation(exact, magnitudes.mean(0)), float(np.nanstd(again))
 
 
-def shown(found: Found) -> tuple[str, str]:
-    """The two classifiers that claims are asked of: the nearest one, and that of quantiles."""
-    return NEAREST, next(kind for kind in next(iter(found.values())) if kind.endswith(" bins"))
-
-
 def claims(found: Found) -> list[Claim]:
     made = []
     tau, slope, rank = LEAST.values()
-    for kind in shown(found):
+    for kind in SHOWN:
         each = {name: kinds[kind] for name, kinds in found.items()}
         low = {m: min(each, key=lambda name: each[name][m][0] or -1.0) for m in MEASURES}
         least = {m: each[name][m][0] or float("nan") for m, name in low.items()}
@@ -202,29 +172,18 @@ def claims(found: Found) -> list[Claim]:
     return made
 
 
-def tables(found: Found) -> list[Table]:
-    lines: list[list[Any]] = []
-    for measure, what in MEASURES.items():
-        paper = [PAPER[name][measure] for name in found]
-        ours = [of[NEAREST][measure][0] for of in found.values()]
-        lines.append([f"mean {what}", fmean(paper), fmean(ours)])
-        lines.append([f"lowest {what}", min(paper), min(ours)])
-    return [Table([f"all data sets, {NEAREST}", "paper", "ours"], lines)]
-
-
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Fig. 3, of Twonorm if it is among them, and Tables 2 and 3."""
     name = "twonorm" if "twonorm" in found else next(iter(found))
     sides = {
         method: {f"variable {k}": 100 * share for k, share in enumerate(shares, 1)}
         for method, shares in found[name][NEAREST]["shares"].items()
     }
-    titles = ("Table 2, Kendall", "Table 3, Pearson", "Table 3, Kendall")
     panels = {}
-    for measured, title in zip(MEASURES, titles, strict=True):
+    for measured, title in MEASURES.items():
         ours = {
             kind: {PAPER[n]["label"]: of[kind][measured] for n, of in found.items()}
-            for kind in shown(found)
+            for kind in SHOWN
         }
         paper = {PAPER[n]["label"]: PAPER[n][measured] for n in found}
         panels[title] = {**ours, "paper": paper}

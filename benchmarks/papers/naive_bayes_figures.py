@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, number, spread
+from benchmarks.report import Claim, Figures, Found, number, spread
 from benchmarks.support.lemaire import Discretised, equally_frequent, most_probable, read
 from benchmarks.support.measures import timed
 
@@ -34,13 +33,12 @@ SHAP, OURS = "KernelSHAP (shap), one row", "exact values, all rows"
 def run(
     probabilities: Sequence[float] = (0.99, 0.5, 0.01),  # of the class "more", from high to low
     sizes: Sequence[int] = (50, 100, 200, 300, 400, 500, 600, 690),  # examples of the background
-    seed: int = 0,  # of the choice of examples, and of coalitions
 ) -> dict[str, Any]:
     """Values of rows of Adult with such probabilities; rows that are asked of a model of Crx."""
     adult, crx = read("adult"), read("crx")
     return {
-        "adult": rows_near(most_probable(adult), probabilities, WITHIN),
-        "crx": rows_asked(equally_frequent(crx, 10), sizes, seed),
+        "adult": rows_near(most_probable(adult), probabilities),
+        "crx": rows_asked(equally_frequent(crx, 10), sizes),
     }
 
 
@@ -48,25 +46,18 @@ def by_shap(
     model: Callable[[np.ndarray], np.ndarray],
     donors: Float[np.ndarray, "donors variables"],
     x: Float[np.ndarray, "rows variables"],
-    seed: int,
 ) -> Float[np.ndarray, "rows variables"]:
     """Values of rows by KernelSHAP of the package shap, with its defaults before version 0.47."""
     import shap
 
     # It warns of more than 100 donors.
     logging.getLogger("shap").setLevel(logging.ERROR)
-    # Variables are selected where coalitions are few of all.
-    few = 2 * x.shape[1] + 2048 < 0.2 * (2 ** x.shape[1] - 2)
-    settings = {"l1_reg": "aic" if few else False, "silent": True}
-    before = np.random.get_state()  # The global one, which shap draws from.
-    np.random.seed(seed)
-    try:
-        return shap.KernelExplainer(model, donors).shap_values(x, **settings)
-    finally:
-        np.random.set_state(before)
+    np.random.seed(0)  # The global one, which shap draws from.
+    # Variables were selected where coalitions are few of all, as they are of Crx.
+    return shap.KernelExplainer(model, donors).shap_values(x, l1_reg="aic", silent=True)
 
 
-def rows_near(bayes: Discretised, probabilities: Sequence[float], within: float) -> dict[str, Any]:
+def rows_near(bayes: Discretised, probabilities: Sequence[float]) -> dict[str, Any]:
     """Of the rows nearest to these probabilities, of all rows near these, and what all obey."""
     x, weights = bayes.x, bayes.weights
     explained = ms.naive_bayes.naive_bayes_shapley(bayes.model, x, x, weights=weights)
@@ -83,12 +74,11 @@ def rows_near(bayes: Discretised, probabilities: Sequence[float], within: float)
     for probability in probabilities:
         apart = (odds.sigmoid() - probability).abs()
         # The nearest row itself in any case.
-        near, row = apart <= max(within, apart.min().item()), apart.argmin()
+        near, row = apart <= max(WITHIN, apart.min().item()), apart.argmin()
         shares = phi[near] / phi[near].sum(1, keepdim=True)
         rows[str(probability)] = {
             "probability": odds[row].sigmoid(),
             "phi": phi[row],
-            "near": near.sum(),
             "phi of near rows": [spread(column.tolist(), of_mean=True) for column in phi[near].T],
             "shares of near rows": [spread(column.tolist(), of_mean=True) for column in shares.T],
         }
@@ -96,9 +86,9 @@ def rows_near(bayes: Discretised, probabilities: Sequence[float], within: float)
     return {**sizes, "rows": rows, "gaps": {k: gap / phi.abs().max() for k, gap in gaps.items()}}
 
 
-def rows_asked(bayes: Discretised, sizes: Sequence[int], seed: int) -> dict[str, Any]:
+def rows_asked(bayes: Discretised, sizes: Sequence[int]) -> dict[str, Any]:
     """Rows that shap asks of the classifier to explain one row, and seconds, by background."""
-    order = np.random.default_rng(seed).permutation(len(bayes.x))
+    order = np.random.default_rng(0).permutation(len(bayes.x))
     counts: list[int] = []
 
     def model(rows: np.ndarray) -> np.ndarray:
@@ -106,11 +96,11 @@ def rows_asked(bayes: Discretised, sizes: Sequence[int], seed: int) -> dict[str,
         return bayes.model.predict_proba(rows.astype(np.int64))[:, 1]
 
     table, seconds = [], []
-    by_shap(model, bayes.x[:2], bayes.x[:1], seed)  # The first time takes longer.
+    by_shap(model, bayes.x[:2], bayes.x[:1])  # The first time takes longer.
     for size in sizes:
         counts.clear()
         donors, x = bayes.x[order[:size]], bayes.x[order[:1]]
-        seconds.append(timed(partial(by_shap, model, donors, x, seed))[1])
+        seconds.append(timed(partial(by_shap, model, donors, x))[1])
         # The background and the row itself come first.
         table.append(sum(counts) - size - 1)
     exact = timed(lambda: ms.naive_bayes.naive_bayes_shapley(bayes.model, bayes.x, bayes.x))[1]
@@ -152,7 +142,7 @@ def claims(found: Found) -> list[Claim]:
     ]  # fmt: skip
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Fig. 1, a panel for each row, the variables that matter most first; and Fig. 2."""
     adult, crx = found["adult"], found["crx"]
     order = sorted(range(len(adult["variables"])), key=lambda k: -adult["mean |phi|"][k])

@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.papers.compositions import iris
-from benchmarks.report import Claim, Found, Table, number, records
+from benchmarks.report import Claim, Figures, Found, Table, number, records
 from manifold_shap.coalitions import all_coalitions
 
 TITLE = "Classes one against the rest, beside compositions"
@@ -23,11 +22,10 @@ APART, TOGETHER = "one class at a time", "compositions"
 
 def run(
     flowers: int = 30,  # rows that are explained besides the one that is shown
-    seed: int = 0,  # of the SVM's calibration
 ) -> dict[str, Any]:
     """Both explanations of the iris, and how far partial sums leave the simplex."""
     example = iris()
-    of_ratios = example.value(seed)
+    of_ratios = example.value(seed=0)
     of_classes = ms.imputed_value(
         of_ratios.model, of_ratios.imputer, "probability", draws=len(example.x_train)
     )
@@ -42,10 +40,7 @@ def run(
     return {
         "features": list(example.features),
         "classes": list(example.classes),
-        "base": apart.base[0],
-        "prediction": apart.prediction[0],
         "phi": {APART: apart.phi[0], TOGETHER: together.compositions()[0]},
-        "norms": together.norms()[0],
         "lowest": {name: sums.amin((1, 2)) for name, sums in of_rows.items()},
         "sums": {name: float((sums.sum(-1) - 1).abs().max()) for name, sums in of_rows.items()},
     }
@@ -85,14 +80,6 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    lines = {
-        feature: {
-            name: dict(zip(found["classes"], found["phi"][name][k], strict=True))
-            for name in (APART, TOGETHER)
-        }
-        | {"norm": found["norms"][k]}
-        for k, feature in enumerate(found["features"])
-    }
     rows = {
         name: {
             "rows that leave the simplex": left(found, name),
@@ -100,10 +87,10 @@ def tables(found: Found) -> list[Table]:
         }
         for name in (APART, TOGETHER)
     }
-    return [records("iris", lines), records("", rows)]
+    return [records("", rows)]
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Bars of each class, and compositions, of which equal parts have no effect."""
     panels = {}
     for name, unit in ((APART, "Shapley values of probabilities"), (TOGETHER, "compositions")):

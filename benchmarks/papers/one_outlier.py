@@ -6,11 +6,10 @@ about all outliers.
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 
 from benchmarks import draw
-from benchmarks.papers.outliers import BROKEN, GAMES, OFF, ON, Detector, error_rate
-from benchmarks.report import Claim, Found, Table, number, records
+from benchmarks.papers.outliers import BROKEN, GAMES, OFF, ON, Detector
+from benchmarks.report import Claim, Figures, Found, number
 
 TITLE = "One outlier, explained off and on the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Figs. 3(a) to (c)"
@@ -25,11 +24,9 @@ def run(
     trees: int = 100,  # of the forest
     outliers: int = 20,  # how many are explained
     orders: int = 1024,  # of the players, half of them reverses of the others
-    draws: int = 1,  # completions of a coalition; those of other orders are others
-    seed: int = 0,  # of data, forest, orders and draws
 ) -> dict[str, Any]:
     """Both explanations of the outlier that is shown, and how many of all are wrong."""
-    made = Detector(sigma, trees, seed, outliers, orders, draws)
+    made = Detector(sigma, trees, 0, outliers, orders)
     explained = {name: made.explain(value) for name, value in made.values.items()}
     phi, error = (
         {name: vars(one)[key][..., 0] for name, one in explained.items()}
@@ -39,14 +36,11 @@ def run(
     shown = next((k for k, certain in enumerate(lead) if certain > DOUBT), 0)
     x = made.x[made.is_outlier][shown]
     return {
-        "sigma": sigma,
-        "shown": shown,
         "lead": lead,
         "x": x,
         "score": float(made.score(x[None])),
         "phi": {name: phi[name][shown] for name in GAMES},
         "standard_error": {name: error[name][shown] for name in GAMES},
-        "wrong": {name: error_rate(phi[name]) for name in GAMES},
     }
 
 
@@ -78,11 +72,7 @@ def claims(found: Found) -> list[Claim]:
     ]  # fmt: skip
 
 
-def tables(found: Found) -> list[Table]:
-    return [records("", {"share of wrong explanations": found["wrong"]})]
-
-
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """The outlier, and the Shapley values of its features."""
     names = [f"x{k}{' (broken)' if k <= BROKEN else ''}" for k in range(1, len(found["x"]) + 1)]
     x = dict(zip(names, found["x"], strict=True))

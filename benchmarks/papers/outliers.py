@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from matplotlib.figure import Figure
 from scipy.stats import wasserstein_distance
 from sklearn.ensemble import IsolationForest
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, number, spread
+from benchmarks.report import Claim, Figures, Found, number, spread
 from manifold_shap import _random
 from manifold_shap.coalitions import Coalitions, Listed
 from manifold_shap.imputers.base import Completions
@@ -78,7 +77,6 @@ class Detector:
         seed: of the data set, of the forest, and of what is learned.
         outliers: how many are explained.
         orders: of the players, with their reverses, for each of them.
-        draws: completions of a coalition.
 
     Attributes:
         x, is_outlier: rows of the data set, and which are outliers: exactly a hundredth.
@@ -86,10 +84,8 @@ class Detector:
         values: games of its score, off and on the manifold.
     """
 
-    def __init__(
-        self, sigma: float, trees: int, seed: int, outliers: int, orders: int, draws: int = 1
-    ) -> None:
-        self.seed, self.outliers, self.orders, self.draws = seed, outliers, orders, draws
+    def __init__(self, sigma: float, trees: int, seed: int, outliers: int, orders: int) -> None:
+        self.seed, self.outliers, self.orders = seed, outliers, orders
         bit = torch.tensor([0.0, 1.0])[:, None].expand(2, FEATURES)
         means = torch.cat((bit, torch.where(torch.arange(FEATURES) < BROKEN, 1 - bit, bit)))
         generator = torch.Generator().manual_seed(seed)
@@ -111,7 +107,8 @@ class Detector:
         return -torch.from_numpy(self.forest.decision_function(x.numpy())).float()[:, None]
 
     def imputed(self, imputer: ms.imputers.Imputer) -> ms.ImputedValue:
-        return ms.imputed_value(self.model, imputer, space="identity", draws=self.draws)
+        # One draw is enough: completions in other orders are others.
+        return ms.imputed_value(self.model, imputer, space="identity", draws=1)
 
     def learned(self, epochs: int) -> dict[str, ms.ValueFunction]:
         """A surrogate and a VAE of these rows, each trained for so many epochs."""
@@ -179,20 +176,18 @@ def run(
     number_of_forests: int = 5,  # of each kind, each with a data set of its own
     outliers: int = 20,  # how many to explain with each
     orders: int = 1024,  # of the players, half of them reverses of the others
-    draws: int = 1,  # completions of a coalition; those of other orders are others
     learned: Sequence[float] = (0.05, 0.15),  # sigmas at which a surrogate and a VAE are trained
     epochs: int = 8,  # of their trainings
-    seed: int = 0,  # of the first forest and its data; the others have the next ones
 ) -> dict[str, Any]:
     """Error rates of explanations by noise, and scores of completed coalitions."""
-    effort = {"outliers": outliers, "orders": orders, "draws": draws}
+    effort = {"outliers": outliers, "orders": orders}
     ends = sorted({min(sigmas), max(sigmas)})
     kinds = [(trees, s) for s in sigmas] + [(count, s) for count in more_trees for s in ends]
     wrong = []
     for count, sigma in kinds:
         shares: dict[str, list[float]] = {}
         misjudged = 0
-        for each in range(seed, seed + number_of_forests):
+        for each in range(number_of_forests):
             made = Detector(sigma, count, each, **effort)
             misjudged = max(misjudged, made.misjudged)
             more = made.learned(epochs) if count == trees and sigma in learned else {}
@@ -200,7 +195,7 @@ def run(
                 shares.setdefault(name, []).append(error_rate(made.explain(value).phi[..., 0]))
         wrong.append({"trees": count, "sigma": sigma, "misjudged": misjudged, "wrong": shares})
     shown = min(sigmas, key=lambda sigma: abs(sigma - SHOWN))
-    data = Detector(shown, trees, seed, **effort)
+    data = Detector(shown, trees, 0, **effort)
     return {"forests": wrong, "shown": shown, "scores": {law: data.scores(law) for law in LAWS}}
 
 
@@ -244,7 +239,7 @@ def claims(found: Found) -> list[Claim]:
     return made
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Shares of wrong explanations with errors over forests, and scores of coalitions."""
     figure, (left, *right) = draw.grid(3, 2.9)
     names = dict.fromkeys(name for one in first_of(found) for name in one["wrong"])

@@ -5,7 +5,6 @@ the orders of the conditional game, the thesis those of the marginal one. "Large
 standard errors.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +12,11 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingRegressor
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Claim, Found, Table, cell, number
+from benchmarks.report import Claim, Figures, Found, cell, number
 from benchmarks.support import explained as of
 from benchmarks.support.explained import explanation, repeated
 from benchmarks.support.measures import HARDLY, apart, gap, shares_apart, sure
@@ -30,11 +28,14 @@ ERRORS = "standard errors, of means over days, or of two days from repeats"
 QUICK = {"draws": 32, "repeats": 3, "days": 40}
 NAMES = ("trend", "cosyear", "sinyear", "temp", "hum", "windspeed")
 PLAYERS = ms.Players.of_elements((len(NAMES),), NAMES)
+# Components in causal order, of which hidden causes confound the second.
 ORDERING = (("trend",), ("cosyear", "sinyear"), ("temp", "hum", "windspeed"))
+CONFOUNDED = [False, True, False]
+EARLIER = [name not in ORDERING[-1] for name in NAMES]
 # Hardly different temperatures, and the first is cold for its season: Heskes et al., Fig. 4.
 OCTOBER, DECEMBER = "2012-10-09", "2012-12-03"
 TEST_SHARE = 0.2
-UNIT, AICC = "bicycles", "empirical, bandwidth by AICc"
+UNIT = "bicycles"
 SIMILAR = {
     "marginal, Gaussian, copula and empirical values are very similar": ("5.5", of.WAYS[:4]),
     "marginal, causal, asymmetric (marginal game) and asymmetric causal values hardly differ":
@@ -49,68 +50,58 @@ class Rentals:
     x_train: Float[Tensor, "train 6"]
     y_train: Float[Tensor, " train"]
     x_test: Float[Tensor, "test 6"]
-    y_test: Float[Tensor, " test"]
     dates: tuple[int, ...]  # of the test days, as in 20121009
 
 
-def split(seed: int, days: int | None = None) -> Rentals:
+def split(days: int | None = None) -> Rentals:
     """At random, a fifth to explain, or its first `days`, two of them or more: those of Fig. 4."""
     table: Any = bike()
     x, y = torch.from_numpy(table.features.to_numpy(np.float32)), table.labels
     date = pd.Timestamp("2011-01-01") + pd.to_timedelta(table.features["trend"], "D")
     two = torch.tensor([int((date == each).argmax()) for each in (OCTOBER, DECEMBER)])
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     others = order[~torch.isin(order, two)]
     held_out = round(TEST_SHARE * len(x)) - len(two)
     test, train = torch.cat((two, others[:held_out]))[:days], others[held_out:]
     dates = tuple(date[test.tolist()].dt.strftime("%Y%m%d").astype(int))
-    return Rentals(x[train], y[train], x[test], y[test], dates)
+    return Rentals(x[train], y[train], x[test], dates)
 
 
 def run(
-    ordering: Sequence[Sequence[str]] = ORDERING,  # components in causal order, weather last
-    confounding: Sequence[bool] = (False, True, False),  # of a component, by hidden causes
     draws: int = 64,  # completions of a coalition in one repeat, where they are random
     repeats: int = 8,  # with other draws, two or more, for the errors
     days: int | None = None,  # to explain, two or more; None: all that the model has not seen
-    seed: int = 0,  # of the split and the model
 ) -> dict[str, Any]:
     """Explain the same days in every way."""
-    data = split(seed, days)
-    trees: Any = HistGradientBoostingRegressor(random_state=seed)
+    data = split(days)
+    trees: Any = HistGradientBoostingRegressor(random_state=0)
     trees.fit(data.x_train.numpy(), data.y_train.numpy())
     model = ms.as_model(trees, data.x_train[:8], [UNIT], returns="values")
     by = {way: make(data.x_train, PLAYERS) for way, make in of.IMPUTERS.items()}
-    causal = ms.imputers.CausalImputer(by[of.GAUSSIAN], ordering, list(confounding))
-    aicc: Any = {"bandwidth": "aicc", "targets": model(data.x_train)}
+    causal = ms.imputers.CausalImputer(by[of.GAUSSIAN], ORDERING, CONFOUNDED)
     games: dict[str, tuple[Any, Any]] = {
         **{way: (imputer, None) for way, imputer in by.items()},
-        "asymmetric": (by[of.GAUSSIAN], ordering),
+        of.ASYMMETRIC: (by[of.GAUSSIAN], ORDERING),
         of.CAUSAL: (causal, None),
-        of.BOTH: (causal, ordering),
-        of.OF_MARGINAL: (by[of.MARGINAL], ordering),
-        AICC: (ms.imputers.EmpiricalImputer(data.x_train, PLAYERS, **aicc), None),
+        of.BOTH: (causal, ORDERING),
+        of.OF_MARGINAL: (by[of.MARGINAL], ORDERING),
     }
     found = {
         way: repeated(model, imputer, data.x_test, draws, repeats, ordering=order)
         for way, (imputer, order) in games.items()
     }
     return {
-        "r2": trees.score(data.x_test.numpy(), data.y_test.numpy()),
-        "rented": data.y_test[:2],
         "days": list(data.dates),
         "x": data.x_test,
         "base": found[of.MARGINAL].base.flatten()[0],
-        "prediction": found[of.MARGINAL].prediction[:, 0],
-        "earlier": [sum(name in part for part in ordering[:-1]) for name in NAMES],
         "phi": {way: one.phi[..., 0] for way, one in found.items()},
         "standard_error": {way: one.standard_error[..., 0] for way, one in found.items()},
     }
 
 
-def earlier_share(found: Found, phi: Tensor) -> Float[Tensor, " days"]:
+def earlier_share(phi: Tensor) -> Float[Tensor, " days"]:
     """Part of Σ|φ| that all components but the last have."""
-    return phi[:, torch.tensor(found["earlier"], dtype=torch.bool)].abs().sum(1) / phi.abs().sum(1)
+    return phi[:, EARLIER].abs().sum(1) / phi.abs().sum(1)
 
 
 def between_days(found: Found, way: str, player: str) -> tuple[float, float]:
@@ -140,8 +131,8 @@ def claims(found: Found) -> list[Claim]:
     why = "in the marginal game the order matters only for interactions"
     made.append(Claim(text, "thesis, Chapter 6", f"{ours} bicycles",
                       all(sure(gap(a, b)) for a in orders for b in games), why))  # fmt: skip
-    for way in (of.CAUSAL, "asymmetric", of.BOTH):
-        one, other = (earlier_share(found, phi[name]) for name in (way, of.MARGINAL))
+    for way in (of.CAUSAL, of.ASYMMETRIC, of.BOTH):
+        one, other = (earlier_share(phi[name]) for name in (way, of.MARGINAL))
         text = f"{way} values give more to trend and season than marginal ones"
         ours = f"{one.mean():.0%} against {other.mean():.0%}"
         made.append(Claim(text, "Heskes et al., Fig. 3", ours, sure(gap(one, other))))
@@ -160,15 +151,7 @@ def claims(found: Found) -> list[Claim]:
     return made
 
 
-def tables(found: Found) -> list[Table]:
-    lines: list[list[Any]] = [["R² of the model on the days explained", found["r2"]]]
-    for k, day in enumerate((OCTOBER, DECEMBER)):
-        lines += [[f"bicycles predicted for {day}", found["prediction"][k]]]
-        lines += [[f"bicycles rented on {day}", found["rented"][k]]]
-    return [Table(["", "ours"], lines)]
-
-
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Sina plots as in Figs. 5.5 and 5.6 of the thesis, and bars as in its Figs. 5.7 to 5.9."""
     about: dict[str, Any] = {"base": found["base"], "labels": found["days"]}
     shown = {

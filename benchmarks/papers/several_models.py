@@ -3,14 +3,12 @@ diabetes data, whose disease progressed by more than the median or not, with sev
 models get the same completed rows, of one empirical law. The order of causes is ours.
 """
 
-import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from scipy import stats
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
@@ -21,13 +19,12 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 import manifold_shap as ms
-from benchmarks.report import Claim, Found, Table, number, records, spread
+from benchmarks.report import Claim, Figures, Found, number
 from benchmarks.support.explained import explanation
 from benchmarks.support.measures import HARDLY, gap, share_apart, shares_apart, sure
 
 TITLE = "Several models of the same patients, explained alike"
 SOURCE = "Carballo, Sections 5.2 and 5.4, Figs. 5.3 and 5.11"
-ERRORS = "standard errors of means over splits, too small because the splits share patients"
 QUICK = {"splits": 2, "rows": 24, "draws": 8}
 # Columns of scikit-learn's table: the other three serum measurements are nearly functions of these.
 COLUMNS = {
@@ -41,12 +38,11 @@ CONTINUOUS = [k for k in range(len(NAMES)) if k != SEX]
 ORDERING = (("age", "sex"), ("body mass",), NAMES[3:])
 LOGISTIC, FOREST, BOOSTED, NETWORK = "logistic", "random forest", "boosted trees", "network"
 MODELS = (LOGISTIC, FOREST, BOOSTED, NETWORK)
-PAIRS = {f"{a}, {b}": (a, b) for a, b in itertools.combinations(MODELS, 2)}
+PAIR = f"{LOGISTIC}, {BOOSTED}"
 CONDITIONAL = "conditional"
 OF_THESIS = ("marginal", "causal", "asymmetric", "asymmetric causal")
 WAYS = (*OF_THESIS, CONDITIONAL)
 RELATED = "rank correlation of continuous features and their values"
-SPREAD = "standard deviation of values of continuous features"
 APART = "sexes told apart by the value of sex (area under the curve)"
 WITHIN = "standard deviation within a sex, over the gap between sexes"
 # Ours: so strong is a strong association, and so large a clear separation.
@@ -58,26 +54,25 @@ def run(
     splits: int = 5,  # of the patients, two or more, for the errors
     rows: int | None = 40,  # patients to explain for each; None: all that models have not seen
     draws: int = 64,  # completions of a coalition, four times as many in asymmetric ways
-    seed: int = 0,  # of the first split, its models and draws
 ) -> dict[str, Any]:
     """How the values of all models by all ways look, and how far they are apart."""
     table: Any = load_diabetes(as_frame=True, scaled=False)
     x = torch.tensor(table.data[list(COLUMNS)].to_numpy(np.float32))
     y = torch.tensor((table.target > table.target.median()).to_numpy(np.int64))
-    columns = dict(zip((*NAMES, OUTCOME), (*x.T.tolist(), y.tolist()), strict=True))
     told = []
-    for k in range(seed, seed + splits):
-        explained, accuracy, phi = of_split(x, y, k, rows, draws)
-        told.append({"accuracy": accuracy} | described(explained, phi))
-        if k == seed:
+    for k in range(splits):
+        explained, phi = of_split(x, y, k, rows, draws)
+        told.append(described(explained, phi))
+        if k == 0:
             first = {"x": explained, "phi": phi}
-    return {"associations": associations(columns, ("sex", OUTCOME)), "splits": told, "first": first}
+    # Of two groups, the root of the share of the variance between them is |Pearson's correlation|.
+    return {"associations": np.corrcoef(x.T).tolist(), "splits": told, "first": first}
 
 
 def of_split(
     x: Tensor, y: Tensor, seed: int, rows: int | None, draws: int
-) -> tuple[Tensor, dict[str, float], dict[str, Tensor]]:
-    """Patients that no model has seen, accuracies, and values by way, a column for each model."""
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Patients that no model has seen, and values by way, a column for each model."""
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
     test, train = order[: len(x) // 4], order[len(x) // 4 :]
     network = MLPClassifier((16,), alpha=1.0, max_iter=2000, random_state=seed)
@@ -89,7 +84,6 @@ def of_split(
     }
     for one in classifiers.values():
         one.fit(x[train].numpy(), y[train].numpy())
-    accuracy = {n: one.score(x[test].numpy(), y[test].numpy()) for n, one in classifiers.items()}
 
     def chances(batch: Tensor) -> Tensor:
         each = [one.predict_proba(batch.numpy())[:, 1] for one in classifiers.values()]
@@ -108,32 +102,7 @@ def of_split(
         order_of, count = (ORDERING, 4 * draws) if asymmetric else (None, draws)
         value = ms.imputed_value(models, imputer, "identity", count, seed)
         phi[way] = ms.exact_shapley(value, x[test][:rows], ordering=order_of).phi.double()
-    return x[test][:rows], accuracy, phi
-
-
-def associations(
-    columns: Mapping[str, Sequence[float]], categorical: Collection[str]
-) -> list[list[float]]:
-    """Of every two columns, as Carballo's thesis measures them (Section 5.2).
-
-    Of numbers Pearson's correlation, of a number and categories η, the root of the share of its
-    variance between them, of categories Cramér's V. The last two have no sign.
-    """
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
-    found = np.eye(len(arrays))
-    for (i, a), (j, b) in itertools.combinations(enumerate(arrays), 2):
-        kinds = (a in categorical, b in categorical)
-        if all(kinds):
-            table = stats.contingency.crosstab(arrays[a], arrays[b]).count
-            strength = stats.contingency.association(table, "cramer")
-        elif any(kinds):
-            numbers, groups = (a, b) if kinds[1] else (b, a)
-            means = [arrays[numbers][arrays[groups] == k].mean() for k in arrays[groups]]
-            strength = float(np.std(means) / np.std(arrays[numbers]))
-        else:
-            strength = np.corrcoef(arrays[a], arrays[b])[0, 1]
-        found[i, j] = found[j, i] = strength
-    return found.tolist()
+    return x[test][:rows], phi
 
 
 def described(x: Tensor, phi: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -141,13 +110,10 @@ def described(x: Tensor, phi: Mapping[str, Tensor]) -> dict[str, Any]:
     found: dict[str, Any] = {"models": {}, "between models": {}, "between ways": {}}
     for way, every in phi.items():
         of = dict(zip(MODELS, every.unbind(-1), strict=True))
-        found["models"][way] = {name: of_model(x, one) for name, one in of.items()}
-        found["between models"][way] = {
-            pair: share_apart(of[a], of[b]) for pair, (a, b) in PAIRS.items()
-        }
-    for k, name in enumerate(MODELS):
-        own = [phi[way][:, CONTINUOUS, k] for way in OF_THESIS]
-        found["between ways"][name] = max(shares_apart(own))
+        found["models"][way] = {name: of_model(x, of[name]) for name in (LOGISTIC, BOOSTED)}
+        found["between models"][way] = {PAIR: share_apart(of[LOGISTIC], of[BOOSTED])}
+    own = [phi[way][:, CONTINUOUS, MODELS.index(LOGISTIC)] for way in OF_THESIS]
+    found["between ways"][LOGISTIC] = max(shares_apart(own))
     return found
 
 
@@ -159,7 +125,6 @@ def of_model(x: Tensor, phi: Float[Tensor, "rows players"]) -> dict[str, Any]:
     between = (one.mean() - other.mean()).abs()
     return {
         RELATED: sum(related) / len(related),
-        SPREAD: phi[:, CONTINUOUS].std(0).mean().item(),
         APART: (1 + abs(larger)) / 2,
         WITHIN: (min(one.std(), other.std()) / between).item(),
         "spreads": dict(zip(NAMES, phi.std(0).tolist(), strict=True)),
@@ -183,36 +148,41 @@ def means(figures: Sequence[Tensor], form: str = ".2g") -> str:
     return ", ".join(f"{one.mean():{form}}" for one in figures)
 
 
-def exceeds(found: Found, text: str, what: str, larger: str, smaller: str) -> Claim:
+def exceeds(text: str, larger: Sequence[Tensor], smaller: Sequence[Tensor]) -> Claim:
     """Of the same splits, in every one of the ways."""
-    pair = [by_ways(found, model, what) for model in (larger, smaller)]
-    holds = all(sure(gap(a, b)) for a, b in zip(*pair, strict=True))
-    return Claim(text, "thesis, Fig. 5.11", " against ".join(map(means, pair)), holds)
+    holds = all(sure(gap(a, b)) for a, b in zip(larger, smaller, strict=True))
+    ours = f"{means(larger)} against {means(smaller)}"
+    return Claim(text, "thesis, Fig. 5.11", ours, holds)
+
+
+def of_spreads(found: Found, model: str) -> dict[str, Tensor]:
+    """Standard deviations of values of continuous features, `[ways, splits]`."""
+    names = [NAMES[k] for k in CONTINUOUS]
+    return {name: torch.stack(by_ways(found, model, "spreads", name)) for name in names}
 
 
 def claims(found: Found) -> list[Claim]:
-    ways, pair = "in all four ways", f"{LOGISTIC}, {BOOSTED}"
-    shares = [of_splits(found, "between models", way, pair) for way in OF_THESIS]
-    spreads = {
-        model: {NAMES[k]: torch.stack(by_ways(found, model, "spreads", NAMES[k])).mean().item()
-                for k in CONTINUOUS}
-        for model in (BOOSTED, LOGISTIC)
-    }  # fmt: skip
-    ratios = {name: one / spreads[LOGISTIC][name] for name, one in spreads[BOOSTED].items()}
+    ways = "in all four ways"
+    shares = [of_splits(found, "between models", way, PAIR) for way in OF_THESIS]
+    related = [by_ways(found, model, RELATED) for model in (LOGISTIC, BOOSTED)]
+    one, other = (of_spreads(found, model) for model in (BOOSTED, LOGISTIC))
+    spreads = [[*torch.stack([*of.values()]).mean(0)] for of in (one, other)]
+    ratios = {name: (one[name].mean() / other[name].mean()).item() for name in one}
     age, most = ratios.pop("age"), max(ratios.values())
     within, sexes = by_ways(found, LOGISTIC, WITHIN), by_ways(found, LOGISTIC, APART)
     symmetric, ordered = torch.stack(by_ways(found, BOOSTED, APART)).split(2)
     told = f"{means([*ordered])} against {means([*symmetric])}"
     between = of_splits(found, "between ways", LOGISTIC)
-    strongest = max(abs(one) for k, row in enumerate(found["associations"][:-1]) for one in row[:k])
+    rows = found["associations"][: len(NAMES)]
+    strongest = max(abs(one) for k, row in enumerate(rows) for one in row[:k])
     return [
         Claim("logistic regression and boosted trees have over "
               f"{HARDLY:.0%} of Σ|φ| at other features, {ways}", "thesis, Chapter 6",
               means(shares, ".0%"), all(sure(gap(one, 0 * one + HARDLY)) for one in shares)),
-        exceeds(found, "values of continuous features go with the features more closely in "
-                f"logistic regression (rank correlation), {ways}", RELATED, LOGISTIC, BOOSTED),
-        exceeds(found, "values of continuous features are more spread out in boosted trees "
-                f"(standard deviation), {ways}", SPREAD, BOOSTED, LOGISTIC),
+        exceeds("values of continuous features go with the features more closely in logistic "
+                f"regression (rank correlation), {ways}", *related),
+        exceeds("values of continuous features are more spread out in boosted trees (standard "
+                f"deviation), {ways}", *spreads),
         Claim("of these, most so for age", "thesis, Fig. 5.11", f"{age:.2g} times, others "
               f"up to {most:.2g} times as spread out", bool(age > most),
               "logistic regression hardly uses the glucose"),
@@ -235,23 +205,7 @@ def claims(found: Found) -> list[Claim]:
     ]  # fmt: skip
 
 
-def tables(found: Found) -> list[Table]:
-    def summary(*path: str) -> Any:
-        return spread(of_splits(found, *path).tolist(), of_mean=True)
-
-    accuracy = {
-        name: {"accuracy": summary("accuracy", name),
-               "most of Σ|φ| at other features, of two ways": summary("between ways", name)}
-        for name in MODELS
-    }  # fmt: skip
-    between = {pair: {way: summary("between models", way, pair) for way in WAYS} for pair in PAIRS}
-    return [
-        records("model", accuracy),
-        records("share of Σ|φ| at other features", between),
-    ]
-
-
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Sina plots of the models, and of logistic regression by the ways, as in Fig. 5.11."""
     first = {way: torch.tensor(phi) for way, phi in found["first"]["phi"].items()}
     shown = {

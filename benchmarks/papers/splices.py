@@ -10,9 +10,8 @@ from jaxtyping import Bool
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, records, spread
-from benchmarks.support.trained import Trained, of_paper, shorter
+from benchmarks.report import Claim, Figures, Found, Table, number, records, spread
+from benchmarks.support.trained import of_paper, shorter
 from manifold_shap.coalitions import Listed, sample_orders
 
 TITLE = "What completed digits look like, and what the model says of them"
@@ -21,6 +20,8 @@ ERRORS = "standard errors over test digits"
 QUICK = {"rows": 200, "references": 2000, "epochs": 1}
 OFF, ON, REAL = "off manifold (splices)", "on manifold (VAE)", "actual digits"
 SHOWN = 5  # As in Fig. 1.
+DIGIT = 3  # Position of the test digit that is shown.
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # Of the pixels that are known.
 HALF = 0.5
 BLOCK = 100  # Rows at a time.
 # Ours for "far from the data", as a share of what completions are, and for "informative".
@@ -28,23 +29,20 @@ FARTHER, SURER = 1.25, 0.2
 
 
 def run(
-    digit: int = 3,  # position of the test digit that is shown
-    shares: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9),  # of the pixels that are known
     rows: int = 1000,  # test digits, each with one coalition of each size
     references: int = 10_000,  # training digits, among which the nearest is sought
     epochs: int | None = None,  # of the VAE; None: those of the command
-    seed: int = 0,  # of everything
 ) -> dict[str, Any]:
     """Completions of one digit; distances and predictions of completions of many."""
-    trained = Trained("mnist", seed, of_paper("mnist", seed))
+    trained = of_paper("mnist")
     vae = trained.vae(1, **shorter(epochs))
     imputers = {OFF: trained.off_manifold(1).imputer, ON: vae.imputer}
     data = trained.data
     x, y = data.x_test[:rows], data.y_test[:rows]
     nearest = data.x_train[:references].flatten(1)
-    sizes = [round(share * len(data.players)) for share in shares]
-    masks = coalitions(len(x), sizes, len(data.players), seed)
-    found: dict[str, Any] = {"shares": list(shares), "distance": {}, "certainty": {}}
+    sizes = [round(share * len(data.players)) for share in SHARES]
+    masks = coalitions(len(x), sizes, len(data.players))
+    found: dict[str, Any] = {"distance": {}, "certainty": {}}
     found["distance"][REAL] = [spread(apart(x, nearest).tolist(), of_mean=True)]
     keys = torch.arange(len(x))[:, None].expand(-1, len(sizes))
     for name, imputer in imputers.items():
@@ -57,20 +55,17 @@ def run(
         far = [apart(part, nearest) for part in completed.unbind(1)]
         found["certainty"][name] = [spread(each.tolist(), of_mean=True) for each in sure]
         found["distance"][name] = [spread(each.tolist(), of_mean=True) for each in far]
-    own = data.x_test[digit : digit + 1]
-    mask = coalitions(digit + 1, [round(HALF * len(data.players))], len(data.players), seed)[digit:]
-    key = torch.full((1, 1), digit)
-    found["shown"] = {"digit": own[0].flatten(), "mask": mask[0, 0].int()}
+    own, k = data.x_test[[DIGIT]], SHARES.index(HALF)
+    some = Listed(masks[[DIGIT], k : k + 1], keys[[DIGIT], k : k + 1])
+    found["shown"] = {"digit": own[0].flatten(), "mask": some.masks()[0, 0].int()}
     for name, imputer in imputers.items():
-        found["shown"][name] = imputer.sample(own, Listed(mask, key), range(SHOWN))[0, 0].flatten(1)
+        found["shown"][name] = imputer.sample(own, some, range(SHOWN))[0, 0].flatten(1)
     return found
 
 
-def coalitions(
-    rows: int, sizes: Sequence[int], pixels: int, seed: int
-) -> Bool[Tensor, "rows sizes pixels"]:
+def coalitions(rows: int, sizes: Sequence[int], pixels: int) -> Bool[Tensor, "rows sizes pixels"]:
     """Nested ones of these sizes, along one random order of the pixels for each row."""
-    order = sample_orders((rows,), pixels, torch.Generator().manual_seed(seed))
+    order = sample_orders((rows,), pixels, torch.Generator().manual_seed(0))
     return order.argsort(1)[:, None] < torch.tensor(sizes)[:, None]
 
 
@@ -80,7 +75,7 @@ def apart(x: Tensor, references: Tensor) -> Tensor:
 
 
 def claims(found: Found) -> list[Claim]:
-    middle = found["shares"].index(HALF)
+    middle = SHARES.index(HALF)
     far = {name: found["distance"][name][-1 if name == REAL else middle][0]
            for name in (REAL, OFF, ON)}  # fmt: skip
     sure = {name: found["certainty"][name][middle][0] for name in (OFF, ON)}
@@ -104,14 +99,14 @@ def tables(found: Found) -> list[Table]:
             for name, figures in found[by].items()
             if name != REAL
         }
-        for k, share in enumerate(found["shares"])
+        for k, share in enumerate(SHARES)
     }
     real = {"distance": tuple(found["distance"][REAL][0])}
     return [records("known", lines), records("", {REAL: real})]
 
 
-def figures(found: Found) -> dict[str, Figure]:
-    """Two rows of completions, and curves over the share of the pixels."""
+def figures(found: Found) -> Figures:
+    """Two rows of completions."""
     shown = found["shown"]
     digit, mask = torch.tensor(shown["digit"]), torch.tensor(shown["mask"])
     # Absent pixels are half grey, between the black of paper and the white of ink.
@@ -124,15 +119,4 @@ def figures(found: Found) -> dict[str, Figure]:
             axes.imshow(image.reshape(28, 28).numpy(), cmap="gray", vmin=0, vmax=1)
             axes.set_axis_off()
     figure.suptitle(f"digit, known half, completions {OFF} and {ON}")
-    panels = []
-    for title, unit, by in (
-        ("Probability of the digit", "probability", "certainty"),
-        ("Distance from the nearest training digit", "root of the pixels that differ", "distance"),
-    ):
-        # Actual digits have one figure, for all shares.
-        points = {
-            name: [(share, figures[k % len(figures)][0]) for k, share in enumerate(found["shares"])]
-            for name, figures in found[by].items()
-        }
-        panels.append(draw.Panel(title, "share of the pixels known", unit, points, log=""))
-    return {"": figure, "curves": draw.curves(panels)}
+    return {"": figure}

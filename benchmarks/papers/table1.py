@@ -9,13 +9,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number, parts, records, spread
-from benchmarks.support.measures import timed
-from benchmarks.support.trained import Trained, of_paper, shorter
+from benchmarks.report import Claim, Figures, Found, number, parts, spread
+from benchmarks.support.trained import of_paper, shorter
 
 TITLE = "How good every value function is"
 SOURCE = "Frye et al. (2021), Section 4.2 and App. B, Table 1"
@@ -44,7 +42,6 @@ NEAR = 1.02  # The paper's optimum is 1.1 % below its supervised method.
 def run(
     data: tuple[str, ...] = tuple(PAPER),  # which data sets
     seeds: tuple[int, ...] = (0, 1, 2),  # of the trainings
-    split: int = 0,  # seed of splits, classifiers, coalitions and draws
     pairs: int = 10_000,  # of test rows and coalitions, on which all methods are scored
     draws: int = 64,  # completions of a coalition
     epochs: int | None = None,  # of the trainings; None: those of the commands
@@ -54,30 +51,22 @@ def run(
     which = [f"{name}, off the manifold" for name in data]
     which += [f"{name}, seed {seed}" for name in data for seed in seeds]
     which += [f"{name}, published" for name in data if published]
-    settings = {"split": split, "pairs": pairs, "draws": draws, "epochs": epochs}
-    scored = parts(which, measure, published=published, **settings)
-    found: dict[str, Any] = {}
-    for part, one in scored.items():
-        own = found.setdefault(part.partition(",")[0], {"accuracy": one["accuracy"], "scores": {}})
-        for method, score in one["scores"].items():
-            own["scores"].setdefault(method, []).append(score)
+    settings = {"pairs": pairs, "draws": draws, "epochs": epochs, "published": published}
+    found: dict[str, Any] = {name: {"scores": {}} for name in data}
+    for part, scores in parts(which, measure, **settings).items():
+        for method, score in scores.items():
+            found[part.partition(",")[0]]["scores"].setdefault(method, []).append(score)
     return found
 
 
-def prepared(name: str, split: int) -> Trained:
-    """A data set with the classifier of the paper; of binary rows, as a table of all of them."""
-    trained = Trained(name, split, of_paper(name, split))
-    if name == "drug":
-        trained.tabulate()
-    return trained
-
-
 def measure(
-    part: str, split: int, pairs: int, draws: int, epochs: int | None, published: int | None
+    part: str, pairs: int, draws: int, epochs: int | None, published: int | None
 ) -> dict[str, Any]:
     """Scores of methods that need no training, of the trainings of a seed, or of App. A."""
     name, _, kind = part.partition(", ")
-    own = prepared(name, split)
+    own = of_paper(name)
+    if name == "drug":
+        own.tabulate()
     makers: dict[str, Callable[[], ms.ValueFunction]] = {}
     if kind == "off the manifold":
         makers[OFF] = lambda: own.off_manifold(draws)
@@ -87,28 +76,26 @@ def measure(
                 makers[method] = partial(own.imputed, imputer, len(rows))
     elif kind == "published":
         hidden, latent, beta = PUBLISHED_SIZES[name]
-        changes = {"hidden": [hidden, hidden], "latent": latent, "beta": beta, "seed": split}
+        changes = {"hidden": [hidden, hidden], "latent": latent, "beta": beta}
         changes |= {"learning_rate": 1e-3, "schedule": "one_cycle", "max_epochs": published}
         makers[PUBLISHED] = lambda: own.vae(draws, "experiment=paper_vae", **changes)
     else:
         changes = {"seed": int(kind.removeprefix("seed ")), **shorter(epochs)}
         makers[VAE] = lambda: own.vae(draws, **changes)
         makers[SURROGATE] = lambda: own.surrogate(**changes)
-    order = torch.randperm(len(own.data.x_test), generator=torch.Generator().manual_seed(split))
+    order = torch.randperm(len(own.data.x_test), generator=torch.Generator().manual_seed(0))
     x = own.data.x_test[order[:pairs]]
-    mask = ms.metrics.shapley_pairs(len(x), len(own.data.players), least=pairs, seed=split)
+    mask = ms.metrics.shapley_pairs(len(x), len(own.data.players), least=pairs)
     scores = {}
     for method, make in makers.items():
-        value, seconds = timed(make)
-        one = ms.metrics.mean_squared_error(value, x, mask, batch_size=2**16)
-        scores[method] = {"seconds": seconds, "mse": one.mse, "debiased": one.debiased}
-        scores[method]["error_over_rows"] = one.standard_error
-    return {"accuracy": own.accuracy, "scores": scores}
+        one = ms.metrics.mean_squared_error(make(), x, mask, batch_size=2**16)
+        scores[method] = {"mse": one.mse}
+    return scores
 
 
-def each(scores: Sequence[Found], kind: str = "mse") -> tuple[float, float | None]:
+def each(scores: Sequence[Found]) -> tuple[float, float | None]:
     """Mean and standard deviation over trainings."""
-    return spread([score[kind] for score in scores])
+    return spread([score["mse"] for score in scores])
 
 
 def claims(found: Found) -> list[Claim]:
@@ -146,18 +133,7 @@ def claims(found: Found) -> list[Claim]:
     return said
 
 
-def tables(found: Found) -> list[Table]:
-    ratios = {
-        name: {
-            what: each(one["scores"][VAE], kind)[0] / each(one["scores"][SURROGATE], kind)[0]
-            for what, kind in (("with the draws' noise", "mse"), ("without", "debiased"))
-        }
-        for name, one in found.items()
-    }
-    return [records("unsupervised / supervised", ratios)]
-
-
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     shown: dict[str, dict[str, Any]] = {}
     for name, one in found.items():
         scores = one["scores"]

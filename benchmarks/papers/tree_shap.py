@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.papers.seven_ways import NAMES, PLAYERS, UNIT, Rentals, split
-from benchmarks.report import Claim, Found, Table, number, records
+from benchmarks.report import Claim, Figures, Found, number
 from benchmarks.support.measures import apart, gap, sure
 
 TITLE = "TreeSHAP beside marginal and conditional values"
@@ -42,34 +41,32 @@ def run(
     trees: int = 50,  # of each ensemble
     draws: int = 64,  # completions of a coalition, where they are random
     days: int | None = None,  # to explain, two or more; None: all that the model has not seen
-    seed: int = 0,  # of the split, the models and the draws
 ) -> dict[str, Any]:
     """Values of the same days by all methods for each ensemble, and processor seconds."""
-    data = split(seed, days)
+    data = split(days)
     x_train, x_test = ((512 * x).round() / 512 for x in (data.x_train, data.x_test))
     data = replace(data, x_train=x_train, x_test=x_test)
     return {
-        "days": len(data.dates),
         "ensembles": {
-            name: explained(fitted(name, data, trees, seed), data, draws, seed)
+            name: explained(fitted(name, data, trees), data, draws)
             for name in (FOREST, BOOSTED, BLIND)
         },
     }
 
 
-def fitted(name: str, data: Rentals, trees: int, seed: int) -> Any:
+def fitted(name: str, data: Rentals, trees: int) -> Any:
     """An ensemble; no tree makes any use of a column that is zero on all days."""
     x = data.x_train.numpy().copy()
     if name == BLIND:
         x[:, SEASON] = 0
     if name == FOREST:
-        model = RandomForestRegressor(trees, min_samples_leaf=5, random_state=seed)
+        model = RandomForestRegressor(trees, min_samples_leaf=5, random_state=0)
     else:
-        model = HistGradientBoostingRegressor(max_iter=trees, random_state=seed)
+        model = HistGradientBoostingRegressor(max_iter=trees, random_state=0)
     return model.fit(x, data.y_train.numpy())
 
 
-def explained(ensemble: Any, data: Rentals, draws: int, seed: int) -> dict[str, Any]:
+def explained(ensemble: Any, data: Rentals, draws: int) -> dict[str, Any]:
     """Values of one ensemble by each method, and the processor seconds that each took."""
     x, model = data.x_train, ms.as_model(ensemble, data.x_train[:8], [UNIT], returns="values")
     aicc: Any = {"bandwidth": "aicc", "targets": model(x)}
@@ -77,7 +74,7 @@ def explained(ensemble: Any, data: Rentals, draws: int, seed: int) -> dict[str, 
     def enumerated(make: Callable[..., ms.imputers.Imputer]) -> Tensor:
         imputer = make(x, PLAYERS)
         count = imputer.distinct_draws or draws
-        value = ms.imputed_value(model, imputer, "identity", count, seed)
+        value = ms.imputed_value(model, imputer, "identity", count)
         return ms.exact_shapley(value, data.x_test).phi[..., 0]
 
     laws: Any = (ms.imputers.GaussianImputer, ms.imputers.CopulaImputer,
@@ -96,8 +93,7 @@ def explained(ensemble: Any, data: Rentals, draws: int, seed: int) -> dict[str, 
         phi[name] = work()
         seconds[name] = time.process_time() - start
     return {
-        "r2": ensemble.score(data.x_test.numpy(), data.y_test.numpy()),
-        "base": {PATH: base, MARGINAL: model(x).mean()},
+        "base": {PATH: base},
         "prediction": model(data.x_test)[:, 0],
         "phi": phi,
         "seconds": seconds,
@@ -168,21 +164,12 @@ def claims(found: Found) -> list[Claim]:
     ]  # fmt: skip
 
 
-def tables(found: Found) -> list[Table]:
-    bases = {name: one["base"] for name, one in found["ensembles"].items()}
-    return [records("prediction given no feature, bicycles", bases)]
-
-
-def figures(found: Found) -> dict[str, Figure]:
-    """How far the others are from path-dependent TreeSHAP, and what each takes."""
-    distances, times = {}, {}
+def figures(found: Found) -> Figures:
+    """How far the others are from path-dependent TreeSHAP."""
+    distances = {}
     for name in (FOREST, BOOSTED):
-        phi, took = values(found["ensembles"][name]), found["ensembles"][name]["seconds"]
+        phi = values(found["ensembles"][name])
         far = {way: apart(own, phi[PATH]).mean().item() for way, own in phi.items()}
         distances[name] = {way: each for way, each in far.items() if way != PATH}
-        times[name] = {way: 1000 * each / found["days"] for way, each in took.items()}
     far_off = {"How far from path-dependent TreeSHAP": distances}
-    return {
-        "": draw.dots(far_off, "bicycles at other features, mean over days"),
-        "times": draw.dots({"What each takes": times}, "processor time, ms per day", log=True),
-    }
+    return {"": draw.dots(far_off, "bicycles at other features, mean over days")}

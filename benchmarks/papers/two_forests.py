@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, Table, number
+from benchmarks.report import Claim, Figures, Found, number
 
 TITLE = "Two random forests, and what a Shapley value is not"
 SOURCE = "Molnar, Interpretable Machine Learning, Section 9.5"
@@ -52,27 +51,24 @@ TARGETS = {CANCER: "Biopsy", BIKES: "cnt"}
 SCALES = {"temp": (47.0, -8.0), "hum": (100.0, 0.0), "windspeed": (67.0, 0.0)}
 # Of the captions: prediction, and mean prediction.
 BOOK = {CANCER: (0.57, 0.03), BIKES: (2409.0, 4518.0)}
+ROWS = {CANCER: 325, BIKES: 284}  # As in the book, which counts from one.
 NEAR, ALIKE, ROUNDING = 0.1, 0.9, 1e-4
 
 
 def run(
     trees: int = 30,  # of each forest, as in the book
     permutations: int = 1024,  # of the features, with their reverses
-    woman: int = 326,  # that is explained, as in the book
-    day: int = 285,
-    seed: int = 0,  # of forests, orders and donors
 ) -> dict[str, Any]:
     """Explanations, what forests without a feature predict, and a linear model."""
     found: dict[str, Any] = {"forests": {}}
-    for name, number_of_row in ((CANCER, woman), (BIKES, day)):
+    for name, row in ROWS.items():
         x, y = read(name)
-        forest = fitted(name, x, y, trees, seed)
-        row = number_of_row - 1
-        explained = explain(forest, x, row, permutations, seed)
+        forest = fitted(name, x, y, trees)
+        explained = explain(forest, x, row, permutations)
+        others = [x.drop(columns=one) for one in x.columns]
         without = [
-            predicted(forest, x)[row]
-            - predicted(fitted(name, x.drop(columns=one), y, trees, seed), x.drop(columns=one))[row]
-            for one in x.columns
+            predicted(forest, x)[row] - predicted(fitted(name, other, y, trees), other)[row]
+            for other in others
         ]
         found["forests"][name] = {
             "features": list(x.columns),
@@ -85,8 +81,8 @@ def run(
         }
     x, y = read(BIKES)
     linear = LinearRegression().fit(x, y)
-    phi = explain(linear, x, day - 1, 2, seed, draws=len(x)).phi[0, :, 0]
-    formula = linear.coef_ * (x.iloc[day - 1] - x.mean())
+    phi = explain(linear, x, ROWS[BIKES], 2, draws=len(x)).phi[0, :, 0]
+    formula = linear.coef_ * (x.iloc[ROWS[BIKES]] - x.mean())
     found["gap"] = float(np.abs(phi.numpy() - formula.to_numpy()).max() / np.abs(formula).max())
     return found
 
@@ -101,7 +97,7 @@ def read(name: str) -> tuple[pd.DataFrame, pd.Series]:
     return x.fillna(x.mode().iloc[0]).rename(columns=COLUMNS[name]), table[TARGETS[name]]
 
 
-def fitted(name: str, x: pd.DataFrame, y: pd.Series, trees: int, seed: int) -> Any:
+def fitted(name: str, x: pd.DataFrame, y: pd.Series, trees: int) -> Any:
     """Trees as deep as by R's randomForest: nodes of six or more numbers, or two labels, are split.
 
     Out-of-bag scores choose how many features a split may take; the book's caret chooses among the
@@ -109,7 +105,7 @@ def fitted(name: str, x: pd.DataFrame, y: pd.Series, trees: int, seed: int) -> A
     """
     count, forests = x.shape[1], []
     for most in (2, (2 + count) // 2, count):
-        settings = {"max_features": most, "random_state": seed, "oob_score": True}
+        settings = {"max_features": most, "random_state": 0, "oob_score": True}
         if name == CANCER:
             forests.append(RandomForestClassifier(trees, **settings))
         else:
@@ -127,7 +123,7 @@ def predicted(model: Any, x: pd.DataFrame) -> Any:
 
 
 def explain(
-    model: Any, x: pd.DataFrame, row: int, permutations: int, seed: int, draws: int = 1
+    model: Any, x: pd.DataFrame, row: int, permutations: int, draws: int = 1
 ) -> ms.Explanation:
     """Off the manifold."""
     rows = torch.from_numpy(x.to_numpy())
@@ -138,8 +134,8 @@ def explain(
 
     plain = ms.Model(answers, ("prediction",), "values")
     imputer = ms.imputers.MarginalImputer(rows)
-    value = ms.imputed_value(plain, imputer, "identity", draws=draws, seed=seed)
-    return ms.permutation_shapley(value, rows[row : row + 1], permutations=permutations, seed=seed)
+    value = ms.imputed_value(plain, imputer, "identity", draws=draws)
+    return ms.permutation_shapley(value, rows[row : row + 1], permutations=permutations)
 
 
 def claims(found: Found) -> list[Claim]:
@@ -185,11 +181,7 @@ def ends(one: dict[str, Any]) -> str:
     return f"{number(one['prediction'])}, mean {number(one['base'])}"
 
 
-def tables(found: Found) -> list[Table]:
-    return [Table(["predicted", *found["forests"]], [["", *map(ends, found["forests"].values())]])]
-
-
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Both forests: Shapley values, and the changes without each feature."""
     drawn = {}
     for name, one in found["forests"].items():

@@ -3,54 +3,38 @@ Explainer and permutations are compared with a long run, or with exact values wh
 The explainer's time is for all values of a row, in batches, v(N) of the model included.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table, parts, records
+from benchmarks.report import Found, Table, records
 from benchmarks.support.measures import reference, relative, seconds
 from benchmarks.support.trained import brief_surrogate
 
 TITLE = "The amortised explainer"
 CAPTION = "relative error"
 QUICK = {"data": ["digits"], "surrogate_epochs": 1, "epochs": 1, "rows": 4, "coalitions": 256}
+# Of data, with the networks of the surrogate and of the explainer.
+OVER = {"data": ("mnist", "mnist mlp transformer", "mnist conv transformer", "digits", "census")}
 PAIRS = (8, 32, 128, 256)
-
-
-def run(
-    data: Sequence[str] = (  # and the networks of the surrogate and of the explainer
-        "mnist", "mnist mlp transformer", "mnist conv transformer", "digits", "census",
-    ),
-    surrogate_epochs: int = 3,
-    epochs: int = 12,  # of the training of the explainer
-    rows: int = 24,  # test rows to compare on
-    coalitions: int = 2048,  # of the reference
-    precision: str = "bf16-mixed",  # of the explainer's training
-    device: str = "cpu",  # of both
-) -> dict[str, Any]:  # fmt: skip
-    """Relative errors, and milliseconds per row."""
-    how = {"surrogate_epochs": surrogate_epochs, "epochs": epochs, "rows": rows}
-    how |= {"coalitions": coalitions}
-    return parts(data, measure, **how, precision=precision, device=device)
 
 
 def measure(
     name: str,
-    surrogate_epochs: int,
-    epochs: int,
-    rows: int,
-    coalitions: int,
-    precision: str,
-    device: str,
+    surrogate_epochs: int = 3,
+    epochs: int = 12,  # of the training of the explainer
+    rows: int = 24,  # test rows to compare on
+    coalitions: int = 2048,  # of the reference
+    device: str = "cpu",  # of both
 ) -> dict[str, Any]:
+    """Relative errors, and milliseconds per row."""
     source, *networks = name.split()
     network, by = networks[0] if networks else "mlp", networks[-1] if networks else "mlp"
     value, loaded = brief_surrogate(source, surrogate_epochs, device, network)
     # Convolutions in half precision take several times as long on a CPU.
     trainer = {"accelerator": "gpu" if device == "cuda" else "cpu", "devices": 1}
-    trainer["precision"] = precision if by == "mlp" else "32-true"
+    trainer["precision"] = "bf16-mixed" if by == "mlp" else "32-true"
     how: Any = {"x_validation": loaded.x_validation[:512], "trainer": trainer}
     amortized = ms.fit_amortized(value, loaded.x_train, network=by, max_epochs=epochs, **how)
     x, many = loaded.x_test[:rows], loaded.x_test[:2048]
@@ -67,12 +51,8 @@ def measure(
     for kind in ("32-true", "bf16-mixed"):
         amortized.value = value.in_precision(kind)
         times[kind] = 1e3 * seconds({0: lambda: amortized(many)}, 5, device)[0] / len(many)
-    return {
-        "players": len(value.players),
-        "outputs": len(value.outputs),
-        "relative_error": {**errors, "amortized, bf16": away(amortized(x))},
-        "milliseconds_per_row": times,
-    }
+    errors["amortized, bf16"] = away(amortized(x))
+    return {"relative_error": errors, "milliseconds_per_row": times}
 
 
 def tables(found: Found) -> list[Table]:

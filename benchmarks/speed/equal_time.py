@@ -37,8 +37,8 @@ _MODEL_CALL = 1e-3
 # Evaluations of a row, in general and of fits with interactions; of all rows, about; and rows.
 _MOST, _MOST_ODD, _MANY, _ROWS = 120_000, 16_384, 100_000, 64
 _EXACT = 1e-6  # What is smaller counts as no error.
-# Of an estimator by budget: its name, evaluations and seconds of a row, and the error.
-Curve = dict[str, tuple[str, int, float, float]]
+# Of an estimator by budget: evaluations and seconds of a row, and the error.
+Curve = dict[str, tuple[int, float, float]]
 
 
 def run(
@@ -101,22 +101,21 @@ def compared(
     measure = partial(points, value, x, phi, rows, repeats)
     asked = [int(each * players) // 2 * 2 for each in budgets]
     auto = measure("auto", [None, *asked])
-    every = sorted({*asked, *(evaluations for _, evaluations, *_ in auto.values())})
+    every = sorted({*asked, *(evaluations for evaluations, *_ in auto.values())})
     curves = {name: measure(name, every) for name in ESTIMATORS if name != "auto"}
     allowed = {f"{each / players:g}": each for each in asked}
     ratios = {}
-    for budget, (_, evaluations, seconds, error) in auto.items():
+    for budget, (evaluations, seconds, error) in auto.items():
         # With bound evaluations, and to be exact, more than are allowed are no choice.
         choices = [
-            [(s + added * e, err) for _, e, s, err in curve.values()
+            [(s + added * e, err) for e, s, err in curve.values()
              if e <= allowed.get(budget, math.inf if err > _EXACT else evaluations)]
             for curve in curves.values()
         ]  # fmt: skip
         taken, further = seconds + added * evaluations, budget not in allowed
         best = min(within(choice, taken, further) for choice in choices)
         ratios[budget] = 1.0 if error <= max(best, _EXACT) else error / best
-    chosen = {budget: name for budget, (name, *_) in auto.items()}
-    return {"curves": {**curves, "auto": auto}, "chosen": chosen, "ratios": ratios}
+    return {"ratios": ratios}
 
 
 def points(
@@ -150,7 +149,7 @@ def points(
         error = (torch.stack(squares) / exact.double().square().sum(-1)).mean().sqrt().item()
         budget = "default" if each is None else f"{each / players:g}"
         taken = min(seconds for _, seconds in runs) / len(some)
-        curve[budget] = (first["estimator"], first["evaluations"], taken, error)
+        curve[budget] = (first["evaluations"], taken, error)
     return curve
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.report import ROOT, Found, Table, records
+from benchmarks.report import ROOT, Found, Table
 from benchmarks.support.measures import timed
 
 TITLE = "Everyday commands"
@@ -33,23 +33,21 @@ def run(
     demo: bool = True,  # whether the demo is run
 ) -> dict[str, Any]:
     """Medians of ratios, and seconds."""
-    seconds: dict[str, list[float]] = {}
+    turns = []
     with TemporaryDirectory() as runs:
         where = [f"runs_dir={runs}", "progress=false"]
         python(["train.py", *SHORT, *where])
-        for turn in range(-1, repeats):  # The first brings the files into memory.
+        for _ in range(1 + repeats):
             torch = python(["-c", TORCH])
             took = {"seconds": torch}
             for name, words in STARTS.items():
                 took[name] = python([*words, *(where if "compare" in name else [])]) / torch
-            for name, one in took.items() if turn >= 0 else ():
-                seconds.setdefault(name, []).append(one)
-    found = {name: {"here": statistics.median(some)} for name, some in seconds.items()}
-    if not demo:
-        return {"starts": found, "demo": {}}
+            turns.append(took)
+    # The first turn brings the files into memory.
+    found = {name: {"here": statistics.median(one[name] for one in turns[1:])} for name in took}
     with TemporaryDirectory() as runs:
         where = [f"runs_dir={runs}", "progress=false"]
-        alone = sum(python([*words, *where]) for words in DEMO)
+        alone = sum(python([*words, *where]) for words in DEMO if demo)
     return {"starts": found, "demo": {"here": {"alone": alone}}}
 
 
@@ -63,12 +61,11 @@ def tables(found: Found) -> list[Table]:
     starts = {name: one["here"] for name, one in found["starts"].items()}
     first = f"seconds of `{TORCH}`"
     lines = {first if name == "seconds" else f"{name}, over it": v for name, v in starts.items()}
-    demo = {"make demo": found["demo"]["here"]["alone"]} if found["demo"] else {}
-    return [records("", {name: {"": one} for name, one in {**lines, **demo}.items()})]
+    lines["make demo"] = found["demo"]["here"]["alone"]
+    return [Table(["", ""], list(lines.items()))]
 
 
 def summary(found: Found) -> dict[str, Any]:
     name = "import torch, manifold_shap"
-    told = {f"`{name}` over `{TORCH}`": found["starts"][name]["here"]}
-    demo = found["demo"].get("here", {}).get("alone")
-    return told | ({"seconds of `make demo`": demo} if demo else {})
+    start, demo = found["starts"][name]["here"], found["demo"]["here"]["alone"]
+    return {f"`{name}` over `{TORCH}`": start, "seconds of `make demo`": demo}

@@ -4,9 +4,8 @@ moves to the others.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
-
-from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
@@ -34,12 +33,8 @@ def run(
         trained = Trained(name, seed=0)
         for network in networks if name != "census" else networks[:1]:
             values = {on: fitted(trained, network, epochs, on) for on in devices}
-            found[f"{name} {network}"] = {
-                on: values[on][1]
-                | rates(values[devices[0]][0], trained, on, rows, permutations, repeats)
-                for on in devices
-            }
-            print(name, network, found[f"{name} {network}"], flush=True)
+            rate = partial(rates, values[devices[0]][0], trained, rows, permutations, repeats)
+            found[f"{name} {network}"] = {on: values[on][1] | rate(on) for on in devices}
     return found
 
 
@@ -61,36 +56,26 @@ def fitted(
 def rates(
     value: ms.SurrogateValue,
     trained: Trained,
-    device: str,
     rows: int,
     permutations: int,
     repeats: int,
+    device: str,
 ) -> dict[str, float]:
     """Values of coalitions per second, by precision, and of an imputed value function."""
-    x, found = trained.data.x_test[:rows], {}
-    for precision in PRECISIONS[device]:
-        value.to(device)
-        found[f"surrogate, {precision}, values/s"] = _rate(
-            value.in_precision(precision), x, device, permutations, repeats
-        )
-    imputer = ms.imputers.MarginalImputer(trained.data.x_train[:2000], trained.data.players)
+    data, found = trained.data, {}
+    imputer = ms.imputers.MarginalImputer(data.x_train[:2000], data.players)
     imputed = ms.imputed_value(trained.model, imputer, draws=4)
-    try:
-        rate = _rate(imputed.to(device), x[: max(1, rows // 16)], device, permutations, repeats)
-    finally:
-        imputed.to("cpu")
-        value.to("cpu")
-    return {**found, "imputed, 4 draws, values/s": rate}
-
-
-def _rate(
-    value: ms.ValueFunction, x: Tensor, device: str, permutations: int, repeats: int
-) -> float:
-    def explain() -> ms.Explanation:
-        return ms.permutation_shapley(value, x, permutations=permutations)
-
-    evaluations = explain().made_by["evaluations"]  # Which warms up, too.
-    return evaluations / seconds({0: explain}, repeats, device)[0]
+    values = {f"surrogate, {precision}": value.to(device).in_precision(precision)
+              for precision in PRECISIONS[device]}  # fmt: skip
+    for name, one in {**values, "imputed, 4 draws": imputed.to(device)}.items():
+        x = data.x_test[: max(1, rows // 16) if one is imputed else rows]
+        explain = partial(ms.permutation_shapley, one, x, permutations=permutations)
+        evaluations = explain().made_by["evaluations"]  # Which warms up, too.
+        took = seconds({0: explain}, repeats, device)[0]
+        found[f"{name}, values/s"] = evaluations / took
+    imputed.to("cpu")
+    value.to("cpu")
+    return found
 
 
 def tables(found: Found) -> list[Table]:

@@ -4,19 +4,19 @@ of them; seconds are of the processor. Equal time means the seconds of every run
 between which ours are interpolated. Needs `.[peers]`.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Found, Table
+from benchmarks.report import Figures, Found, Table
+from benchmarks.support.measures import by_shapiq
 
 TITLE = "Interactions of pairs beside shapiq"
 CAPTION = "error of all outputs over the best of shapiq's for one"
@@ -24,9 +24,8 @@ QUICK = {"players": 10, "outputs": 3, "methods": ["KernelSHAPIQ"], "start": 128,
 OURS = "ours"
 # Seconds at which errors are compared.
 TIMES = (3.0, 10.0)
-# Interactions `[players, players, outputs]` within so many evaluations, by a seed.
-Method = Callable[[int, int], Tensor]
-Point = Mapping[str, float]
+# Interactions `[players, players, outputs]` within so many evaluations.
+Method = Callable[[int], Tensor]
 
 
 class Game(NamedTuple):
@@ -96,83 +95,57 @@ GAMES = {"products of 2 to 6 players": of_few, "products of all players": of_all
 
 
 def run(
-    games: Sequence[str] = tuple(GAMES),  # some of `GAMES`
     players: int = 45,
     outputs: int = 10,  # all of them explained by us, the first by shapiq
     methods: Sequence[str] = (  # of shapiq
         "KernelSHAPIQ", "InconsistentKernelSHAPIQ", "PermutationSamplingSII", "SHAPIQ", "ProxySPEX",
     ),
-    limit: float = 10.0,  # seconds of a run, beyond which budgets no longer double
     start: int = 4096,  # the first budget
     most: int = 2**23,  # the largest budget
-    seeds: int = 1,  # of coalitions
 ) -> dict[str, Any]:  # fmt: skip
     """Errors and seconds of every method on every game."""
     found: dict[str, Any] = {}
-    for name in games:
-        game = GAMES[name](players, outputs, seed=0)
+    for name, make in GAMES.items():
+        game = make(players, outputs, seed=0)
         truth = game.interactions()
-        sides = {OURS: ours(game)} | {method: by_shapiq(method, game) for method in methods}
+        sides = {OURS: partial(ours, game)}
+        sides |= {method: partial(by_other, method, game) for method in methods}
         found[name] = {}
         for side, method in sides.items():
             points: list[dict[str, float]] = []
             # Fewer than two for each pair leave interactions undetermined.
             budget = max(start, 2 * players**2) if side == OURS else start
-            while budget <= most and (not points or points[-1]["seconds"] < limit):
-                points.append(measured(method, truth, budget, seeds))
+            while budget <= most and (not points or points[-1]["seconds"] < max(TIMES)):
+                points.append(measured(method, truth, budget))
                 budget *= 2
             found[name][side] = points
-            print(name, side, points, flush=True)
     return found
 
 
-def measured(method: Method, truth: Tensor, budget: int, seeds: int) -> dict[str, float]:
-    """Median seconds of the processor, and the mean relative error."""
-    seconds, errors = [], []
-    for seed in range(seeds):
-        begin = time.process_time()
-        estimate = method(budget, seed)
-        seconds.append(time.process_time() - begin)
-        wanted = truth[..., : estimate.shape[2]]
-        errors.append(float((estimate - wanted).norm() / wanted.norm()))
-    return {
-        "budget": budget,
-        "seconds": statistics.median(seconds),
-        "error": statistics.mean(errors),
-    }
+def measured(method: Method, truth: Tensor, budget: int) -> dict[str, float]:
+    """Seconds of the processor, and the relative error."""
+    begin = time.process_time()
+    estimate = method(budget)
+    seconds, wanted = time.process_time() - begin, truth[..., : estimate.shape[2]]
+    error = float((estimate - wanted).norm() / wanted.norm())
+    return {"budget": budget, "seconds": seconds, "error": error}
 
 
-def ours(game: Game) -> Method:
+def ours(game: Game, budget: int) -> Tensor:
     x = torch.zeros(1, game.inside.shape[1])
-
-    def estimate(budget: int, seed: int) -> Tensor:
-        values = ms.shapley_interactions(game, x, evaluations=budget, seed=seed).values[0].double()
-        return values * (1 - torch.eye(len(values)))[..., None]
-
-    return estimate
+    values = ms.shapley_interactions(game, x, evaluations=budget).values[0].double()
+    return values * (1 - torch.eye(len(values)))[..., None]
 
 
-def by_shapiq(name: str, game: Game) -> Method:
-    """One of its estimators of the Shapley interaction index, of the first output."""
-    import shapiq.approximator
-
-    players = game.inside.shape[1]
+def by_other(name: str, game: Game, budget: int) -> Tensor:
+    """One of shapiq's estimators of the Shapley interaction index, of the first output."""
     one = game._replace(worth=game.worth[:, :1])
-
-    def value(coalitions: Any) -> np.ndarray:
-        mask = torch.as_tensor(np.atleast_2d(coalitions))
-        return one(mask, mask)[:, 0].double().numpy()
-
-    def estimate(budget: int, seed: int) -> Tensor:
-        settings: dict[str, Any] = {"n": players, "max_order": 2, "index": "SII"}
-        approximator = getattr(shapiq.approximator, name)(**settings, random_state=seed)
-        found = approximator.approximate(budget, value)
-        return torch.as_tensor(found.get_n_order_values(2)).double()[..., None]
-
-    return estimate
+    how: Any = {"seed": 0, "order": 2, "max_order": 2, "index": "SII"}
+    players = game.inside.shape[1]
+    return by_shapiq(name, lambda mask: one(mask, mask), players, budget, **how)[..., None]
 
 
-def at_time(points: Sequence[Point], seconds: float) -> float | None:
+def at_time(points: Sequence[Mapping[str, float]], seconds: float) -> float | None:
     """The error of a curve there, None beyond its ends."""
     times, errors = ([point[key] for point in points] for key in ("seconds", "error"))
     if not min(times) <= seconds <= max(times):
@@ -197,7 +170,7 @@ def tables(found: Found) -> list[Table]:
     return [Table(columns, best)]
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     def drawn(game: str, key: str, unit: float, label: str) -> draw.Panel:
         several = {
             side: [(point[key] / unit, point["error"]) for point in points]

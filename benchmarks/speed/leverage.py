@@ -1,25 +1,25 @@
 """Error for as many evaluations per player (Musco & Witter 2025): |phi - exact| / |exact|, a mean
 over seeds, each with another row. Games are boosted trees with the mean of a column for absent
-players, a random forest on census, and one on diabetes that draws completions. Needs `.[peers]` and
-xgboost; sides that the installed shapiq lacks are left out.
+players, and a random forest on census. Needs `.[peers]` and xgboost; sides that the installed
+shapiq lacks are left out.
 """
 
 import math
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import mean
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Found, parts, spread
+from benchmarks.report import Claim, Figures, Found, spread
+from benchmarks.support.measures import by_shapiq
 from manifold_shap.data import census
 
 TITLE = "LeverageSHAP's benchmark"
@@ -28,14 +28,8 @@ SOURCE = "Musco & Witter (2025); Witter, Liu & Musco (2025)"
 ERRORS = "standard errors over seeds"
 QUICK = {"data": ["diabetes"], "seeds": [3, 3, 3], "budgets": [5, 20]}
 PAPER = ("iris", "diabetes", "census", "independent", "correlated")
-MORE = ("forest", "drawn")
+OVER = {"data": (*PAPER, "forest")}
 LEVERAGE, AUTO = "LeverageSHAP", "ours, auto"
-OURS: dict[str, Callable[..., ms.Explanation]] = {
-    AUTO: ms.auto_shapley,
-    "ours, permutation": ms.permutation_shapley,
-    "ours, kernel": ms.kernel_shapley,
-    "ours, odd": ms.odd_shapley,
-}
 # Of shapiq, with their settings.
 PEERS: dict[str, tuple[str, dict[str, Any]]] = {
     LEVERAGE: ("LeverageSHAP", {}),
@@ -43,33 +37,21 @@ PEERS: dict[str, tuple[str, dict[str, Any]]] = {
     "OddSHAP": ("OddSHAP", {}),
     "shapiq, kernel": ("KernelSHAP", {"pairing_trick": True}),
     "shapiq, permutation": ("PermutationSamplingSV", {}),
-    "shapiq, kADD": ("kADDSHAP", {"max_order": 2}),
 }
-# This takes seconds for a row of more players.
-FEW_PLAYERS = {"shapiq, kADD": 20}
 
 
 class Games(NamedTuple):
     """Rows of a model with one output, each of them a game.
 
     Attributes:
-        value: a value function, or a callable.
-        x: rows, `[rows, *event]`.
+        value: of rows and coalitions.
+        x: rows, `[rows, players]`.
         phi: their Shapley values, `[rows, players]`.
     """
 
     value: Any
     x: Tensor
     phi: Float[Tensor, "rows players"]
-
-
-def run(
-    data: Sequence[str] = (*PAPER, *MORE),  # some of these
-    seeds: Sequence[int] = (100, 40, 20),  # rows and seeds for up to 10, up to 20, more players
-    budgets: Sequence[int] = (5, 10, 20, 40, 80, 160),  # evaluations per player
-) -> dict[str, Any]:
-    """Errors of all sides on all data sets."""
-    return parts(data, measure, seeds=list(seeds), budgets=list(budgets))
 
 
 def table(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -97,8 +79,6 @@ def games(name: str, rows: int) -> Games:
     import xgboost
     from sklearn.ensemble import RandomForestRegressor
 
-    if name == "drawn":
-        return drawn_games(rows)
     boosted = xgboost.XGBRegressor(n_estimators=100, max_depth=4, n_jobs=1)
     forest = RandomForestRegressor(20, max_depth=12, random_state=0)
     x, y = table("census" if name == "forest" else name)
@@ -121,42 +101,21 @@ def games(name: str, rows: int) -> Games:
     return Games(value, torch.from_numpy(chosen), phi)
 
 
-def drawn_games(rows: int, trees: int = 20, draws: int = 200) -> Games:
-    """Ten rows of diabetes, again and again; who is absent is drawn once, as Gaussian given x_S."""
-    from sklearn.ensemble import RandomForestRegressor
-
-    x, y = table("diabetes")
-    model = RandomForestRegressor(trees, random_state=0).fit(x, y)
-    rows_of = torch.from_numpy(x).float()
-    value = ms.imputed_value(
-        lambda x: torch.from_numpy(model.predict(x.numpy())).float()[:, None],
-        ms.imputers.GaussianImputer(rows_of), space="identity", draws=1,
-    )  # fmt: skip
-    chosen = rows_of[: min(rows, 10)]
-    exact = ms.exact_shapley(value, chosen, evaluations=draws * 2 ** x.shape[1])
-    again = torch.arange(rows) % len(chosen)
-    return Games(value, chosen[again], exact.phi[again, :, 0].double())
+def estimated(side: str, played: Games, budget: int, seed: int) -> Tensor:
+    x = played.x[[seed]]
+    if side == AUTO:
+        return ms.auto_shapley(played.value, x, evaluations=budget, seed=seed).phi[0, :, 0]
+    method, settings = PEERS[side]
+    game = partial(played.value, x)
+    how = {"seed": seed, **settings}
+    return by_shapiq(method, lambda mask: game(mask)[0, :, 0], x.shape[1], budget, **how)
 
 
-def by_ours(name: str, played: Games, budget: int, seed: int) -> Tensor:
-    explain = OURS[name]
-    return explain(played.value, played.x[[seed]], evaluations=budget, seed=seed).phi[0, :, 0]
-
-
-def by_peer(name: str, played: Games, budget: int, seed: int) -> Any:
-    import shapiq
-
-    (method, settings), x = PEERS[name], played.x[[seed]]
-
-    def values(mask: np.ndarray) -> np.ndarray:
-        some = torch.from_numpy(np.atleast_2d(mask) > 0.5)
-        return played.value(x, some[None])[0, :, 0].double().numpy()
-
-    made = getattr(shapiq, method)(n=played.phi.shape[1], random_state=seed, **settings)
-    return made.approximate(budget, values).get_n_order_values(1)
-
-
-def measure(name: str, seeds: Sequence[int], budgets: Sequence[int]) -> dict[str, Any]:
+def measure(
+    name: str,
+    seeds: Sequence[int] = (100, 40, 20),  # rows and seeds for up to 10, up to 20, more players
+    budgets: Sequence[int] = (5, 10, 20, 40, 80, 160),  # evaluations per player
+) -> dict[str, Any]:
     """Errors of all sides on one data set."""
     import shapiq
 
@@ -165,27 +124,20 @@ def measure(name: str, seeds: Sequence[int], budgets: Sequence[int]) -> dict[str
         played = games(name, max(seeds))
         players = played.phi.shape[1]
         several = seeds[(players > 10) + (players > 20)]
-        works: dict[str, Callable[..., Any]] = dict.fromkeys(OURS, by_ours)
-        if name != "drawn":  # Peers know no value functions that draw.
-            works |= {
-                side: by_peer
-                for side, (method, _) in PEERS.items()
-                if getattr(shapiq, method, None) and players <= FEW_PLAYERS.get(side, players)
-            }
+        peers = [side for side, (method, _) in PEERS.items() if getattr(shapiq, method, None)]
         found: dict[str, list[dict[str, Any]]] = {}
-        for side, work in works.items():
+        for side in (AUTO, *peers):
             for budget in budgets:
-                errors, start = [], time.perf_counter()
+                errors = []
                 try:
                     for seed in range(several):
-                        phi = work(side, played, budget * players // 2 * 2, seed)
-                        gap = torch.as_tensor(phi).double() - played.phi[seed]
+                        phi = estimated(side, played, budget * players // 2 * 2, seed)
+                        gap = phi.double() - played.phi[seed]
                         errors.append(float(gap.norm() / played.phi[seed].norm()))
                 except (ValueError, IndexError):  # Too few values, or more than coalitions.
                     continue
                 error, standard = spread(errors, of_mean=True)
                 point = {"budget": budget, "error": error, "standard_error": standard}
-                point |= {"seconds": (time.perf_counter() - start) / several, "seeds": several}
                 found.setdefault(side, []).append(point)
     return {"players": players, "sides": found}
 
@@ -228,7 +180,7 @@ def summary(found: Found) -> dict[str, Any]:
     return {name: ratio for name, ratio in means(found).items() if ratio is not None}
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Error of `auto` and of the peers against budget; exact values are left out."""
     panels = []
     for name, entry in found.items():

@@ -4,19 +4,18 @@ captum and shapiq explain one class per run. Figures are medians over seeds. Nee
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Found, Table, parts, records
-from benchmarks.support.measures import FEW, calibrated, reference, relative, timed
+from benchmarks.report import Figures, Found
+from benchmarks.support.measures import FEW, by_shapiq, calibrated, reference, relative, timed
 from benchmarks.support.trained import brief_surrogate
 
 TITLE = "Beside other packages"
@@ -25,35 +24,23 @@ QUICK = {"data": ["digits"], "epochs": 1, "seconds": 0.2, "rows": 1}
 SEEDS = range(2, 7)  # Runs of which errors are medians.
 SIZES = {"ours": (2048, 4096, 8192, 16384), "others": (16, 128, 1024)}
 # These explain one class per run.
-ONE_CLASS = ("captum", "shapiq", "captum, kernel", "shapiq, kernel")
+ONE_CLASS = ("captum", "shapiq")
 # phi of a row (or of its first class) by so many permutations, in batches of this size.
-Side = Callable[[int, int], Any]
-
-
-def run(
-    data: Sequence[str] = ("digits", "mnist", "census"),  # digits, census or mnist
-    epochs: int = 3,  # of the surrogate
-    seconds: float = 2.0,  # for one row, all classes
-    share: float = 1.0,  # of the time of exact values instead, where players are few
-    rows: int = 3,  # test rows of the errors
-    device: str = "cpu",  # of the surrogate
-) -> dict[str, Any]:
-    """Errors at equal time."""
-    settings = {"epochs": epochs, "seconds": seconds, "share": share, "rows": rows}
-    return parts(data, measure, **settings, device=device)
+Side = Callable[..., Any]
+OVER = {"data": ("digits", "mnist", "census")}
 
 
 class Counted:
     """The surrogate as a function of coalitions of one row; row and seed may change at any time."""
 
     def __init__(self, value: ms.SurrogateValue, x: Tensor) -> None:
-        self.value, self.x, self.seed = value, x.to(value.device), 0
+        self.value, self.x, self.seed = value, x, 0
         self.empty, self.full = (f((1, len(value.players))) for f in (np.zeros, np.ones))
 
     @torch.no_grad()
     def __call__(self, coalitions: Any) -> np.ndarray:
         mask = torch.as_tensor(np.atleast_2d(np.asarray(coalitions))) > 0.5
-        return self.value(self.x, mask[None].to(self.x.device))[0].cpu().numpy()
+        return self.value(self.x, mask[None])[0].numpy()
 
 
 def sides(game: Counted) -> dict[str, Side]:
@@ -61,15 +48,14 @@ def sides(game: Counted) -> dict[str, Side]:
     import captum.attr
     import lightshap
     import shap
-    import shapiq
 
     players = game.full.size
     start, end = (torch.from_numpy(side).float() for side in (game.empty, game.full))
 
-    def ours(value: ms.SurrogateValue, permutations: int, size: int) -> Any:
+    def ours(permutations: int, size: int) -> Any:
         even = max(2, permutations // 2 * 2)
         how: dict[str, Any] = {"permutations": even, "batch_size": size, "seed": game.seed}
-        return ms.permutation_shapley(value, game.x, **how).phi[0]
+        return ms.permutation_shapley(game.value, game.x, **how).phi[0]
 
     def by_shap(permutations: int, size: int) -> Any:
         masker = shap.maskers.Independent(game.empty)
@@ -77,84 +63,75 @@ def sides(game: Counted) -> dict[str, Side]:
         most = permutations // 2 * (2 * players + 1)
         return explainer(game.full, max_evals=most, batch_size=size, silent=True).values[0]
 
-    def by_shap_kernel(permutations: int, _: int) -> Any:
+    def by_shap_kernel(permutations: int, size: int) -> Any:
         np.random.seed(game.seed)
         kernel = shap.KernelExplainer(game, game.empty)
         count = permutations * players
         return kernel.shap_values(game.full, nsamples=count, l1_reg=0, silent=True)[0]
 
-    def by_lightshap(permutations: int, _: int) -> Any:
+    def by_lightshap(permutations: int, size: int) -> Any:
         how = {"method": "permutation", "how": "sampling", "tol": 0.0, "verbose": False}
         most = {"max_iter": max(1, permutations // (2 * players)), "random_state": game.seed}
         return lightshap.explain_any(game, game.full, game.empty, **how, **most).shap_values
 
-    def by_captum(method: str, each: int, permutations: int, size: int) -> Any:
-        """By a method whose samples are as many as a permutation has, times `each`."""
+    def by_captum(permutations: int, size: int) -> Any:
         torch.manual_seed(game.seed)
-        attribution = getattr(captum.attr, method)(lambda z: torch.from_numpy(game(z)))
-        settings: dict[str, Any] = {"n_samples": each * permutations, "target": 0}
-        return attribution.attribute(end, start, perturbations_per_eval=size, **settings)[0]
+        sampling = captum.attr.ShapleyValueSampling(lambda z: torch.from_numpy(game(z)))
+        settings: dict[str, Any] = {"n_samples": permutations, "target": 0}
+        return sampling.attribute(end, start, perturbations_per_eval=size, **settings)[0]
 
-    def by_shapiq(method: str, each: int, permutations: int, _: int) -> Any:
-        """By a method that evaluates a permutation at so many coalitions, and at two more."""
-        approximator = getattr(shapiq, method)(players, random_state=game.seed)
-        found = approximator.approximate(permutations * each + 2, lambda z: game(z)[:, 0])
-        return found.get_n_order_values(1)
+    def of_shapiq(permutations: int, size: int) -> Any:
+        first = lambda mask: torch.from_numpy(game(mask[0])[:, 0])  # noqa: E731
+        budget = permutations * (players - 1) + 2
+        return by_shapiq("PermutationSamplingSV", first, players, budget, game.seed)
 
     return {
         "shap": by_shap,
         "lightshap": by_lightshap,
-        "captum": partial(by_captum, "ShapleyValueSampling", 1),
-        "shapiq": partial(by_shapiq, "PermutationSamplingSV", players - 1),
-        "ours": partial(ours, game.value),
-        "ours, bf16": partial(ours, game.value.in_precision("bf16-mixed")),
+        "captum": by_captum,
+        "shapiq": of_shapiq,
+        "ours": ours,
         "shap, kernel": by_shap_kernel,
-        "captum, kernel": partial(by_captum, "KernelShap", players),
-        "shapiq, kernel": partial(by_shapiq, "KernelSHAP", players),
     }
 
 
 def measure(
-    name: str, epochs: int, seconds: float, share: float, rows: int, device: str
+    name: str,
+    epochs: int = 3,  # of the surrogate
+    seconds: float = 2.0,  # for one row, all classes; those of exact values where players are few
+    rows: int = 3,  # test rows of the errors
 ) -> dict[str, Any]:
     """Relative errors at equal time on one data set."""
-    value, loaded = brief_surrogate(name, epochs, device)
-    x, players = loaded.x_test[:rows].to(device), len(value.players)
+    value, loaded = brief_surrogate(name, epochs)
+    x, players = loaded.x_test[:rows], len(value.players)
     game = Counted(value, x[:1])
 
-    def auto(value: ms.SurrogateValue, evaluations: int) -> Any:
+    def auto(evaluations: int) -> Any:
         return ms.auto_shapley(value, game.x, evaluations=evaluations, seed=game.seed).phi[0]
 
     phi, standard_error = reference(value, x)
     few = players <= FEW
     if few:  # As long as exact values take; the last run, since the first one warms up.
-        seconds = share * [timed(lambda: auto(value, 2**players))[1] for _ in range(5)][-1]
+        seconds = [timed(lambda: auto(2**players))[1] for _ in range(5)][-1]
     found: dict[str, Any] = {"seconds": seconds}
     found["reference"] = relative(standard_error, phi).mean().item()
-    works: dict[str, tuple[Callable[[int], Any], int]] = {
-        "ours, auto": (partial(auto, value), 64 * players),
-        "ours, bf16, auto": (partial(auto, value.in_precision("bf16-mixed")), 64 * players),
-    }
+    works: dict[str, tuple[Callable[[int], Any], int]] = {"ours, auto": (auto, 64 * players)}
     some = max(4, 20_000 // players // 2 * 2)
     for side, work in sides(game).items():
-        sizes = SIZES["ours" if side.startswith("ours") else "others"]
+        sizes = SIZES["ours" if side == "ours" else "others"]
         times = {size: timed(partial(work, some, size))[1] for size in sizes}
         best = min(times, key=times.__getitem__)
-        works[side] = partial(in_batches, work, best), 2
+        works[side] = partial(work, size=best), 2
     for side, (once, start) in works.items():
         classes = len(value.outputs) if side in ONE_CLASS else 1
 
         def took(budget: int, once: Any = once, classes: int = classes) -> float:
             return classes * timed(partial(once, budget))[1]
 
-        exact = few and start > 2 and share >= 1
+        exact = few and start > 2
         budget = 2**players if exact else calibrated(took, seconds, start)
         found[side] = medians(once, budget, classes, game, x, phi)
     return {"players": players, "errors": found}
-
-
-def in_batches(work: Side, size: int, permutations: int) -> Any:
-    return work(permutations, size)
 
 
 def medians(
@@ -181,12 +158,6 @@ def by_side(one: Found) -> dict[str, float]:
     return {k: entry["relative_error"] for k, entry in errors if isinstance(entry, dict)}
 
 
-def tables(found: Found) -> list[Table]:
-    errors = {name: {"reference": one["errors"]["reference"], **by_side(one)}
-              for name, one in found.items()}  # fmt: skip
-    return [records("relative error", errors)]
-
-
 def summary(found: Found) -> dict[str, Any]:
     told = {}
     for name, one in found.items():
@@ -197,7 +168,7 @@ def summary(found: Found) -> dict[str, Any]:
     return told
 
 
-def figures(found: Found) -> dict[str, Figure]:
+def figures(found: Found) -> Figures:
     """Errors at equal time; exact values have none to draw."""
     drawn = {}
     for name, one in found.items():

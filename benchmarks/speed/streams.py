@@ -26,24 +26,23 @@ from benchmarks.support.trained import brief_surrogate
 TITLE = "Many rows, streamed"
 QUICK = {"rows": [2000, 4000], "shared": 512, "pairs": 8, "epochs": 1, "repeats": 1}
 PLAYERS = 13
+BLOCK, SHARED_BLOCK = 4096, 256  # Rows, of the growth and of workers.
 
 
 def run(
     rows: Sequence[int] = (10_000, 100_000, 1_000_000),  # of the growth
-    block: int = 4096,  # rows of one
     shared: int = 20_000,  # rows that workers share
-    shared_block: int = 256,
     pairs: int = 64,  # of orders, for each row
     epochs: int = 3,  # of the surrogate
     repeats: int = 5,
 ) -> dict[str, Any]:
     """Points and exponents of growth, and seconds of all runs of workers."""
-    by_rows = [in_own_process(streamed, count, block) for count in rows]
+    by_rows = [in_own_process(streamed, count) for count in rows]
     costs = ("seconds", "peak_megabytes", "disk_megabytes")
     slopes = {c: np.polyfit(np.log(rows), np.log([o[c] for o in by_rows]), 1)[0] for c in costs}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # Workers compute with as many as this process.
-    workers = by_workers(shared, shared_block, pairs, epochs, repeats)
+    workers = by_workers(shared, pairs, epochs, repeats)
     torch.set_num_threads(threads)
     return {"growth": {"rows": by_rows, "exponents": slopes}, "workers": workers}
 
@@ -58,7 +57,7 @@ def game(x: Tensor, mask: Tensor) -> Tensor:
     return (x[:, None] * mask).sum(-1, keepdim=True)
 
 
-def streamed(rows: int, block: int) -> dict[str, float]:
+def streamed(rows: int) -> dict[str, float]:
     """One point, in this process."""
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
@@ -66,20 +65,18 @@ def streamed(rows: int, block: int) -> dict[str, float]:
         x[:] = np.random.default_rng(0).standard_normal(x.shape, np.float32)
         x.flush()
         ms.explain_rows(place / "warm.zarr", game, x[:10], nothing)
-        before, store = peak_memory(), place / "rows.zarr"
-        _, seconds = timed(lambda: ms.explain_rows(store, game, x, nothing, block=block))
+        store = place / "rows.zarr"
+        _, seconds = timed(lambda: ms.explain_rows(store, game, x, nothing, block=BLOCK))
         size = sum(file.stat().st_size for file in store.rglob("*") if file.is_file())
     return {
         "rows": rows,
-        "blocks": -(-rows // block),
         "seconds": seconds,
         "peak_megabytes": peak_memory(),
-        "megabytes_of_the_work": peak_memory() - before,
         "disk_megabytes": size / 2**20,
     }
 
 
-def by_workers(rows: int, block: int, pairs: int, epochs: int, repeats: int) -> dict[str, Any]:
+def by_workers(rows: int, pairs: int, epochs: int, repeats: int) -> dict[str, Any]:
     value, data = brief_surrogate("census", epochs)
     x, runs = data.x_test[torch.arange(rows) % len(data.x_test)], []
     estimator = partial(ms.permutation_shapley, permutations=2 * pairs, progress=False)
@@ -94,18 +91,18 @@ def by_workers(rows: int, block: int, pairs: int, epochs: int, repeats: int) -> 
         for repeat in range(-1, repeats):  # In the first one they read the value function.
             for count in (1, 2):
                 some = list(client.scheduler_info(n_workers=-1)["workers"])[:count]
-                how: Any = {"block": block, "overwrite": True}
+                how: Any = {"block": SHARED_BLOCK, "overwrite": True}
                 how["executor"] = client.get_executor(workers=some)
                 _, seconds = timed(partial(ms.explain_rows, store, value, x, estimator, **how))
-                own = partial(alone, estimator, value, block)
+                own = partial(alone, estimator, value)
                 _, unaided = timed(lambda: list(pool.map(own, x.tensor_split(count))))  # noqa: B023
                 if repeat >= 0:
                     runs.append({"workers": count, "seconds": seconds, "unaided": unaided})
     return {"runs": runs}
 
 
-def alone(estimator: Any, value: ms.ValueFunction, block: int, x: Tensor) -> None:
-    for rows in x.split(block):
+def alone(estimator: Any, value: ms.ValueFunction, x: Tensor) -> None:
+    for rows in x.split(SHARED_BLOCK):
         estimator(value, rows)
 
 
@@ -120,9 +117,8 @@ def ratio(found: Found, what: str) -> float:
 
 def tables(found: Found) -> list[Table]:
     growth = found["growth"]
-    points = {f"{one['rows']:,} rows in {one['blocks']:,} blocks": one for one in growth["rows"]}
     return [
-        records("growth", points),
+        records("growth", {f"{one['rows']:,} rows": one for one in growth["rows"]}),
         records("", {"exponent against rows": growth["exponents"]}),
         Table(["speed, two / one", ""], [["workers", ratio(found, "seconds")],
               ["without an engine", ratio(found, "unaided")]]),

@@ -4,7 +4,6 @@ error: the smallest number of epochs, of those tried, after which every seed is 
 Frye et al. (2021), Table 1.
 """
 
-import math
 import statistics
 from collections.abc import Sequence
 from functools import partial
@@ -22,8 +21,7 @@ from manifold_shap.surrogate.perceptron import Perceptron
 
 TITLE = "Training"
 QUICK = {
-    "epochs": 1, "repeats": 1, "try_epochs": [1], "seeds": 1,
-    "precisions": ["32-true"],
+    "epochs": 1, "repeats": 1, "try_epochs": [1], "seeds": 1, "precisions": ["32-true"],
 }  # fmt: skip
 BATCH, DECAY, RATE = 256, 0.99, 2e-3
 PAIRS = 50_000  # (row, coalition) pairs that a mean squared error is taken over.
@@ -37,7 +35,6 @@ def run(
     precisions: Sequence[str] = ("bf16-mixed", "32-true"),  # of the trainings
     goal: float = 0.0121,  # mean squared error: Frye et al., Table 1, the supervised method
     data: str = "mnist",  # the data set
-    learning_rate: float = RATE,  # of the trainings whose errors are measured
 ) -> dict[str, Any]:
     """Steps per second of both sides, and trainings of more and more epochs."""
     trained = Trained(data, seed=0)
@@ -48,22 +45,19 @@ def run(
         bare = timed(partial(bare_loop, trained, steps, epochs))[1]
         ratios.append({"steps": steps, "ours": steps / ours, "bare": steps / bare})
     tried = {
-        precision: time_to_error(trained, precision, try_epochs, seeds, goal, learning_rate)
+        precision: time_to_error(trained, precision, try_epochs, seeds, goal)
         for precision in precisions
     }
     return {"throughput": ratios, "time_to_error": tried, "goal": goal}
 
 
-def fit(
-    trained: Trained, epochs: int, precision: str, seed: int = 0, learning_rate: float = RATE
-) -> ms.SurrogateValue:
+def fit(trained: Trained, epochs: int, precision: str, seed: int = 0) -> ms.SurrogateValue:
     trainer = {"accelerator": "cpu", "precision": precision}
-    settings = {"max_epochs": epochs, "seed": seed, "learning_rate": learning_rate}
-    return trained.surrogate(trainer=trainer, **settings)
+    return trained.surrogate(trainer=trainer, max_epochs=epochs, seed=seed, learning_rate=RATE)
 
 
-def bare_loop(trained: Trained, steps: int, epochs: int) -> float:
-    """A loop without anything else; the last validation error."""
+def bare_loop(trained: Trained, steps: int, epochs: int) -> None:
+    """A loop without anything else, with a validation after every epoch."""
     data = trained.data
     (x, target), validation = (
         (rows, trained.model(rows).exp()) for rows in (data.x_train, data.x_validation)
@@ -76,7 +70,6 @@ def bare_loop(trained: Trained, steps: int, epochs: int) -> float:
     optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps)
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(DECAY))
-    error = math.nan
     for step in range(steps):
         generator = torch.Generator().manual_seed(step)
         rows = torch.randint(len(x), (BATCH,), generator=generator)
@@ -89,39 +82,30 @@ def bare_loop(trained: Trained, steps: int, epochs: int) -> float:
         if (step + 1) % (steps // epochs) == 0:
             with torch.no_grad():
                 mask = law.sample_antithetic((len(validation[0]),), torch.Generator())
-                gap = average(validation[0], mask) - validation[1][:, None]
-                error = gap.square().mean().item()
-    return error
+                (average(validation[0], mask) - validation[1][:, None]).square().mean()
 
 
-def finished(
-    trained: Trained, epochs: int, precision: str, seed: int, learning_rate: float
-) -> dict[str, float]:
+def finished(trained: Trained, epochs: int, precision: str, seed: int) -> tuple[float, float]:
     """Seconds of one whole training, and its error on the test split."""
-    value, seconds = timed(partial(fit, trained, epochs, precision, seed, learning_rate))
+    value, seconds = timed(partial(fit, trained, epochs, precision, seed))
     x = trained.data.x_test
     mask = ms.metrics.shapley_pairs(len(x), len(value.players), PAIRS)
-    score = ms.metrics.mean_squared_error(value, x, mask)
-    return {"seconds": seconds, "mse": score.mse, "standard_error": score.standard_error}
+    return seconds, ms.metrics.mean_squared_error(value, x, mask).mse
 
 
 def time_to_error(
-    trained: Any, precision: str, epochs: Sequence[int], seeds: int, goal: float, rate: float
+    trained: Any, precision: str, epochs: Sequence[int], seeds: int, goal: float
 ) -> list[dict[str, Any]]:
     """Trainings of more and more epochs, until one is below the goal with every seed."""
     tried: list[dict[str, Any]] = []
     for count in sorted(epochs):
-        runs: list[dict[str, float]] = []
-        while len(runs) < seeds and all(one["mse"] < goal for one in runs):
-            runs.append(finished(trained, count, precision, len(runs), rate))
-        tried.append({
-            "epochs": count,
-            "seconds": statistics.median(one["seconds"] for one in runs),
-            "mse": statistics.mean(one["mse"] for one in runs),
-            "worst": max(one["mse"] for one in runs),
-            "runs": runs,
-        })  # fmt: skip
-        if tried[-1]["worst"] < goal:
+        runs: list[tuple[float, float]] = []
+        while len(runs) < seeds and all(error < goal for _, error in runs):
+            runs.append(finished(trained, count, precision, len(runs)))
+        took, errors = zip(*runs, strict=True)
+        means = {"seconds": statistics.median(took), "mse": statistics.mean(errors)}
+        tried.append({"epochs": count, **means, "worst": max(errors)})
+        if max(errors) < goal:
             break
     return tried
 

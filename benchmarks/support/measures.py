@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -95,6 +96,26 @@ def calibrated(seconds_of: Callable[[int], float], seconds: float, start: int) -
     return min(tried, key=lambda budget: abs(math.log(tried[budget] / seconds)))
 
 
+def by_shapiq(
+    method: str,
+    game: Callable[[Tensor], Tensor],
+    players: int,
+    budget: int,
+    seed: int,
+    order: int = 1,
+    **settings: Any,
+) -> Tensor:
+    """What an approximator of shapiq has of this order, from so many values of coalitions."""
+    import shapiq
+
+    def values(coalitions: Any) -> np.ndarray:
+        mask = torch.as_tensor(np.atleast_2d(coalitions)) > 0.5
+        return game(mask[None]).flatten().double().numpy()
+
+    made = getattr(shapiq, method)(n=players, random_state=seed, **settings)
+    return torch.as_tensor(made.approximate(budget, values).get_n_order_values(order)).double()
+
+
 def apart(one: Tensor, other: Tensor) -> Float[Tensor, " rows"]:
     """Half of Σ|φ - φ′| of each row."""
     return (one - other).abs().sum(1) / 2
@@ -108,6 +129,11 @@ def share_apart(one: Tensor, other: Tensor) -> float:
 def shares_apart(phi: Sequence[Tensor]) -> list[float]:
     """That of any two."""
     return [share_apart(*two) for two in itertools.combinations(phi, 2)]
+
+
+def pearson(one: Tensor, other: Tensor) -> float:
+    """NaN where all figures of either are equal."""
+    return torch.corrcoef(torch.stack((one, other)))[0, 1].item()
 
 
 def gap(one: Tensor, other: Tensor) -> tuple[float, float]:

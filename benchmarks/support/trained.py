@@ -21,7 +21,6 @@ from manifold_shap.training.classifier import fit_classifier, load_classifier, q
 
 # Matrix products in half precision, for the trainings of one data set and all its methods alike.
 PRECISION = {"mnist": "bf16-mixed"}
-KEYS = ("players", "phi", "standard_error")
 
 
 def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict[str, Any]:
@@ -34,18 +33,6 @@ def settings(data: str, value_function: str, seed: int, *overrides: str) -> dict
 def shorter(epochs: int | None) -> dict[str, int]:
     """The change that another number of epochs is to a training; none where it is None."""
     return {} if epochs is None else {"max_epochs": epochs}
-
-
-def of_paper(name: str, seed: int) -> Callable[[Tensor, Tensor], Any] | None:
-    """How App. B of Frye et al. (2021) fits the classifier of a data set."""
-    hidden = {"abalone": 100, "census": 50, "mnist": 512}
-    if name == "drug":
-        recipe: Any = RandomForestClassifier(max_features=None, random_state=seed)
-    elif name in hidden:
-        recipe = MLPClassifier((hidden[name],), early_stopping=True, random_state=seed)
-    else:
-        return None
-    return lambda x, y: recipe.fit(x.flatten(1).numpy(), y.numpy())
 
 
 class Trained:
@@ -138,16 +125,18 @@ class Trained:
         explained = self.explained(value, samples)
         return plain(ms.global_values(explained, self.data.y_test[:samples]))
 
-    def attributable(self, samples: int | None = None) -> float:
-        """What global values sum to, E[f_y(x)] - E_x' E_y[f_y(x')] (Eq. 5), from the model alone.
 
-        Args:
-            samples: x and y are that many test rows, by default all; x' are the training rows.
-        """
-        x, y = self.data.x_test[:samples], self.data.y_test[:samples]
-        outputs = self.model(x).double().exp()
-        of_training = self.model(self.data.x_train).double().exp().mean(0)
-        return (outputs[torch.arange(len(x)), y] - of_training[y]).mean().item()
+def of_paper(name: str) -> Trained:
+    """A data set with the classifier of App. B of Frye et al. (2021).
+
+    Args:
+        name: abalone, census, drug or mnist.
+    """
+    hidden = {"abalone": 100, "census": 50, "mnist": 512}
+    recipe: Any = RandomForestClassifier(max_features=None, random_state=0)
+    if name in hidden:
+        recipe = MLPClassifier((hidden[name],), early_stopping=True, random_state=0)
+    return Trained(name, 0, lambda x, y: recipe.fit(x.flatten(1).numpy(), y.numpy()))
 
 
 def brief_surrogate(
@@ -168,9 +157,5 @@ def plain(values: ms.GlobalValues) -> dict[str, Any]:
 
 def by_player(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, tuple[float, float]]]:
     """Global values and their standard errors by player, by method, as `draw.dots` takes them."""
-    return {
-        method: {
-            player: (phi, error) for player, phi, error in zip(*(v[k] for k in KEYS), strict=True)
-        }
-        for method, v in found.items()
-    }
+    pairs = {method: zip(v["phi"], v["standard_error"], strict=True) for method, v in found.items()}
+    return {m: dict(zip(v["players"], pairs[m], strict=True)) for m, v in found.items()}

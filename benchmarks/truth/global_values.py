@@ -24,10 +24,10 @@ from manifold_shap.oracles import ConditionalLaw, GaussianMixture
 TITLE = "Coverage of intervals of global values"
 CAPTION = "coverage of corrected values"
 ERRORS = "standard errors over repetitions"
-QUICK = {"repetitions": 10, "rows": [200], "steps": 50, "truth_rows": 2000}
+QUICK = {"repetitions": 10, "rows": 200, "steps": 50, "truth_rows": 2000}
 LEVEL, REACH = 0.95, 1.959964  # And the quantile of the normal.
 _TOGETHER = 20  # Repetitions whose networks are trained in one batch.
-_NULL = 1e-3
+_NULL, _FOLDS = 1e-3, 2
 _HIDDEN, _ROWS, _RATE = 64, 128, 1e-2
 # Of rows and coalitions, conditional means `[batch, m, classes]`.
 Means = Callable[[Tensor, Tensor], Tensor]
@@ -36,28 +36,21 @@ Encode = Callable[[Tensor, Tensor], Tensor]
 
 def run(
     laws: Sequence[str] = ("asia", "sachs", "mixture"),
-    rows: Sequence[int] = (4000,),  # of a repetition
+    rows: int = 4000,  # of a repetition
     repetitions: int = 500,
-    folds: int = 2,
     steps: int = 3000,  # of the training of the networks
     truth_rows: int = 400_000,  # behind the true values of laws of many states
-    seed: int = 0,
 ) -> dict[str, Any]:
-    """Coverage of both, by law and number of rows."""
-    settings = {"repetitions": repetitions, "folds": folds, "steps": steps}
-    found: dict[str, Any] = {}
-    for count in rows:
-        many = parts(laws, measure, rows=count, truth_rows=truth_rows, seed=seed, **settings)
-        found |= {f"{name}, {count:,} rows": one for name, one in many.items()}
-    return {"laws": found}
+    """Coverage of both, by law."""
+    settings = {"rows": rows, "repetitions": repetitions, "steps": steps, "truth_rows": truth_rows}
+    found = parts(laws, measure, **settings)
+    return {"laws": {f"{name}, {rows:,} rows": one for name, one in found.items()}}
 
 
-def measure(
-    name: str, rows: int, repetitions: int, folds: int, steps: int, truth_rows: int, seed: int
-) -> dict[str, Any]:
+def measure(name: str, rows: int, repetitions: int, steps: int, truth_rows: int) -> dict[str, Any]:
     """Coverage of both on one law."""
     law = law_of(name)
-    model = model_of(law, seed)
+    model = model_of(law)
     few = len(law.names) <= 7
     estimator = ms.exact_shapley if few else partial(ms.permutation_shapley, permutations=2)
     truth = true_values(law, model, estimator, truth_rows)
@@ -65,21 +58,17 @@ def measure(
     for first in range(0, repetitions, _TOGETHER):
         seeds = range(first, min(first + _TOGETHER, repetitions))
         data = [law.sample(rows, seed=20_000 + each) for each in seeds]
-        learned = iter(learners(law, model, data, seeds, folds, steps))
+        learned = iter(learners(law, model, data, seeds, steps))
         for (x, y), each in zip(data, seeds, strict=True):
-            pairs = list(itertools.islice(learned, folds))
+            pairs = list(itertools.islice(learned, _FOLDS))
             own, usual = iter(pairs), None if few else estimator
-            options: Any = {"folds": folds, "estimator": usual, "seed": each}
+            options: Any = {"folds": _FOLDS, "estimator": usual, "seed": each}
             learn = lambda *_, own=own: next(own)  # noqa: E731
             many["corrected"].append(
                 ms.corrected_global_values(model, x, y, learn=learn, **options)
             )
             many["as learned"].append(plain(x, y, pairs, estimator, each))
-    return {
-        "players": list(law.names),
-        "truth": truth,
-        **{kind: coverage(values, truth) for kind, values in many.items()},
-    }
+    return {kind: coverage(values, truth) for kind, values in many.items()}
 
 
 def law_of(name: str) -> ConditionalLaw:
@@ -104,13 +93,13 @@ def encoder(law: ConditionalLaw) -> Encode:
     return encode
 
 
-def model_of(law: ConditionalLaw, seed: int) -> ms.Model:
+def model_of(law: ConditionalLaw) -> ms.Model:
     """A network, trained on 2,000 rows that no repetition has."""
-    x, y = law.sample(2000, seed=10_000 + seed)
+    x, y = law.sample(2000, seed=10_000)
     encode, every = encoder(law), torch.ones(len(law.names), dtype=torch.bool)
     inputs = encode(x, every.expand(len(x), -1))
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         network = nn.Sequential(
             nn.Linear(inputs.shape[1], 32), nn.Tanh(), nn.Linear(32, len(law.classes))
         )
@@ -147,15 +136,14 @@ def learners(
     model: ms.Model,
     data: Sequence[Any],
     seeds: Sequence[int],
-    folds: int,
     steps: int,
 ) -> list[tuple[ms.ValueFunction, ms.ValueFunction]]:
     """m and h, for each repetition and fold."""
     classes, sets = len(law.classes), []
     for (x, y), seed in zip(data, seeds, strict=True):
-        numbers = folds_of(len(x), folds, seed)
+        numbers = folds_of(len(x), _FOLDS, seed)
         both = torch.cat((model(x, scale="probabilities"), F.one_hot(y, classes)), 1).float()
-        for k in range(folds):
+        for k in range(_FOLDS):
             others = torch.cat([*numbers[:k], *numbers[k + 1 :]])
             sets.append((x[others], both[others]))
     # Folds of one row more or less are cut to one length.
@@ -269,8 +257,9 @@ def coverage(many: Sequence[ms.GlobalValues], truth: Tensor) -> dict[str, Any]:
 
 
 def tables(found: Found) -> list[Table]:
+    kept = ("pooled", "lowest", "bias over error", "mean width", "players of hardly any value")
     shown = {
-        f"{law}, {kind}": {k: v for k, v in one[kind].items() if k != "by player"}
+        f"{law}, {kind}": {key: one[kind][key] for key in kept if key in one[kind]}
         for law, one in found["laws"].items()
         for kind in ("corrected", "as learned")
     }

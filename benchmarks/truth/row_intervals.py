@@ -43,9 +43,7 @@ def run(
     """By law: coverage and width."""
     pairs = [f"{law}, {model}" for law in laws for model in models]
     found = parts(pairs, measure, train=train, rows=rows, halves=halves, draws=draws)
-    about = {pair: one["about"] for pair, one in found.items()}
-    by_law = {law: of_law([found[f"{law}, {m}"] for m in models]) for law in laws}
-    return {"laws": by_law, "about": about}
+    return {"laws": {law: of_law([found[f"{law}, {m}"] for m in models]) for law in laws}}
 
 
 def law_of(name: str) -> ConditionalLaw:
@@ -85,37 +83,25 @@ def measure(pair: str, train: int, rows: int, halves: int, draws: int) -> dict[s
     truth = ms.oracles.true_value(model_of(known, asked, names, "probabilities"), known,
                                   draws=draws, rows=2**16)  # fmt: skip
     test = frame[-rows:].reset_index(drop=True)
-    true, of_truth = true_values(truth, test, whole)
+    true = true_values(truth, test, whole)
     whole = in_order(whole, truth.players.names)
-    error = whole.phi.double() - true.double()
     ends = whole.interval(LEVEL)
     alone = replace(whole, model_error=None).interval(LEVEL)
-    learned = whole.model_error
-    assert learned is not None
     return {
-        "error": error.flatten().tolist(),
+        "error": (whole.phi.double() - true.double()).flatten().tolist(),
         "half width": ((ends[1] - ends[0]) / 2).flatten().tolist(),
         "half width of sampling alone": ((alone[1] - alone[0]) / 2).flatten().tolist(),
-        "about": {
-            "players": len(known.names),
-            "value function": explainer.quality.chosen,
-            "root mean square of phi": true.double().square().mean().sqrt().item(),
-            "error": error.square().mean().sqrt().item(),
-            "error of the truth": of_truth,
-            "standard error": whole.standard_error.double().square().nanmean().sqrt().item(),
-            "model error": learned.double().square().mean().sqrt().item(),
-        },
     }
 
 
-def true_values(truth: ms.oracles.TrueValue, x: Any, whole: ms.Explanation) -> tuple[Tensor, float]:
-    """Shapley values, and their error: at most a fifth of their distance from the explanation."""
+def true_values(truth: ms.oracles.TrueValue, x: Any, whole: ms.Explanation) -> Tensor:
+    """Shapley values, whose error is at most a fifth of their distance from the explanation."""
     error = FIRST_ERROR
     while True:
         found = ms.oracles.true_shapley(truth, x, error, seed=7)
         distance = ms.oracles.distance_to_true_shapley(whole, found)
         if distance.truth_error <= SHARE * distance.error:
-            return found.phi, distance.truth_error
+            return found.phi
         error = min(0.9 * SHARE * distance.error, error / 2)
 
 

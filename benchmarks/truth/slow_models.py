@@ -113,7 +113,6 @@ def measure(
             "rows to learn": learned,
             "for each row": counted.rows / len(few),
         }
-        print(seed, way, found[way], flush=True)
     return found
 
 

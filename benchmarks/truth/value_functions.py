@@ -22,7 +22,7 @@ from benchmarks.support import lemaire, table_models
 from benchmarks.truth.global_values import law_of
 from manifold_shap import candidates
 from manifold_shap.data import SOURCES
-from manifold_shap.oracles import ConditionalLaw, TrueValue, true_value
+from manifold_shap.oracles import ConditionalLaw, true_value
 from manifold_shap.quality import OFF_MANIFOLD, STACKED
 
 TITLE = "Which value function is good on what"
@@ -32,6 +32,10 @@ QUICK = {"names": ["iris", "asia"], "train": 60, "scored": 40, "pairs": 200,
 PUBLIC: tuple[str, ...] = ("iris", "wine", "breast_cancer", "diabetes", "digits")
 PUBLIC += ("abalone", "bike", "census", "drug", "crx")
 KNOWN = ("mixture", "latent_classes", "asia", "sachs", "child", "insurance")
+
+
+# Of imputers when they are compared, and of true values that are not summed.
+DRAWS = 64
 
 
 class Data(NamedTuple):
@@ -48,33 +52,20 @@ def run(
     train: int = 3000,  # rows, at most, of the model and the explainer; 70 % of small tables
     scored: int = 500,  # rows, at most, that neither has seen
     pairs: int = 2000,  # of a row and a coalition, at least
-    draws: int = 64,  # of true values that are not summed
-    scored_draws: int = 64,  # of imputers, when they are compared
     fitted: Sequence[str] = candidates.CANDIDATES,  # what is compared
-    seed: int = 0,
 ) -> dict[str, Any]:
-    """Errors, distances and seconds of all value functions, by data set."""
-    settings: dict[str, Any] = {
-        "train": train, "scored": scored, "pairs": pairs, "draws": draws,
-        "scored_draws": scored_draws, "fitted": list(fitted), "seed": seed,
-    }  # fmt: skip
-    return {"data": parts(names, measure, **settings)}
+    """Errors and distances of all value functions, by data set."""
+    settings: dict[str, Any] = {"train": train, "scored": scored, "pairs": pairs}
+    return {"data": parts(names, measure, **settings, fitted=list(fitted))}
 
 
 def measure(
-    name: str,
-    train: int,
-    scored: int,
-    pairs: int,
-    draws: int,
-    scored_draws: int,
-    fitted: Sequence[str],
-    seed: int,
+    name: str, train: int, scored: int, pairs: int, fitted: Sequence[str]
 ) -> dict[str, Any]:
     """Of one data set."""
     # Of laws as many that rare states are among them.
-    data = data_of(name, max(train + scored, 2000), seed)
-    order = np.random.default_rng(seed).permutation(len(data.frame))
+    data = data_of(name, max(train + scored, 2000))
+    order = np.random.default_rng(0).permutation(len(data.frame))
     # First the rows that have other cells than the first: no column of few rows is constant.
     differ = (data.frame.iloc[order] != data.frame.iloc[order[0]]).to_numpy().argmax(0)
     order = order[[*dict.fromkeys([0, *differ.tolist(), *range(len(order))])]]
@@ -86,26 +77,27 @@ def measure(
     with warnings.catch_warnings():
         # What they say is in `quality`.
         warnings.simplefilter("ignore", UserWarning)
-        explainer = ms.Explainer(model, frame, seed=seed, progress=False)
+        explainer = ms.Explainer(model, frame, progress=False)
         chosen = explainer.candidates
         assert isinstance(chosen, candidates.Fits)
         weights = chosen.weights
         names = [OFF_MANIFOLD, *fitted, *([STACKED] if weights else [])]
         values = dict(candidates.Fits(chosen.task, names, chosen.x, weights=weights))
-    mask = ms.metrics.shapley_pairs(len(test), len(explainer.table.players), pairs, seed + 1)
+    mask = ms.metrics.shapley_pairs(len(test), len(explainer.table.players), pairs, seed=1)
     # Of many draws, whose variance is small: what is left of it would be noise of the comparison.
-    precise = {name: with_draws(value, scored_draws) for name, value in values.items()}
+    precise = {name: with_draws(value) for name, value in values.items()}
     errors = {n: ms.metrics.mean_squared_error(v, test, mask).by_row for n, v in precise.items()}
     found: dict[str, Any] = {"chosen": explainer.quality.chosen, "error": compared(errors)}
     if data.law is not None:
-        truth = truth_of(model, data.law, draws, seed)
+        # Sums where the whole table of states is small, elsewhere draws.
+        truth = true_value(model_of(data.law, model), data.law, draws=DRAWS, rows=2**12)
         score = partial(ms.metrics.mean_squared_error, x=test, mask=mask, truth=truth)
         scores = {name: score(each) for name, each in precise.items()}
         found["distance"] = compared({n: score.by_row for n, score in scores.items()})
     return found
 
 
-def data_of(name: str, rows: int, seed: int) -> Data:
+def data_of(name: str, rows: int) -> Data:
     """A public table, or so many rows of a law."""
     sklearn = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
     published = ("iris", "diabetes", "abalone", "bike", "census", "drug")
@@ -116,24 +108,18 @@ def data_of(name: str, rows: int, seed: int) -> Data:
         table = lemaire.read(name) if name == "crx" else SOURCES[name]()
         features: Any = table.features
         return Data(features, table.labels.numpy(), name in ("diabetes", "bike"))
-    law = LatentClasses(seed) if name == "latent_classes" else law_of(name)
-    x, y = law.sample(rows, seed)
+    law = LatentClasses() if name == "latent_classes" else law_of(name)
+    x, y = law.sample(rows)
     return Data(law.frame(x), y.numpy(), law=law)
 
 
-def with_draws(value: ms.ValueFunction, draws: int) -> ms.ValueFunction:
+def with_draws(value: ms.ValueFunction) -> ms.ValueFunction:
     """The same value function with more draws, if it has any."""
     if isinstance(value, ms.values.StackedValue):
-        parts = [with_draws(part, draws) for part in value.parts]
-        return ms.values.StackedValue(parts, value.weights)
+        return ms.values.StackedValue([*map(with_draws, value.parts)], value.weights)
     if isinstance(value, ms.ImputedValue):
-        return ms.imputed_value(value.model, value.imputer, value.space, draws, value.seed)
+        return ms.imputed_value(value.model, value.imputer, value.space, DRAWS, value.seed)
     return value
-
-
-def truth_of(model: Any, law: ConditionalLaw, draws: int, seed: int) -> TrueValue:
-    """Sums where the whole table of states is small, elsewhere draws."""
-    return true_value(model_of(law, model), law, draws=draws, rows=2**12, seed=seed)
 
 
 def compared(by_row: Mapping[str, Any]) -> dict[str, Any]:

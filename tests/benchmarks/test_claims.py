@@ -64,7 +64,7 @@ CASES: list[tuple[str, list[int], Sequence[Change]]] = [
         for split in found["splits"]]]),
     ("naive_bayes_figures", [0],
      [put("adult", "rows", "0.99", "phi of near rows", to=lambda some: [[-1.0, 0.1]] * len(some))]),
-    ("compositions", [0], [TURNED]),
+    ("compositions", [0, 2], [TURNED]),
 ]  # fmt: skip
 
 
@@ -84,11 +84,3 @@ def test_other_figures_turn_a_verdict(
         change(found)
     both = zip(verdicts(name, stored(name)), verdicts(name, found), strict=True)
     assert [number for number, (before, after) in enumerate(both) if before != after] == turned
-
-
-def test_one_training_has_no_deviation_to_claim_anything_about() -> None:
-    found = copy.deepcopy(stored("table1"))
-    mse("drug", VAE, 0.05)(found)
-    claims = reproduce.experiment("papers/table1").claims(found)
-    assert not [claim for claim in claims if "differ less" in claim.text]
-    assert len(claims) == 3

@@ -1,13 +1,14 @@
 """Every kind of experiment runs in small, from its settings to its page."""
 
-import math
 import os
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from torch.utils._pytree import tree_leaves
 
-from tests.benchmarks.conftest import Run
+from benchmarks import report, reproduce
+from benchmarks.support import trained
 
 # Settings that make the quick form of an experiment a matter of seconds.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -29,13 +30,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def numbers(found: Any) -> Iterator[float]:
-    """All numbers in what was found."""
-    if isinstance(found, (dict, list)):
-        for part in found.values() if isinstance(found, dict) else found:
-            yield from numbers(part)
-    elif isinstance(found, (int, float)):
-        yield found
+@pytest.fixture
+def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One short epoch, and a small network, for all that the settings of the commands train."""
+    of_commands = trained.settings
+    brief = [f"++{kind}.{word}" for kind in ("value_function", "classifier")
+             for word in ("max_epochs=1", "least_batches=10", "hidden=[16]")]  # fmt: skip
+    monkeypatch.setattr(trained, "settings", lambda *words: of_commands(*words, *brief))
 
 
 @pytest.mark.slow
@@ -43,7 +44,12 @@ def numbers(found: Any) -> Iterator[float]:
 @pytest.mark.usefixtures("short_trainings")
 @pytest.mark.skipif("MANIFOLD_SHAP_DATA" not in os.environ, reason="no MANIFOLD_SHAP_DATA")
 @pytest.mark.parametrize("name", SETTINGS)
-def test_an_experiment_in_small(name: str, run: Run) -> None:
-    found = list(numbers(run(name, **SETTINGS[name])))
-    assert found
-    assert sum(map(math.isfinite, found)) > 0.9 * len(found)
+def test_an_experiment_in_small(name: str, tmp_path: Path) -> None:
+    experiment = reproduce.experiment(name)
+    result = report.measured(experiment, experiment.chosen(True, SETTINGS[name]), "")
+    report.save(experiment, tmp_path, "small", result)
+    assert experiment.title in (tmp_path / "small.md").read_text()
+    found = tree_leaves(report.load(tmp_path, "small")["found"])
+    numbers = [one for one in found if one is None or isinstance(one, (int, float))]
+    # Those that are not finite are None in a file.
+    assert 0 < sum(one is not None for one in numbers) > 0.9 * len(numbers)

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -60,11 +59,9 @@ def test_the_true_conditional_has_the_moments_of_the_law(present: list[int]) -> 
 
 @pytest.mark.skipif(not DRUG.exists(), reason="no drug data under MANIFOLD_SHAP_DATA")
 def test_the_conditional_of_the_test_rows_is_the_optimum_on_them() -> None:
-    found = table1.measure("drug, off the manifold", 0, 2000, 16, None, None)["scores"]
+    found = table1.measure("drug, off the manifold", 2000, 16, None, None)
     optimum = found[table1.TABLE]
     assert optimum["mse"] < found[table1.TRAINING_ROWS]["mse"] < found[table1.OFF]["mse"]
-    # It draws nothing, and so has no noise to be taken out.
-    assert optimum["debiased"] == pytest.approx(optimum["mse"])
 
 
 def test_norms_and_cosines_are_those_of_the_paper() -> None:
@@ -78,10 +75,6 @@ def test_norms_and_cosines_are_those_of_the_paper() -> None:
     assert all(one["cosine of petal length and petal width"] > 0.98 for one in told)
     # Petal length says next to nothing on virginica.
     assert all(abs(one["projection of petal length on virginica"]) < 0.1 for one in told)
-    # Features are told in centimetres.
-    features: Any = explained[0].data
-    assert features.index.tolist() == [compositions.IRIS_ROW]
-    assert float(features["petal length (cm)"].iloc[0]) == pytest.approx(4.6, abs=1e-4)
     path = compositions.path(explained[0])
     torch.testing.assert_close(path.sum(1), torch.ones_like(path[:, 0]))
     last = ms.simplex.ilr_inv(explained[0].prediction[0].double(), explained[0].basis)

@@ -13,7 +13,7 @@ from benchmarks import draw, report, reproduce
 from benchmarks.report import Claim, Experiment, Found, Table
 
 
-def made(title: str = "A title") -> Experiment:
+def made() -> Experiment:
     def run(samples: int = 9, draws: int = 2) -> dict[str, Any]:
         return {"samples": samples, "draws": draws, "nan": float("nan")}
 
@@ -23,21 +23,15 @@ def made(title: str = "A title") -> Experiment:
 
     said = [Claim("it is", "Fig. 1", "0.1", True, "unseen"), Claim("it was", "2", "3", False, "so")]
     return Experiment(
-        title, run, tables, lambda found: {"": draw.grid(1, 1.0)[0]},
-        lambda found: said, quick={"samples": 1}, source="Who (2021)",
+        "A title", run, tables=tables, figures=lambda found: {"": draw.grid(1, 1.0)[0]},
+        claims=lambda found: said, quick={"samples": 1}, source="Who (2021)",
     )  # fmt: skip
 
 
-def save(folder: Path, name: str, experiment: Experiment) -> None:
-    result = report.measured(experiment, {"samples": 9}, "python some.py")
-    report.save(experiment, folder, name, result)
-
-
 def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
-    save(tmp_path, "one", made())
+    report.save(made(), tmp_path, "one", report.measured(made(), {"samples": 9}, "python some.py"))
     kept = json.loads((tmp_path / "one.json").read_text(), parse_constant=pytest.fail)
     assert kept["found"] == {"samples": 9, "draws": 2, "nan": None}
-    assert kept.keys() >= {"command", "settings", "seconds", "machine", "version", "note"}
     page = (tmp_path / "one.md").read_text()
     assert "| it is | Fig. 1 | 0.1 | yes |" in page
     assert "| it was | 2 | 3 | **no**: so |" in page
@@ -47,19 +41,17 @@ def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
     assert "| c |  |" in page
     assert "![A title](one.png)" in page
     assert "\n`python some.py`: " in page
-    for key in ("processor", "cores", "memory", "system", "threads", "load"):
-        assert kept["machine"][key] is not None
+    assert kept["machine"]["cores"] >= 1
     assert kept["packages"]["torch"]
     assert len(kept["commit"]) >= 40
-    # Another title takes the place of the page, and its plots.
-    save(tmp_path, "one", made("Another title"))
-    assert (tmp_path / "one.md").read_text().startswith("# Another title")
 
 
-def part(key: str, factor: int) -> dict[str, Any]:
+measured: list[str] = []
+
+
+def part(key: str, factor: int = 1) -> dict[str, Any]:
     """What is measured of a part, which leaves a note that it was."""
-    with Path("measured").open("a") as notes:
-        notes.write(f"{key} {factor}\n")
+    measured.append(f"{key} {factor}")
     return {"length": len(key) * factor}
 
 
@@ -67,13 +59,15 @@ def test_finished_parts_are_read_unless_settings_or_code_are_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    of_parts = Experiment("A title", measure=part, over={"keys": ("a",)})
+    assert of_parts.chosen(False, {}) == {"keys": ("a",), "factor": 1}
     for keys, factor in ((["a"], 1), (["a", "bb"], 1), (["a"], 2)):
-        found = report.parts(keys, part, factor=factor)
+        found = of_parts.found({"keys": keys, "factor": factor})
         assert found == {key: {"length": len(key) * factor} for key in keys}
-    assert Path("measured").read_text().splitlines() == ["a 1", "bb 1", "a 2"]
+    assert measured == ["a 1", "bb 1", "a 2"]
     monkeypatch.setattr(report, "code_of", lambda module: "other")
     report.parts(["a"], part, factor=1)
-    assert Path("measured").read_text().splitlines()[-1] == "a 1"
+    assert measured[-1] == "a 1"
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
@@ -109,9 +103,8 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
         assert (kept["found"]["samples"], kept["found"]["draws"]) == expected
     # Whoever repeats what the page says gets this result, wherever it is written.
     assert kept["command"] == "python benchmarks/reproduce.py papers/negative --quick draws=7"
-    assert (
-        "| [A title](negative.md) | 1 of 2 |" in (elsewhere / "docs/results/index.md").read_text()
-    )
+    index = (elsewhere / "docs/results/index.md").read_text()
+    assert "| [A title](negative.md) | 1 of 2 |" in index
     assert (elsewhere / "benchmarks/README.md").read_text().startswith("By hand.\n")
 
 
@@ -119,16 +112,15 @@ def test_all_are_what_is_not_there_or_older_than_the_code(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = elsewhere / "docs/results/negative.json"
-    for code, said in (("1", "no result"), ("1", "up to date"), ("2", "older than the code")):
-        monkeypatch.setattr(
-            reproduce, "experiment", lambda _, code=code: replace(made(), code=code)
-        )
+    for code, due in (("1", 1), ("1", 0), ("2", 1)):
+        one = replace(made(), code=code)
+        monkeypatch.setattr(reproduce, "experiment", lambda _, one=one: one)
         before = result.read_text() if result.exists() else ""
         command(monkeypatch, "all", "--plan")
-        assert said in capsys.readouterr().out
+        assert f"{due} to run" in capsys.readouterr().out
         assert (result.read_text() if result.exists() else "") == before
         command(monkeypatch, "all")
-        assert (result.read_text() == before) == (said == "up to date")
+        assert (result.read_text() == before) == (not due)
 
 
 STORED = [name for name in reproduce.NAMES if reproduce.stored(name)]
@@ -138,7 +130,6 @@ STORED = [name for name in reproduce.NAMES if reproduce.stored(name)]
 def test_every_experiment_has_a_quick_form_and_a_page_of_its_result(name: str) -> None:
     experiment = reproduce.experiment(name)
     settings = experiment.chosen(True, {})
-    assert settings == json.loads(json.dumps(settings)) | settings
     assert experiment.quick
     assert not experiment.quick.keys() - settings.keys()
     if name in STORED:

@@ -119,8 +119,8 @@ def _columns(rows: Any) -> tuple[str, Any, list[Cells]]:
     if not is_frame(rows):
         raise TypeError(
             "Expected a data frame, an array, a tensor or a list of rows but got "
-            f"{type(rows).__name__}; one row is `frame.loc[[label]]` or `frame[:1]`, and "
-            "the model comes before the frame."
+            f"{type(rows).__name__}; one row is `frame.loc[[label]]` or `frame[:1]`, a "
+            "sparse matrix has `.toarray()`, and the model comes before the frame."
         )
     frame = nw.from_native(rows, eager_only=True)
     return str(frame.implementation), frame.columns, [frame[name] for name in frame.columns]

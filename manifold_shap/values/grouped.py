@@ -85,10 +85,6 @@ class GroupedValue(MappedValue):
         super().__init__(value, players=players, training_law=None)
         self._member = member
 
-    @property
-    def provenance(self) -> dict[str, Any]:
-        return {**super().provenance, "groups": len(self.players)}
-
     def to(self, device: torch.device | str) -> "GroupedValue":
         super().to(device)
         self._member = self._member.to(self.device)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Label: TypeAlias = Any
 
+# Kinds of labels that are kept as they are, if all are of one.
+_KEPT = {"Interval", "Period", "Timedelta", "Timestamp", "datetime", "tuple"}
 _NO_FRAMES = (Tensor, np.ndarray, list, tuple, range)
 _TABLES = (
     "`ms.Explainer(model, frame)` explains such a table as it is and, step by step, "
@@ -98,10 +100,10 @@ def pandas_columns(frame: Any) -> "pd.DataFrame":
 
 
 def as_instances(labels: Iterable[Any]) -> tuple[Label, ...]:
-    """Labels of rows: whole numbers, numbers, text, times, periods, or tuples of several levels.
+    """Labels of rows: whole numbers, numbers, text, times and spans of time, or tuples of levels.
 
-    Labels of other kinds or of several become text. So do periods, tuples and times in a time zone
-    in a store.
+    Labels of other kinds or of several become text. In a store, so do all but numbers, text and
+    times without a time zone.
 
     >>> as_instances(np.array([3, 5])), as_instances(["a", 1]), as_instances([(2024, "May")])
     ((3, 5), ('a', '1'), ((2024, 'May'),))
@@ -116,9 +118,7 @@ def as_instances(labels: Iterable[Any]) -> tuple[Label, ...]:
     if all(map(_is_local_time, given)):
         return tuple(np.array(given, "datetime64[us]").tolist())
     kinds = {type(label).__name__ for label in given}
-    if kinds <= {"Timestamp"} or kinds <= {"datetime"} or kinds <= {"Period"} or kinds <= {"tuple"}:
-        return tuple(given)
-    return tuple(map(str, given))
+    return tuple(given if len(kinds) == 1 and kinds <= _KEPT else map(str, given))
 
 
 def label_index(labels: Sequence[Label]) -> "pd.Index":
@@ -165,7 +165,8 @@ def read_numbers(x: Any, name: str, columns: Sequence[str] = ()) -> np.ndarray:
         raise TypeError(
             f"Expected `{name}` to be a tensor, an array, a list of rows or a data frame of "
             f"numbers but got {what}; `pandas.read_csv(path)` reads a file, `ms.text.Vocabulary` "
-            f"encodes texts, and of other tables, {_TABLES}."
+            "encodes texts, `matrix.toarray()` has the numbers of a sparse one, and of other "
+            f"tables, {_TABLES}."
         )
     frame = own.to_frame() if isinstance(own, nw.Series) else own
     read, unfit = list[np.ndarray](), list[str]()

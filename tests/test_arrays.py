@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from scipy import sparse
 
 import manifold_shap as ms
 
@@ -92,6 +93,8 @@ DATE = datetime(2024, 5, 1)
         ([datetime(2024, 5, 1, tzinfo=UTC)], (DATE.replace(tzinfo=UTC),)),
         (pd.period_range("2024-05", periods=1, freq="M"), (pd.Period("2024-05", "M"),)),
         ([date(2024, 5, 1)], ("2024-05-01",)),
+        (pd.to_timedelta(["1h"]), (pd.Timedelta("1h"),)),
+        (pd.interval_range(0, 1), (pd.Interval(0, 1),)),
         (pd.MultiIndex.from_tuples([("a", 1)]), (("a", 1),)),
     ],
 )
@@ -115,6 +118,7 @@ def test_labels_of_every_kind_are_stored_as_they_are(
     [
         (pl.LazyFrame(COLUMNS), "got LazyFrame"),
         ([[1, None]], "but got a list of other things"),
+        (sparse.eye_array(3), r"dia_array.*`matrix.toarray\(\)`"),
         (model, "got function"),
     ],
 )

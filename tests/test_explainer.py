@@ -83,6 +83,8 @@ def test_the_least_error_on_held_out_rows_is_taken(explainer: ms.Explainer) -> N
     assert set(quality.mse) == {"marginal", *FEW, "stacked"}
     assert quality.mse[quality.chosen] == min(quality.mse.values())
     assert (quality.rows, quality.fits) == (len(FRAME), "5 fits to 96 of 120 rows")
+    # What explains is fitted to all rows.
+    assert len(explainer.candidates["gaussian"].imputer.reference) == len(FRAME)
     assert explainer.value.name == quality.chosen
     assert repr(explainer) == (
         f"Explainer(3 players, outputs ['False', 'True'] in 'probability', by {quality.chosen!r})"

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import OverrideParseException
 from omegaconf import OmegaConf
 
 # In a wheel the files of settings lie in the package, in a checkout beside it.
@@ -42,7 +43,9 @@ def told() -> Iterator[None]:
     except Exception as error:  # A model of the user's own may fail in any way.
         if _AS_THEY_ARE:
             raise
-        notes = getattr(error, "__notes__", ())
+        notes = list(getattr(error, "__notes__", ()))
+        if isinstance(error, OverrideParseException):
+            notes.append(f"Read {error.override}; a value with `=` needs quotes: \"key='a=b'\".")
         sys.exit(f"{type(error).__name__}: {_one_line(' '.join([str(error), *notes]))}")
     finally:
         warnings.showwarning = before

@@ -34,7 +34,7 @@ def load_model(path: Any) -> Any:
     Traceback (most recent call last):
     ValueError: Refused to load model.pkl: reading it can run code that is in it. Save the model ...
     """
-    file = Path(check_text("path", path))
+    file = Path(check_text("path", path)).expanduser()
     suffix = file.suffix.lower()
     if suffix not in _READERS:
         raise ValueError(

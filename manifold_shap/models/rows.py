@@ -61,7 +61,8 @@ def in_fitted_order(frame: Any, fitted: Sequence[str] | None, model: str) -> Any
     # Names as they are come first: LightGBM and ONNX may know others with characters replaced.
     left = dict(zip(names, given.columns, strict=True))
     found = {name: left.pop(name) for name in fitted if name in left}
-    for name in fitted:
+    # Those with the fewest `_` fit the fewest of what is left.
+    for name in sorted(fitted, key=lambda name: name.count("_")):
         alike = next((own for own in left if name not in found and _became(own, name)), None)
         if alike is not None:
             found[name] = left.pop(alike)

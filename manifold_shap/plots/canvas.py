@@ -68,7 +68,7 @@ class Drawn:
             path: of the file.
             settings: of `matplotlib.figure.Figure.savefig`, such as `dpi=300`.
         """
-        self.figure.savefig(path, **settings)
+        self.figure.savefig(Path(path).expanduser(), **settings)
 
 
 class Panel(Drawn, Axes):

@@ -130,11 +130,16 @@ class AdaptedModel(SurrogateNetwork):
         found = model.predictor if isinstance(model, Model) else model
         if not isinstance(found, str | os.PathLike):
             found = predictor_of(found).model
-        if isinstance(found, nn.Module) and not isinstance(found, torch.jit.ScriptModule):
+        fixed = isinstance(found, torch.jit.ScriptModule) or (
+            isinstance(found, nn.Module)
+            and any("quantized" in type(each).__module__ for each in found.modules())
+        )
+        if isinstance(found, nn.Module) and not fixed:
             return found
         raise TypeError(
-            "Expected a torch module, neither scripted nor traced, for network='model', which "
-            f"fine-tunes a copy of it, but got {type(found).__name__}; choose another network."
+            "Expected a torch module, neither scripted, traced nor quantised, for "
+            f"network='model', which fine-tunes a copy of it, but got {type(found).__name__}; "
+            "choose another network."
         )
 
     def raw(

@@ -128,7 +128,8 @@ def _columns(rows: Any, fix: str = "") -> tuple[str, Any, list[Cells]]:
     if not is_frame(rows):
         raise TypeError(
             "Expected a data frame, an array, a tensor or a list of rows but got "
-            f"{type(rows).__name__}; one row is `frame.loc[[label]]` or `frame[:1]`{fix}."
+            f"{type(rows).__name__}; one row is `frame.loc[[label]]` or `frame[:1]`, a sparse "
+            f"matrix has `.toarray()`{fix}."
         )
     frame = nw.from_native(rows, eager_only=True)
     return str(frame.implementation), frame.columns, [frame[name] for name in frame.columns]

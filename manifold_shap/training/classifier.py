@@ -214,7 +214,7 @@ def fit_classifier(
     """
     from sklearn.base import BaseEstimator, is_regressor
 
-    directory = Path(directory)
+    directory = Path(directory).expanduser()
     is_regression = data.task == "regression"
     if is_regression and not (isinstance(recipe, BaseEstimator) and is_regressor(recipe)):
         raise TypeError(
@@ -253,7 +253,7 @@ def load_classifier(directory: str | Path, data: "Data") -> Model:
         FileNotFoundError: no classifier is there.
         ValueError: the file is damaged, foreign, or holds types that are not scikit-learn's.
     """
-    directory = Path(directory)
+    directory = Path(directory).expanduser()
     model: Any
     if (directory / _ESTIMATOR).exists():
         model, returns = load_estimator(directory), None

@@ -320,7 +320,7 @@ def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> di
     if options.directory is not None:
         task.settings["data"] = task.data_fingerprint(*data[0], *data[1])
     with tempfile.TemporaryDirectory() as scratch:
-        directory = Path(options.directory or scratch)
+        directory = Path(options.directory or scratch).expanduser()
         kept, epochs, seconds = run(task, data, directory, options)
     weights = kept["state_dict"].items()
     task.load_state_dict({name.removeprefix("task."): weight for name, weight in weights})

@@ -75,7 +75,11 @@ class Estimate:
         values: Callable[[Tensor], Tensor],
         variance: Callable[[Tensor], Tensor] | None = None,
     ) -> "Estimate":
-        """Of functions of the values, and of their variance; by default this becomes unknown."""
+        """Of functions of the values, and of their variance; by default this becomes unknown.
+
+        >>> Estimate(torch.zeros(1, 1, 1), torch.ones(1, 1, 1)).map(torch.exp).variance
+        tensor([[[nan]]])
+        """
         mapped = values(self.values)
         of = variance or (lambda _: torch.full_like(mapped, torch.nan))
         later = (lambda: of(self.noise())) if self.is_drawn else None

@@ -41,6 +41,7 @@ def fails(frame: Any) -> None:
         (["train", "dta=digits"], "dta"),
         (["explain", "estimator.evaluation=5"], "evaluation"),
         (["train", "seed=abc"], "seed expected a long, but got str"),
+        (["explain", "checkpoint=step=9.ckpt"], "Read checkpoint=step=9.ckpt; .* needs quotes"),
         (["train", "data=table"], "data.path"),
         (["train", "classifier._target_=no.Such"], "no.Such"),
         (["train", "data=table", "data.path=none.csv"], "No such file .*none.csv"),

@@ -39,12 +39,17 @@ WRITERS: list[tuple[str, str, Callable[[Any, Path], Any]]] = [
 
 @pytest.mark.parametrize(("name", "suffix", "write"), WRITERS)
 def test_a_model_comes_back_as_it_was(
-    name: str, suffix: str, write: Callable[[Any, Path], Any], tmp_path: Path
+    name: str,
+    suffix: str,
+    write: Callable[[Any, Path], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     case, path = case_of(name), tmp_path / f"model.{suffix}"
     write(case.model, path)
     table = ms.Table.fit(case.frame)
-    model = as_model(str(path), table)
+    model = as_model(f"~/{path.name}", table)
     assert model.returns == case.returns
     assert_same(model(table.rows(case.frame), scale=case.returns), case)
 

@@ -11,6 +11,7 @@ from manifold_shap.models.rows import in_fitted_order
     [
         (["a_*_b", "a_/_b"], ["a / b", "a * b"]),
         (["a_b", "a b"], ["a b", "a_b"]),
+        (["a___b", "a_-_b"], ["a - b", "a _ b"]),
         (["temp_(C)", "temp_[C]", "temp_C_"], ["temp [C]", "temp_C_", "temp (C)"]),
     ],
 )

@@ -91,7 +91,8 @@ def test_a_figure_is_that_of_pyplot_whole_and_saved_or_stands_in_given_axes(
 ) -> None:
     drawn = every_plot()[name]()
     assert drawn.figure is plt.gcf()
-    drawn.save(tmp_path / "figure.png", dpi=50)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    drawn.save("~/figure.png", dpi=50)
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     # What a space of three dimensions writes around its box is not in the layout.
     if name != "ilr_space":

@@ -1,5 +1,6 @@
 """Copies of the model to explain: the layer that gets what is absent, and what it computes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -145,3 +146,11 @@ def test_a_layer_that_does_not_see_the_rows_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         adapted(module, event, layer=layer)(*some(event, tokens=event == TOKENS))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("fixed", [torch.jit.script, torch.ao.quantization.quantize_dynamic])
+def test_modules_whose_weights_are_fixed_are_refused(fixed: Callable[..., nn.Module]) -> None:
+    module = fixed(nn.Sequential(nn.Linear(3, 2), nn.Softmax(-1)).eval())
+    with pytest.raises(TypeError, match="neither scripted, traced nor quantised"):
+        ms.fit_surrogate(module, torch.randn(20, 3), network="model")

@@ -21,6 +21,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from torch import Tensor
 
 import manifold_shap as ms
@@ -497,6 +498,7 @@ def test_later_rows_that_do_not_fit(trained: Any, later: Any, kind: type, words:
         (pd.DataFrame({1: [1, 2], "1": [1, 2]}), ValueError, "distinct column names"),
         (pd.DataFrame({"a": [1, 1]}), ValueError, r"column that varies but every one .*\['a'\]"),
         ("a.csv", TypeError, "str; one row .*, and the model comes before the frame"),
+        (sparse.eye_array(2), TypeError, r"dia_array.*\.toarray\(\)"),
         (pl.DataFrame({"a": []}), ValueError, "column that varies"),
         (pl.LazyFrame({"a": [1]}), TypeError, "LazyFrame"),
         (

@@ -81,3 +81,5 @@ def test_full_precision_reaches_the_value_function_within(
     assert not torch.equal(half(x, mask), exact)
     assert torch.equal(half.in_precision("32-true")(x, mask), exact)
     assert not torch.equal(half(x, mask), exact)
+    audited = ms.audit(ms.exact_shapley(single, x), half, reference=ms.exact_shapley)
+    assert audited.relative_error().estimate < 1e-5

@@ -109,12 +109,11 @@ def measure(
     def auto(evaluations: int) -> Any:
         return ms.auto_shapley(value, game.x, evaluations=evaluations, seed=game.seed).phi[0]
 
-    phi, standard_error = reference(value, x)
+    phi, _ = reference(value, x)
     few = players <= FEW
     if few:  # As long as exact values take; the last run, since the first one warms up.
         seconds = [timed(lambda: auto(2**players))[1] for _ in range(5)][-1]
     found: dict[str, Any] = {"seconds": seconds}
-    found["reference"] = relative(standard_error, phi).mean().item()
     works: dict[str, tuple[Callable[[int], Any], int]] = {"ours, auto": (auto, 64 * players)}
     some = max(4, 20_000 // players // 2 * 2)
     for side, work in sides(game).items():
@@ -130,26 +129,24 @@ def measure(
 
         exact = few and start > 2
         budget = 2**players if exact else calibrated(took, seconds, start)
-        found[side] = medians(once, budget, classes, game, x, phi)
+        found[side] = medians(once, budget, game, x, phi)
     return {"players": players, "errors": found}
 
 
 def medians(
-    once: Callable[[int], Any], budget: int, classes: int, game: Counted, x: Tensor, phi: Tensor
+    once: Callable[[int], Any], budget: int, game: Counted, x: Tensor, phi: Tensor
 ) -> dict[str, float]:
-    """Seconds of a row and its relative error, medians over seeds, and their mean over rows."""
-    seconds, errors = [], []
+    """The relative error, the mean over rows of medians over seeds."""
+    errors = []
     for game.x, wanted in zip(x.split(1), phi, strict=True):
         runs = []
         for game.seed in SEEDS:
-            estimate, took = timed(partial(once, budget))
-            seconds.append(classes * took)
             # Of one class, where a side explains that alone.
-            given = torch.as_tensor(estimate).double().reshape(len(wanted), -1)
+            given = torch.as_tensor(once(budget)).double().reshape(len(wanted), -1)
             own = wanted[:, : given.shape[1]].double()
             runs.append(relative((given - own)[None], own[None]).item())
         errors.append(statistics.median(runs))
-    return {"seconds": statistics.median(seconds), "relative_error": statistics.mean(errors)}
+    return {"relative_error": statistics.mean(errors)}
 
 
 def by_side(one: Found) -> dict[str, float]:

@@ -159,7 +159,7 @@ def with_error(value: float, error: float, sign: str = "") -> str:
 
     With `sign="+"` positive values have one.
 
-    >>> with_error(0.0171, 0.0011), with_error(-4738, 310.0, "+"), with_error(0.3, 1e-9)
+    >>> with_error(0.0171, 0.0011), with_error(-4738.0, 310.0, "+"), with_error(0.3, 1e-9)
     ('0.0171 ± 0.0011', '−4738 ± 310', '0.3')
     >>> with_error(2.18e-10, 3e-12, "+"), with_error(-0.001, 0.2, "+")
     ('+2.180e−10 ± 3.0e−12', '0.00 ± 0.20')

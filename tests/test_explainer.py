@@ -324,6 +324,7 @@ def test_a_target_has_no_place() -> None:
         ms.Explainer(TREES, FRAME, PRICE)
 
 
+@pytest.mark.usefixtures("any_type")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -244,7 +244,7 @@ def _over_rows(
     axis = selection.capital(selection.axis(first, k).replace("Shapley value", of, 1))
     title = [selection.title(first, k), why]
     whiskers = "whiskers: 2 standard errors of the mean over "
-    if tokens is not None and not first.players.by_row:
+    if tokens is not None and not (first.players.by_row or isinstance(first.x, Tensor)):
         raise ValueError(
             "Expected `tokens` of rows whose players differ, as words of texts do, but these "
             f"{shown.count(len(first.players), 'player')} are of every row; leave them out."

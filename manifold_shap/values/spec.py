@@ -86,20 +86,20 @@ class TrainingRange(NamedTuple):
         width, rows = self.high - self.low, x.cpu()
         beyond = torch.maximum(self.low - rows, rows - self.high)
         far = (beyond > width) & (width > 0)
-        which = int(far.flatten(1).any(1).sum())
-        if which:
+        outside = far.flatten(1).any(1)
+        if count := int(outside.sum()):
             owners = [] if players.by_row else players.index[far.any(0)].unique().tolist()
             names = [players.names[k] for k in owners if k >= 0]
             where = f" in {shown(names)}" if names else ""
             if rows.ndim > 2:  # Of pictures numbers tell more than names of pixels.
-                ends = (rows[which].min(), rows[which].max(), self.low.min(), self.high.max())
+                ends = (rows[outside].min(), rows[outside].max(), self.low.min(), self.high.max())
                 where = " ({:.3g} to {:.3g}, where it learned {:.3g} to {:.3g})".format(*ends)
             warn(
-                f"{which} of {len(rows)} rows are far outside of the data that the value function "
+                f"{count} of {len(rows)} rows are far outside of the data that the value function "
                 f"was made from, by more than the whole range{where}. It extrapolates there, which "
                 "no standard error counts; check the units of these rows."
             )
-        return which
+        return count
 
 
 @dataclass(frozen=True, eq=False, repr=False)

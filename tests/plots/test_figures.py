@@ -182,7 +182,8 @@ def test_two_classes_have_the_sign_of_the_second_everywhere() -> None:
     phi = people.phi[row, :, 1]
     k = int(phi.abs().argmax())
     said = shown.signed(phi[phi.abs().argsort(descending=True)].tolist())[0]
-    assert said in repr(people[[row]])
+    error = float(people.standard_error[row, k, 1])
+    assert shown.with_error(float(phi[k]), error, "+") in repr(people[[row]])
     assert said in [text.get_text() for text in plots.waterfall(people, row).texts]
     assert plots.bar(people, row).patches[0].get_width() == pytest.approx(float(phi[k]))
     points = plots.beeswarm(people[[row, row]]).collections[0].get_offsets()

@@ -345,7 +345,7 @@ def test_what_does_not_fit_is_refused(written, tmp_path: Path) -> None:
         lambda x, mask: mask.sum(-1, keepdim=True).float(), torch.zeros(2, 3)
     )
     for settings, said in (
-        ({"tokens": [["a"]]}, "a list for each of 6 rows but got 1"),
+        ({"tokens": [["a"]]}, "Expected `tokens` of rows whose players differ"),
         ({"interactions": found}, "differ in their rows"),
     ):
         with pytest.raises(ValueError, match=re.escape(said)):

@@ -468,7 +468,7 @@ OF_POLARS, OF_ARRAY = pl.DataFrame({"a": [1, 2]}), np.arange(6).reshape(3, 2)
         (DATED, DATED.rename(columns={"a": "A"}), ValueError, r"\['a'\] .*there are \['A'\]"),
         (DATED, DATED.to_numpy(), ValueError, r"\['x0', .* besides\); pass a frame of pandas, as"),
         (OF_ARRAY, DATED, ValueError, r"\['x0', 'x1'\] are missing .* pass an array, as"),
-        (DATED, DATED.iloc[0], TypeError, r"Series; one row is .*`frame\[:1\]`\.$"),
+        (DATED, DATED.iloc[0], TypeError, r"Series; one row is .*`frame\[:1\]`.*`\.$"),
         (DATED, DATED.assign(a=[*"pqr"]), ValueError, "'a' of dtype float64, .* str"),
         (DATED, DATED.assign(t=[1, 2, 3]), ValueError, "'t' of dtype .* int64"),
         (DATED, DATED.assign(c="w"), ValueError, "'c' of dtype category, .* 'w'"),

@@ -187,12 +187,7 @@ def joined(known: Cells, new: Cells) -> Cells:
     for like in candidates:
         pair = narrowed(known, like), narrowed(inferred, like)
         if pair[0].to_native().dtype == pair[1].to_native().dtype:
-            parts = [part.alias("") for part in pair]
-            if known.implementation.is_pandas():
-                # As frames, pandas 2 would lose which cells are None and which NaT.
-                whole = pd.concat([part.to_native() for part in parts], ignore_index=True)
-                return nw.from_native(whole, series_only=True)
-            return nw.concat([part.to_frame() for part in parts])[""]
+            return nw.concat([part.alias("").to_frame() for part in pair])[""]
     raise ValueError(
         f"Expected column {new.name!r} of dtype {known.to_native().dtype}, as in training, but got "
         f"{new.to_native().dtype} with cells such as {shown(new.head(5).to_list())}; convert it "

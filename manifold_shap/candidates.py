@@ -101,6 +101,7 @@ class Fits(Mapping):
     ) -> None:
         self.task, self.names, self.x, self.draws = task, tuple(names), x, draws
         self.weights, self.products = weights or {}, products
+        self.quality: Quality | None = None
         self._fitted = dict[str, ValueFunction]()
 
     def __getitem__(self, name: str) -> ValueFunction:
@@ -111,6 +112,8 @@ class Fits(Mapping):
         """
         if name not in self._fitted:
             self._fitted[name] = FITS[name](self)
+            if self.quality is not None and name in self.quality.mse:
+                self._fitted[name].update(quality=self.quality.of(name))
         return self._fitted[name]
 
     def __contains__(self, name: object) -> bool:
@@ -211,7 +214,9 @@ def choose(
         seconds=seconds,
         skipped=skipped,
     )
-    return Fits(task, [*quality.mse], task.x, weights=quality.weights, products=products), quality
+    found = Fits(task, [*quality.mse], task.x, weights=quality.weights, products=products)
+    found.quality = quality
+    return found, quality
 
 
 def _announce(task: CandidateTask, wanted: Sequence[str], folds: int) -> None:

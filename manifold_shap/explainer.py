@@ -150,7 +150,6 @@ class Explainer:
         self.candidates, self.quality = choose(task, candidates, fit_seconds)
         # Any of them: what estimators ask for differs from one to another.
         self.value: Any = self.candidates[self.quality.chosen]
-        self.value.update(quality=self.quality.to_dict())
         self._halves: list[ValueFunction] = []
         if self.quality.skipped:
             warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")

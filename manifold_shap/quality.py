@@ -95,12 +95,25 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
         import pandas as pd
 
         frame = pd.DataFrame(
-            {"mse": self.mse, "standard_error": self.standard_error, "seconds": self.seconds}
+            {
+                "mse": self.mse,
+                "standard_error_of_difference": self.standard_error,
+                "seconds": self.seconds,
+            }
         ).sort_values("mse")
         frame.insert(0, "explained", 1 - frame["mse"] / self.variance)
         frame.insert(1, "root_mean_squared_error", frame["mse"].clip(0) ** 0.5)
         frame["chosen"] = frame.index == self.chosen
         return frame
+
+    def of(self, name: str) -> dict[str, Any]:
+        """What explanations by one of the candidates say, as plain data.
+
+        The error is that of the comparison; of the chosen one, of rows that did not choose.
+        """
+        if name == self.chosen:
+            return self.to_dict()
+        return {**self.to_dict(), "chosen": name, "error": self.mse[name], "warning": ""}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, as `made_by["quality"]` of an explanation has them."""
@@ -133,7 +146,8 @@ is out of reach), root mean squared error 0.02 (probability)"
     error, variance = (quality.get(name, math.nan) for name in ("error", "variance"))
     if not variance > 0:
         return ""
-    shares = [error, *(e for name, e in quality.get("mse", {}).items() if name == OFF_MANIFOLD)]
+    others = {} if quality.get("chosen") == OFF_MANIFOLD else quality.get("mse", {})
+    shares = [error, *(e for name, e in others.items() if name == OFF_MANIFOLD)]
     here, *there = (f"{round(100 * (1 - each / variance))} %".replace("-", "−") for each in shares)
     off = f"off the manifold {there[0]}; " if there else ""
     of_error = f", root mean squared error {number(max(error, 0.0) ** 0.5)}"

@@ -319,6 +319,17 @@ def test_bad_input(frame: pd.DataFrame, options: dict[str, Any], message: str) -
         ms.Explainer(TREES, frame, **options)
 
 
+def test_names_of_classes_are_no_choice_of_their_order() -> None:
+    with pytest.raises(ValueError, match=r"`classes` in the model's order, \['False', 'True'\]"):
+        ms.Explainer(TREES, FRAME, classes=["True", "False"])
+
+
+def test_each_candidate_says_how_good_it_is(explainer: ms.Explainer) -> None:
+    off = ms.auto_shapley(explainer.candidates["marginal"], FRAME.head(2), evaluations=60)
+    share = 100 * (1 - explainer.quality.off_manifold / explainer.quality.variance)
+    assert f"'marginal' explains {share:.0f} % of the model's variance where" in repr(off)
+
+
 def test_a_target_has_no_place() -> None:
     with pytest.raises(TypeError, match="leave the target out"):
         ms.Explainer(TREES, FRAME, PRICE)

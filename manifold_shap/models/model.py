@@ -267,6 +267,12 @@ def as_model(
         names = predictor.classes or ()
         fits = len(names) == raw.shape[1]
         classes = names if fits else tuple(str(k) for k in range(raw.shape[1]))
+    own, given = predictor.classes or (), tuple(map(str, classes))
+    if own != given and sorted(own) == sorted(given):
+        raise ValueError(
+            f"Expected `classes` in the model's order, {shown(own)}, but got {shown(given)}; they "
+            "rename its outputs, and do not move them."
+        )
     wrapped = Model(predictor, classes, returns, batch_size, table, dtype)
     wrapped.checked(x)
     return wrapped

@@ -160,8 +160,8 @@ def retrained_value(
     >>> from sklearn.naive_bayes import GaussianNB
     >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [4.0, 1.5]])
     >>> value = retrained_value(GaussianNB(), x, np.array(["no", "no", "yes", "yes"]))
-    >>> value(x[:1], torch.tensor([[[False, False]]]))
-    tensor([[[0.5000, 0.5000]]])
+    >>> value(x[:1], torch.tensor([[[False, False]]])).tolist()
+    [[[0.5, 0.5]]]
     """
     event = to_tensor(x_train, "x_train").shape[1:]
     players = players or Players.of_columns(x_train, event)

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 import manifold_shap as ms
 from manifold_shap import simplex
@@ -148,11 +150,14 @@ def test_rays_of_a_whole_plane_are_where_two_classes_tie_above_the_third() -> No
     assert not ilr_plane(composed(classes=4)).collections
 
 
-def test_walls_of_a_whole_space_are_where_two_classes_tie_above_the_others() -> None:
-    explanation = composed(classes=4)
-    (drawn,) = ilr_space(explanation).collections
+def test_walls_of_a_whole_space_are_where_two_classes_tie_above_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explanation, given = composed(classes=4), list[Any]()
+    monkeypatch.setattr(Poly3DCollection, "set_verts", lambda _, faces, *__: given.append(faces))
+    assert len(ilr_space(explanation).collections) == 1
+    corners = np.asarray(given[0])[:, :3]
     assert not ilr_space(composed(classes=5)).collections
-    corners = np.asarray(drawn._faces)[:, :3]
     assert len(corners) == 6
     for points in corners:
         log_p = simplex.ilr_inv(torch.as_tensor(points), explanation.basis).sort(1).values

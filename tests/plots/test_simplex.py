@@ -153,8 +153,13 @@ def test_rays_of_a_whole_plane_are_where_two_classes_tie_above_the_third() -> No
 def test_walls_of_a_whole_space_are_where_two_classes_tie_above_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    explanation, given = composed(classes=4), list[Any]()
-    monkeypatch.setattr(Poly3DCollection, "set_verts", lambda _, faces, *__: given.append(faces))
+    explanation, given, set_verts = composed(classes=4), list[Any](), Poly3DCollection.set_verts
+
+    def recorded(self: Any, faces: Any, *more: Any, **named: Any) -> None:
+        given.append(faces)
+        set_verts(self, faces, *more, **named)
+
+    monkeypatch.setattr(Poly3DCollection, "set_verts", recorded)
     assert len(ilr_space(explanation).collections) == 1
     corners = np.asarray(given[0])[:, :3]
     assert not ilr_space(composed(classes=5)).collections

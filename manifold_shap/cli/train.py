@@ -82,7 +82,7 @@ def _value_function(
         metrics["mse_validation"] = report.scored(value, data.x_validation, cfg.progress).mse
     print(
         f"{value.name}: squared error {report.error_of(score):.4g} ± {score.standard_error:.4g}, "
-        f"off the manifold {report.error_of(score_off):.4g}; of {of_model}; in {work.parent}"
+        f"off the manifold {report.error_of(score_off):.4g}; in {work.parent}"
     )
     if warning := measured.get("warning"):
         print(f"Note: {warning}.")

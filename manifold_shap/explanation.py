@@ -364,8 +364,8 @@ class Explanation:
         """Of texts, what each word adds wherever it stands, the largest mean first.
 
         A line per word, in small letters and without the punctuation around it. Columns are `mean`,
-        of its Shapley values; `standard_error` of this mean, from one place to another, NaN of a
-        single one; and `count` of these places.
+        of its Shapley values; `standard_error` of this mean, as if its places were independent, NaN
+        of a single one; and `count` of these places.
 
         Args:
             output: its name or position; by default as of `plot.bar`.
@@ -382,8 +382,7 @@ class Explanation:
                 "`plot.text(vocabulary.decode(x))` shows the words."
             )
         cells: Any = self.data
-        words = pd.Series(cells.to_numpy().ravel(), dtype=object, name="word").str.lower()
-        words = words.str.extract(r"(?s)(\w(?:.*\w)?)", expand=False)
+        words = shown.bare(pd.Series(cells.to_numpy().ravel(), dtype=object, name="word"))
         phi = pd.Series(self.phi[..., shown.output_of_all(self, output)[0]].flatten().numpy())
         found = phi.groupby(words).agg(["mean", "sem", "count"])
         found = found.rename(columns={"sem": "standard_error"})

@@ -16,6 +16,8 @@ from manifold_shap._checks import check_whole
 from manifold_shap.values.selected import output_position
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from manifold_shap.explanation import Explanation
 
 
@@ -180,6 +182,17 @@ def with_error(value: float, error: float, sign: str = "") -> str:
 def count(many: int, what: str) -> str:
     """`1 row`, `2 rows`."""
     return f"{many} {what}" if many == 1 else f"{many} {what}s"
+
+
+def bare(words: "pd.Series") -> "pd.Series":
+    """Words in small letters and without the punctuation around them; bare marks as they are.
+
+    >>> import pandas as pd
+    >>> bare(pd.Series(["Great,", "isn't", "?"])).tolist()
+    ['great', "isn't", '?']
+    """
+    found = words.str.lower().str.replace(r"^\W+|\W+$", "", regex=True)
+    return found.where(found != "", words)
 
 
 def shorten(text: str, most: int = 30) -> str:

@@ -267,10 +267,9 @@ def _over_rows(
 
 def _by_word(words: pd.Series, values: Float[Tensor, "several rows players"]) -> pd.DataFrame:
     """Means over the places of each word, the largest first, their errors, how many places."""
-    bare = words.str.lower().str.replace(r"^\W+|\W+$", "", regex=True)
     rows, players = (words.index.get_level_values(level).tolist() for level in (0, 1))
     places = pd.DataFrame(values[:, rows, players].T.numpy())
-    by_word = places.groupby(bare.where(bare != "", words).to_numpy())
+    by_word = places.groupby(shown.bare(words).to_numpy())
     found = by_word.agg(["mean", "sem", "size"]).swaplevel(axis=1)
     often = found[found["size"][0] > 1] if (found["size"][0] > 1).any() else found
     first: Any = ("mean", 0)

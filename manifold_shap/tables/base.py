@@ -77,6 +77,11 @@ class RowAdapter(ABC):
         return {}
 
     @property
+    def provenance(self) -> dict[str, Any]:
+        """What explanations record of these rows, as plain data."""
+        return {}
+
+    @property
     def constant_players(self) -> tuple[str, ...]:
         return ()
 

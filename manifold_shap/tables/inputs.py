@@ -55,6 +55,10 @@ class Inputs(RowAdapter):
             for k in range(size)
         )
 
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {"inputs": {name: list(shape) for name, shape in self.shapes.items()}}
+
     @classmethod
     def fit(cls, inputs: Any, players: Mapping[str, Any] | None = None) -> "Inputs":
         """Read shapes and types of some rows.

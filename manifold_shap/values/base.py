@@ -17,7 +17,6 @@ from manifold_shap._checks import check_coalitions, check_finite, check_rows
 from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
-from manifold_shap.tables.inputs import Inputs
 from manifold_shap.tables.rows import rows_of
 from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.spec import GameSpec
@@ -299,10 +298,8 @@ class ValueFunction(Exportable, ABC):
     def provenance(self) -> dict[str, Any]:
         """What an explanation records of it: plain numbers and strings."""
         quality, table = self.spec.quality, self.spec.table
-        found: dict[str, Any] = {} if quality is None else {"quality": dict(quality)}
-        if isinstance(table, Inputs):
-            found["inputs"] = {name: list(shape) for name, shape in table.shapes.items()}
-        return {"value_function": self.name, **found}
+        measured = {} if quality is None else {"quality": dict(quality)}
+        return {"value_function": self.name, **measured, **(table.provenance if table else {})}
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:
         """A cheap approximation of the values of `Toggled` coalitions; None where there is none.

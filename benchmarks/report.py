@@ -34,13 +34,13 @@ from manifold_shap.io.files import write_whole
 
 Found = Mapping[str, Any]
 Figures = Mapping[str, Figure]
-ROOT = Path(__file__).parents[1]
-_IMPORTS = re.compile(r"^from benchmarks\.((?:papers|speed|truth)\.\w+) import", re.M)
+ROOT = _CODE = Path(__file__).parents[1]
+_KINDS = ("laws", "papers", "speed", "support", "truth")
 _OF_PAGES = ("claims", "tables", "figures", "summary")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 ROUNDING = 1e-12  # An error below this part of its figure is none.
-# Seconds of finished parts that the present run has read instead of measuring them.
-_SAVED: list[float] = []
+# Finished parts that the present run has read instead of measuring them.
+_SAVED: list[Found] = []
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,6 @@ class Experiment:
         source: the paper, and the place in it.
         errors: what the errors of the tables are.
         about: what is measured, and how.
-        code: digest of the code that is measured, and that measures it.
     """
 
     title: str
@@ -123,14 +122,13 @@ class Experiment:
     source: str = ""
     errors: str = "standard errors"
     about: str = ""
-    code: str = ""
 
     @classmethod
     def of(cls, module: ModuleType) -> "Experiment":
         """Functions of these names, constants in capitals, and the docstring."""
         names = [key.name for key in fields(cls)]
         found = {key: vars(module).get(key, vars(module).get(key.upper())) for key in names}
-        found |= {"about": inspect.getdoc(module), "code": code_of(module)}
+        found |= {"about": inspect.getdoc(module)}
         return cls(**{key: entry for key, entry in found.items() if entry is not None})
 
     def chosen(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,28 +145,37 @@ class Experiment:
         return parts(settings[which], self.measure, **others)
 
 
-def code_of(module: ModuleType) -> str:
-    """A digest of what is measured, and what measures: no comments, docstrings or pages."""
-    own = Path(str(module.__file__))
-    imported = [name.replace(".", "/") for name in _IMPORTS.findall(own.read_text())]
-    files = [own, *(ROOT / f"benchmarks/{name}.py" for name in sorted(imported))]
-    return _digest(_package(), *map(_bare, files))
+def code_of(measure: Callable[..., Any]) -> dict[str, str]:
+    """Digests of the files that were loaded to measure: what is measured, and what measures it."""
+    loaded = {Path(str(getattr(one, "__file__", ""))) for one in list(sys.modules.values())}
+    package = set((_CODE / "manifold_shap").rglob("*.py"))
+    # These rooms draw and print, and `draw.py` loads them for the colours alone.
+    loaded -= {file for file in package if re.search(r"/(plots|report|interop|shown)\b", str(file))}
+    # Of processes that the experiment has started, it is not seen what they have loaded.
+    measuring = {file for kind in _KINDS for file in (_CODE / "benchmarks" / kind).glob("*.py")}
+    starts = hasattr(sys.modules[measure.__module__], "subprocess")
+    files = (package | measuring) & loaded | (package if starts else set())
+    return {name: digest_of(name) for name in sorted(str(one.relative_to(_CODE)) for one in files)}
+
+
+def is_of_today(code: Mapping[str, str]) -> bool:
+    """Whether all these files do what they did."""
+    return bool(code) and all(digest_of(name) == one for name, one in code.items())
 
 
 @cache
-def _package() -> str:
-    folders = ("manifold_shap", "benchmarks/support", "benchmarks/laws")
-    files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
-    return _digest(*map(_bare, files))
-
-
-def _bare(file: Path) -> str:
-    tree = ast.parse(file.read_text())
+def digest_of(name: str) -> str:
+    """A digest of a file without comments, docstrings, messages of errors, claims and pages."""
+    if not (_CODE / name).exists():
+        return ""
+    tree = ast.parse((_CODE / name).read_text())
     tree.body = [node for node in tree.body if getattr(node, "name", "") not in _OF_PAGES]
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
             node.body[0] = ast.Pass()
-    return ast.unparse(tree)
+        elif isinstance(node, ast.Raise):
+            node.exc = node.cause = None
+    return _digest(ast.unparse(tree))
 
 
 def _digest(*texts: str) -> str:
@@ -212,12 +219,13 @@ def measured(experiment: Experiment, settings: Mapping[str, Any], command: str) 
     return {
         "command": command,
         "settings": dict(settings),
-        "seconds": time.perf_counter() - start + sum(_SAVED),
+        "seconds": time.perf_counter() - start + sum(part["seconds"] for part in _SAVED),
         "machine": place,
         "packages": _packages(),
         "version": ms.__version__,
         "commit": f"{git('rev-parse', 'HEAD')}{changed}",
-        "code": experiment.code,
+        "code": {key: one for part in _SAVED for key, one in part["code"].items()}
+        | code_of(experiment.run or experiment.measure),
         "note": "",
         "found": found,
     }
@@ -229,19 +237,21 @@ def parts(keys: Iterable[str], make: Callable[..., Any], **settings: Any) -> dic
     A part that is finished is kept in `runs/parts`, and read instead while settings and code are
     the same: an interrupted run is resumed from there.
     """
-    module, found = sys.modules[make.__module__], {}
+    found = {}
     for key in keys:
         name = re.sub(r"\W+", "_", key)
-        which = _digest(key, dumps(settings), code_of(module))
-        path = Path("runs/parts", module.__name__.rpartition(".")[2], f"{name}_{which}.json")
-        if path.exists():
-            _SAVED.append(json.loads(path.read_text())["seconds"])
+        which = f"{name}_{_digest(key, dumps(settings))}.json"
+        path = Path("runs/parts", make.__module__.rpartition(".")[2], which)
+        part = json.loads(path.read_text()) if path.exists() else {"code": {}}
+        if is_of_today(part["code"]):
+            _SAVED.append(part)
         else:
             start = time.perf_counter()
             part = {"found": make(key, **settings), "seconds": time.perf_counter() - start}
+            part = json.loads(dumps({**part, "code": code_of(make)}))
             write_whole(path, partial(Path.write_text, data=dumps(part)))
             print(key, number(part["seconds"]), "s", flush=True)
-        found[key] = json.loads(path.read_text())["found"]
+        found[key] = part["found"]
     return found
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from subprocess import CalledProcessError, run
 from typing import Any, cast
 
 from omegaconf import OmegaConf
@@ -60,7 +61,7 @@ def stored(name: str, quick: bool = False) -> Mapping[str, Any]:
 def plan(names: Sequence[str], quick: bool) -> list[str]:
     """Experiments whose results are older than the code, or not there, and what they took."""
     results = {name: stored(name, quick) for name in names}
-    due = [name for name in names if results[name].get("code") != experiment(name).code]
+    due = [name for name in names if not report.is_of_today(results[name].get("code", {}))]
     seconds = {name: results[name].get("seconds") or 0.0 for name in due}
     for name, took in seconds.items():
         print(f"{name:28} {took / 60:8.1f} min")
@@ -148,11 +149,17 @@ def main() -> None:
         names = [name for name in NAMES if stored(name, given.quick)]
     elif "all" in names or given.plan:
         names = plan(NAMES if "all" in names else names, given.quick)
+    # A process loads the files of its experiment alone, and the result keeps which these are.
+    options = ["--quick"] * given.quick + (["--out", str(given.out)] if given.out else [])
     failed = []
     for name in names if not given.plan else ():
         try:
-            reproduce(name, changes, given.quick, given.pages, given.out)
-        except (OSError, ImportError) as error:  # Of others, files or packages are there.
+            if given.pages or len(names) == 1:
+                reproduce(name, changes, given.quick, given.pages, given.out)
+            else:
+                run([sys.executable, __file__, name, *changes, *options], check=True)
+        # Of others, files or packages are there.
+        except (OSError, ImportError, CalledProcessError) as error:
             failed.append(f"{name}: {type(error).__name__}: {error}")
     if not given.quick and not given.out and not given.plan:
         write_lists()

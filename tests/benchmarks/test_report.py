@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,7 @@ def test_finished_parts_are_read_unless_settings_or_code_are_others(
         found = of_parts.found({"keys": keys, "factor": factor})
         assert found == {key: {"length": len(key) * factor} for key in keys}
     assert measured == ["a 1", "bb 1", "a 2"]
-    monkeypatch.setattr(report, "code_of", lambda module: "other")
+    monkeypatch.setattr(report, "digest_of", lambda file: "other")
     report.parts(["a"], part, factor=1)
     assert measured[-1] == "a 1"
 
@@ -112,15 +111,17 @@ def test_all_are_what_is_not_there_or_older_than_the_code(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = elsewhere / "docs/results/negative.json"
-    for code, due in (("1", 1), ("1", 0), ("2", 1)):
-        one = replace(made(), code=code)
-        monkeypatch.setattr(reproduce, "experiment", lambda _, one=one: one)
+    for digest, due in (("1", 1), ("1", 0), ("2", 1)):
+        monkeypatch.setattr(report, "digest_of", lambda file, digest=digest: digest)
         before = result.read_text() if result.exists() else ""
         command(monkeypatch, "all", "--plan")
         assert f"{due} to run" in capsys.readouterr().out
         assert (result.read_text() if result.exists() else "") == before
         command(monkeypatch, "all")
         assert (result.read_text() == before) == (not due)
+    code = report.load(result.parent, "negative")["code"]
+    assert "manifold_shap/io/files.py" in code
+    assert "benchmarks/report.py" not in code
 
 
 STORED = [name for name in reproduce.NAMES if reproduce.stored(name)]

@@ -256,6 +256,15 @@ def test_any_elements_become_the_nearest_cells_of_training(seed: int) -> None:
     assert drawn["hole"].isna().tolist() == absent.tolist()
 
 
+@pytest.mark.parametrize("missing", [[None, np.nan, np.nan], [None, None, np.nan]])
+def test_of_several_kinds_of_missing_cells_the_most_frequent_is_drawn(missing: list) -> None:
+    column = pd.Series([0.5, 2.5, 7.0, *missing], dtype=object)
+    frame = pd.DataFrame({"own": column, "other": range(6)})
+    table = ms.Table.fit(frame)
+    drawn = table.frame(table.nearest(table.encode(table.rows(frame)), torch.zeros(6, 2)))["own"]
+    assert repr(drawn.tolist()) == repr([0.5, 2.5, 7.0, *[missing[1]] * 3])
+
+
 def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
     rare = [f"town {k:03}" for k in range(1000)]
     frame = pd.DataFrame({"town": ["Oslo"] * 500 + rare + rare[:100] * 400})

@@ -271,6 +271,7 @@ def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
     with pytest.warns(UserWarning, match=r"1001 categories: all but the 99 .* \(4% of the rows\)"):
         table = ms.Table.fit(frame)
     assert table.encodings[0].categories == ("Oslo", *rare[:98], "(other)")
+    table.rows(frame.tail(1))  # Without a warning: a grouped town is none that is new.
     other = torch.zeros(20_000, 100)
     other[:, -1] = 1
     u = torch.rand(20_000, 1, generator=torch.Generator().manual_seed(0))
@@ -292,6 +293,7 @@ SIZES = pd.Categorical(["m", "s", "l"], ["s", "m", "l"], ordered=True)
     [
         ([20.0, 30, 40, 50], "continuous", (), [[-1.3416], [-0.4472], [0.4472], [1.3416]]),
         ([0, 1, 1], "binary", ("0", "1"), [[0], [1], [1]]),
+        ([0.0, 1.0, -0.0], "binary", ("0", "1"), [[0], [1], [0]]),
         (["f", "m"], "binary", ("f", "m"), [[0], [1]]),
         ([True, False], "binary", ("False", "True"), [[1], [0]]),
         (["b", "a", "c"], "categorical", ("a", "b", "c"), [[0, 1, 0], [1, 0, 0], [0, 0, 1]]),

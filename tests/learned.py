@@ -4,6 +4,7 @@ import itertools
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -38,12 +39,16 @@ LONGER: dict[str, Any] = {
 }  # fmt: skip
 
 
+# On how many pairs tempers and candidates are chosen by default.
+PAIRS = {name: import_module(f"manifold_shap.{name}")._PAIRS for name in ("vae.fit", "candidates")}
+
+
 @contextmanager
-def few_pairs() -> Iterator[None]:
-    """Tempers and candidates are chosen on a few hundred pairs instead of two thousand."""
+def few_pairs(most: float = 256) -> Iterator[None]:
+    """Tempers and candidates are chosen on so many pairs at most."""
     with ExitStack() as stack:
-        for module in ("vae.fit", "candidates"):
-            stack.enter_context(patch(f"manifold_shap.{module}._PAIRS", 256))
+        for name, pairs in PAIRS.items():
+            stack.enter_context(patch(f"manifold_shap.{name}._PAIRS", min(pairs, most)))
         yield
 
 

@@ -1,5 +1,6 @@
 """The front door: from a model and a frame to explanations, saved and loaded."""
 
+import math
 import re
 import time
 import warnings
@@ -18,6 +19,7 @@ import manifold_shap as ms
 from manifold_shap import candidates
 from manifold_shap._messages import UnfitError
 from manifold_shap.plots import selection
+from tests.learned import few_pairs
 
 FEW = ("gaussian", "copula")
 
@@ -287,6 +289,25 @@ def test_rows_of_any_kind_have_finite_shares(frame: pd.DataFrame, message: str) 
     explanation = explainer(frame.head(2), evaluations=60)
     assert explanation.phi.isfinite().all()
     assert explanation.efficiency_gap < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore:Of the candidates")
+def test_by_default_nothing_is_trained_and_the_model_is_asked_for_few_rows() -> None:
+    asked = 0
+
+    def model(rows: pd.DataFrame) -> Any:
+        nonlocal asked
+        asked += len(rows)
+        return np.tanh(rows["a"] * rows["b"] + rows["c"])
+
+    with few_pairs(math.inf):
+        explainer = ms.Explainer(model, NORMAL, returns="values")
+    assert set(explainer.quality.mse) == {"marginal", *candidates.FAST, "stacked"}
+    # Of each, 2,048 pairs of a row and a coalition with 16 draws, and predictions.
+    assert asked < 1.1 * 5 * 2048 * 16
+    asked = 0
+    explainer(NORMAL.head(2))
+    assert asked < 1.1 * 2 * 8192 * (len(NORMAL.columns) + 1)
 
 
 def test_a_model_no_value_function_is_better_for_is_warned_of() -> None:

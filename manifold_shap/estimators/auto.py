@@ -4,6 +4,7 @@ import math
 from bisect import bisect_right
 from typing import Any
 
+from manifold_shap._messages import warn
 from manifold_shap.estimators.coalition import affordable, coalition
 from manifold_shap.estimators.evaluator import Evaluator
 from manifold_shap.estimators.exact import MAX_PLAYERS, exact
@@ -107,8 +108,19 @@ def auto_shapley(
         ValueError: `evaluations` too few for a pair of orders, or arguments that the chosen
             estimator refuses.
         TypeError: an `ordering` that `Ordering` refuses, `evaluations` that are no whole number.
+
+    Warns:
+        UserWarning: `evaluations` too few for standard errors: less than two pairs of orders take.
     """
-    return explain(estimator=auto, **locals())
+    found = explain(estimator=auto, **locals())
+    if bool(found.standard_error[found.present].isnan().any()):
+        enough = 4 * (int(found.counts.max()) - 1)
+        few = evaluations is not None and evaluations < enough
+        fix = f"`evaluations` of {enough} or more" if few else "a `target_error`"
+        warn(
+            f"Standard errors are unknown (NaN), since each row has a single estimate: give {fix}."
+        )
+    return found
 
 
 def auto(

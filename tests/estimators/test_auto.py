@@ -1,5 +1,8 @@
 """The choice of an estimator: by sizes and costs, within a budget."""
 
+import re
+import warnings
+
 import pytest
 import torch
 
@@ -12,6 +15,7 @@ def product(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return torch.where(mask, 1 + x[:, None], 1).prod(-1, keepdim=True)
 
 
+@pytest.mark.filterwarnings("ignore:Standard errors are unknown")
 @pytest.mark.parametrize(
     ("cost", "players", "evaluations", "estimator"),
     [
@@ -66,7 +70,9 @@ def test_of_many_outputs_a_fit_for_each_takes_too_long() -> None:
 
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("players", [1, 2, 3, 5, 8, 14, 40])
-def test_evaluations_are_never_exceeded(players: int, sampled: bool) -> None:
+def test_evaluations_are_never_exceeded_and_too_few_for_errors_are_said(
+    players: int, sampled: bool
+) -> None:
     for evaluations in (1, 2, 3, 7, 30, 45, 111, 400):
         value = Recorded(lambda x, mask: mask[..., :1].float().expand(-1, -1, 2), players, sampled)
         x = torch.zeros(2, players)
@@ -74,9 +80,16 @@ def test_evaluations_are_never_exceeded(players: int, sampled: bool) -> None:
             with pytest.raises(ValueError, match="`evaluations` of at least"):
                 ms.auto_shapley(value, x, evaluations=evaluations)
             continue
-        found = ms.auto_shapley(value, x, evaluations=evaluations)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = ms.auto_shapley(value, x, evaluations=evaluations)
         asked = sum(mask.shape[0] * mask.shape[1] for mask in value.masks)
         assert asked == found.made_by["evaluations"] <= 2 * evaluations
+        said = [re.search(r"`evaluations` of (\d+)", str(each.message)) for each in caught]
+        assert len(said) == bool(found.standard_error.isnan().any())
+        for enough in said:
+            found = ms.auto_shapley(value, x, evaluations=int(enough[1]))
+            assert not found.standard_error.isnan().any()
 
 
 @pytest.mark.parametrize(

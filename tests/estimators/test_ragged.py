@@ -41,7 +41,8 @@ def test_an_ordering_may_name_players_that_some_rows_lack(estimator) -> None:
 
 def test_what_was_chosen_is_told_for_each_number_of_players() -> None:
     value, x = Ragged(), Ragged.some_rows()
-    made_by = ms.auto_shapley(value, x, evaluations=6).made_by
+    with pytest.warns(UserWarning, match="errors are unknown.* `evaluations` of 12 or more"):
+        made_by = ms.auto_shapley(value, x, evaluations=6).made_by
     assert made_by["auto"].keys() == made_by["estimator"].keys() == {"1", "2", "3", "4"}
     assert [made_by["estimator"][n] for n in "1234"] == ["exact"] * 3 + ["permutation"]
     assert made_by["auto"]["4"].startswith("permutation: ")

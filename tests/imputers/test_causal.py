@@ -114,6 +114,16 @@ def test_means_are_those_under_intervention(names: Names, confounding: list[bool
         assert torch.equal(drawn[b, k][:, masks[b, k]], x[b, masks[b, k]].expand(4_000, -1))
 
 
+def test_components_have_draws_of_their_own() -> None:
+    """Of a background row for each, columns that agree in every row no longer go together."""
+    background = torch.randn(200, 1, generator=generator()).expand(-1, 4)
+    imputer = ms.imputers.MarginalImputer(background)
+    causal = CausalImputer(imputer, [["x0"], ["x1"], ["x2"], ["x3"]], [False] * 4)
+    nobody = Listed(torch.zeros(1, 1, 4, dtype=torch.bool), torch.tensor([[1]]))
+    drawn = causal.impute(background[:1], nobody, range(200)).rows[0, 0]
+    assert (drawn.T.corrcoef() - torch.eye(4)).abs().max() < 0.3
+
+
 A, C, BETA = 1.5, -0.8, torch.tensor([0.7, -1.0, 2.0])
 SERIAL = [["x0"], ["x1"], ["x2"]]
 

@@ -1,6 +1,7 @@
 """Points of many rows: where they stand, and what colours they have."""
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -113,6 +114,18 @@ def test_points_are_values_against_the_feature_or_the_column_of_a_group() -> Non
     assert axes.get_ylabel() == "Shapley value of person\n(probability of rich)"
     with pytest.raises(ValueError, match=r"one of the columns \['age', 'sex'.* but got 'person'"):
         scatter(grouped, "person")
+
+
+def test_whiskers_reach_two_standard_errors() -> None:
+    people = table()
+    sampling = 0.01 * torch.arange(1.0, 7.0)[:, None, None].expand_as(people.phi)
+    learning = torch.full_like(sampling, 0.02)
+    explanation = replace(people, standard_error=sampling, model_error=learning)
+    (drawn,) = scatter(explanation, "age").containers
+    ends = np.array(drawn.lines[2][0].get_segments())[..., 1]
+    reach = 2 * torch.hypot(sampling, learning)[:, 0, 1]
+    phi = people.phi[:, 0, 1]
+    np.testing.assert_allclose(ends, torch.stack((phi - reach, phi + reach), 1), rtol=1e-5)
 
 
 def test_where_names_are_numbers_a_number_is_a_name() -> None:

@@ -146,6 +146,7 @@ def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None
         ),
         ({"model": {}}, "Which model is explained was not recorded"),
         ({"auto": {"5": "exact: all", "8": "odd: 8", "9": "odd: 9"}}, "auto exact, odd output"),
+        ({"estimator": {"5": "exact", "8": "odd", "9": "odd"}}, "estimator: exact, odd "),
     ],
 )
 def test_the_model_and_the_qualities_are_told(written, made_by: dict, said: str) -> None:

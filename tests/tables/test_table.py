@@ -256,12 +256,22 @@ def test_any_elements_become_the_nearest_cells_of_training(seed: int) -> None:
     assert drawn["hole"].isna().tolist() == absent.tolist()
 
 
+@pytest.mark.parametrize("missing", [[None, np.nan, np.nan], [None, None, np.nan]])
+def test_of_several_kinds_of_missing_cells_the_most_frequent_is_drawn(missing: list) -> None:
+    column = pd.Series([0.5, 2.5, 7.0, *missing], dtype=object)
+    frame = pd.DataFrame({"own": column, "other": range(6)})
+    table = ms.Table.fit(frame)
+    drawn = table.frame(table.nearest(table.encode(table.rows(frame)), torch.zeros(6, 2)))["own"]
+    assert repr(drawn.tolist()) == repr([0.5, 2.5, 7.0, *[missing[1]] * 3])
+
+
 def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
     rare = [f"town {k:03}" for k in range(1000)]
     frame = pd.DataFrame({"town": ["Oslo"] * 500 + rare + rare[:100] * 400})
     with pytest.warns(UserWarning, match=r"1001 categories: all but the 99 .* \(4% of the rows\)"):
         table = ms.Table.fit(frame)
     assert table.encodings[0].categories == ("Oslo", *rare[:98], "(other)")
+    table.rows(frame.tail(1))  # Without a warning: a grouped town is none that is new.
     other = torch.zeros(20_000, 100)
     other[:, -1] = 1
     u = torch.rand(20_000, 1, generator=torch.Generator().manual_seed(0))
@@ -283,6 +293,7 @@ SIZES = pd.Categorical(["m", "s", "l"], ["s", "m", "l"], ordered=True)
     [
         ([20.0, 30, 40, 50], "continuous", (), [[-1.3416], [-0.4472], [0.4472], [1.3416]]),
         ([0, 1, 1], "binary", ("0", "1"), [[0], [1], [1]]),
+        ([0.0, 1.0, -0.0], "binary", ("0", "1"), [[0], [1], [0]]),
         (["f", "m"], "binary", ("f", "m"), [[0], [1]]),
         ([True, False], "binary", ("False", "True"), [[1], [0]]),
         (["b", "a", "c"], "categorical", ("a", "b", "c"), [[0, 1, 0], [1, 0, 0], [0, 0, 1]]),

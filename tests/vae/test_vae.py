@@ -181,9 +181,14 @@ def test_the_bank_knows_how_many_codes_are_behind_its_draws() -> None:
 
 
 @pytest.mark.parametrize("components", [None, 1, 3])
-def test_a_row_far_from_all_others_leaves_the_loss_finite(components: int | None) -> None:
-    far = rows(8) * torch.tensor([1e4, 1e4, 1e4, 1])
-    loss = network(components).loss(far, masks(8), torch.randn(8, 2), detach=False)
+@pytest.mark.parametrize("steepness", [1, 100])
+def test_rows_far_from_all_others_leave_the_loss_finite(
+    components: int | None, steepness: int
+) -> None:
+    made, far = network(components), rows(8) * torch.tensor([1e4, 1e4, 1e4, 1])
+    for weight in made.parameters():
+        weight.data *= steepness
+    loss = made.loss(far, masks(8), torch.randn(8, 2), detach=False)
     assert loss.isfinite().all()
 
 

@@ -80,8 +80,9 @@ class Explainer:
         classes: names of the classes, or of the outputs of a regression.
         returns: what a function returns, see `as_model`; by default detected.
         unit: of what a regression predicts, for figures.
-        effort: "low" compares what fits in seconds: `gaussian`, `copula`, `empirical`, `mixture`.
-            "high" compares `vae`, `surrogate` and `guided_surrogate` as well, in minutes; Ctrl-C
+        effort: "low" compares what fits in seconds: `gaussian`, `copula`, `empirical`, `mixture`;
+            of texts it takes `deletion`, which is measured as well, whatever its error. "high"
+            compares `vae`, `surrogate` and `guided_surrogate` as well, in minutes; Ctrl-C
             leaves out those that were not compared by then.
         candidates: value functions to choose among, by name, in place of those of an effort.
         model_batch_size: most rows in one call of the model.

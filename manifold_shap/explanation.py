@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from manifold_shap.interactions import Interactions
     from manifold_shap.plots import Plots
 
-# Of what is printed: rows, players of each row, and letters of a player with its value.
-_ROWS, _PLAYERS, _LONGEST = 5, 3, 40
+# Of what is printed: rows, and players of each row.
+_ROWS, _PLAYERS = 5, 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -200,15 +200,27 @@ class Explanation:
         """For each of some players, by position, the columns that it owns, a line for each row.
 
         Those of a table have their names and original units. Elements of tensors are numbered, with
-        NaN in rows that have fewer; several of rows that are no table are left out.
+        NaN in rows that have fewer; several of rows that are no table are left out. Of players that
+        own other columns in each row, such as words of texts, there is the text of all.
         """
         import pandas as pd
+
+        from manifold_shap.tables.features import row_text
 
         index, x = self.players.index, self.x
         if not isinstance(x, Tensor):
             frame = pandas_columns(x)
-            own = index if self.players.fixed or not len(self) else self.owner[0]
-            return [frame.iloc[:, (own == k).numpy().nonzero()[0]] for k in players]
+            if not self.players.by_row:
+                return [frame.iloc[:, (index == k).numpy().nonzero()[0]] for k in players]
+            cells, of_texts = frame.to_numpy(), shown.has_words(self)
+
+            def said(row: int, mine: Any) -> str | None:
+                if not mine.any():
+                    return None
+                return "".join(cells[row, mine]) if of_texts else row_text(frame.loc[:, mine], row)
+
+            texts = [[said(*of) for of in enumerate((self.owner == k).numpy())] for k in players]
+            return [pd.DataFrame({"text": each}, dtype=object) for each in texts]
         own, x = self.owner.flatten(1), x.flatten(1)
         found = []
         for k in players:
@@ -363,9 +375,9 @@ class Explanation:
     def words(self, output: str | int | None = None) -> "pd.DataFrame":
         """Of texts, what each word adds wherever it stands, the largest mean first.
 
-        A line per word, in small letters and without the punctuation around it. Columns are `mean`,
-        of its Shapley values; `standard_error` of this mean, as if its places were independent, NaN
-        of a single one; and `count` of these places.
+        A line per word, in small letters and without the punctuation around it, or per sentence.
+        Columns are `mean`, of its Shapley values; `standard_error` of this mean, as texts vary, NaN
+        where a single one has it; and `count` of its places. Of one text `explanation[0].words()`.
 
         Args:
             output: its name or position; by default as of `plot.bar`.
@@ -375,18 +387,17 @@ class Explanation:
         """
         import pandas as pd
 
-        if isinstance(self.x, Tensor) or not self.players.by_row:
+        if not shown.has_words(self):
             raise ValueError(
                 "Expected texts that an `Explainer` has explained but got "
                 f"{'numbers' if isinstance(self.x, Tensor) else 'a table'}; of tokens, "
                 "`plot.text(vocabulary.decode(x))` shows the words."
             )
-        cells: Any = self.data
-        words = shown.bare(pd.Series(cells.to_numpy().ravel(), dtype=object, name="word"))
-        phi = pd.Series(self.phi[..., shown.output_of_all(self, output)[0]].flatten().numpy())
-        found = phi.groupby(words).agg(["mean", "sem", "count"])
-        found = found.rename(columns={"sem": "standard_error"})
-        return found.sort_values("mean", key=abs, ascending=False, kind="stable")
+        k, cells = shown.output_of_all(self, output)[0], self.data
+        words: Any = pd.DataFrame(None if cells is None else cells.to_numpy()).stack().dropna()
+        found = shown.by_word(words, self.phi[None, ..., k])
+        noun = self.players.names[0].split()[0]
+        return found.droplevel(1, axis=1).rename_axis(index=noun, columns=shown.quantity(self, k))
 
     @property
     def index(self) -> "pd.Index":
@@ -658,25 +669,22 @@ class Explanation:
         if base := shown.base_of(self):
             notes.append(f"base: of {base}")
         if words := in_words(self.quality or {}, self.unit):
-            notes.append(f"{self.made_by.get('value_function')!r} {words}")
+            of = self.made_by.get("value_function")
+            notes.append(f"{of!r} {words}{shown.ungrouped(self)}")
         if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
             notes.append("standard errors are unknown")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes
 
     def _contributions(self, places: Sequence[tuple[int, int]]) -> list[str]:
         """The largest of an output of each row: "age = 70: +0.31 ± 0.020, height = 2: −0.10"."""
-        from manifold_shap.tables.features import as_text
-
-        data, errors, found = self.data, total_error(self), []
+        errors, found = total_error(self), []
         for row, k in places:
             phi, parts = self.phi[row, :, k], []
             largest = phi.abs().nan_to_num(-1).argsort(descending=True, stable=True)
             largest = largest[torch.isfinite(phi[largest])][:_PLAYERS]
             numbers = shown.signed(phi[largest].tolist())
-            for player, plain in zip(largest.tolist(), numbers, strict=True):
-                cell = "" if data is None else f" = {as_text(data.iat[row, player])}"
-                name = f"{self.players.names[player]}{cell}"
-                name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+            names = shown.players_with_values(self, row, largest.tolist())
+            for player, name, plain in zip(largest.tolist(), names, numbers, strict=True):
                 number = shown.with_error(phi[player].item(), errors[row, player, k].item(), "+")
                 parts.append(f"{name}: {number if '±' in number else plain}")
             found.append(", ".join(parts))

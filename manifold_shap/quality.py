@@ -1,7 +1,7 @@
 """Chooses a value function among candidates by errors on rows that they were not fitted to."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
@@ -149,12 +149,18 @@ is out of reach), root mean squared error 0.02 (probability)"
     others = {} if quality.get("chosen") == OFF_MANIFOLD else quality.get("mse", {})
     shares = [error, *(e for name, e in others.items() if name == OFF_MANIFOLD)]
     here, *there = (f"{round(100 * (1 - each / variance))} %".replace("-", "−") for each in shares)
-    off = f"off the manifold {there[0]}; " if there else ""
+    off = f"{_yardstick(others)} {there[0]}; " if there else ""
     of_error = f", root mean squared error {number(max(error, 0.0) ** 0.5)}"
     return (
         f"explains {here} of the model's variance where features are hidden ({off}100 % is out of "
         f"reach){'' if unit is None else of_error}{f' ({unit})' if unit else ''}"
     )
+
+
+def _yardstick(candidates: Collection[str]) -> str:
+    """What `marginal` is called: of texts, deletion is off the manifold as well."""
+    of_texts = "deletion" in candidates
+    return "words of other texts in place of absent ones" if of_texts else "off the manifold"
 
 
 Errors = Mapping[str, Float[Tensor, " rows"]]
@@ -234,10 +240,16 @@ def report(
     warning = ""
     if not ahead > _CLEARLY * spread[OFF_MANIFOLD]:
         here, there = (max(mse[name], 0.0) ** 0.5 for name in (chosen, OFF_MANIFOLD))
+        why = (
+            "words may tell little of each other, or the model may judge shortened texts unlike "
+            "whole ones; deletion serves all the same, and effort='high' compares a learned value "
+            "function with it"
+            if chosen == "deletion"
+            else f"features may be independent, the rows too few, or {chosen!r} may not suit them"
+        )
         warning = (
-            f"no value function is clearly better than off the manifold: the root mean squared "
-            f"error of {chosen!r} is {number(here)}, there {number(there)}; features may be "
-            f"independent, the rows too few, or {chosen!r} may not suit them"
+            f"no value function is clearly better than {_yardstick(mse)}: the root mean squared "
+            f"error of {chosen!r} is {number(here)}, there {number(there)}; {why}"
         )
     return Quality(
         chosen,

@@ -130,6 +130,8 @@ def superpixels(segments: int = 50, compactness: int | float = 10.0) -> Superpix
 class LabelMaps:
     """Label maps made beforehand, which belong to the rows that they are of; see `label_maps`."""
 
+    noun = "group"
+
     def __init__(self, x: Tensor, labels: Int64[Tensor, "rows *event"]) -> None:
         self._maps: dict[bytes, Tensor] = {}
         for row, (content, own) in enumerate(zip(x, labels, strict=True)):

@@ -4,14 +4,16 @@ They all ask here, so that a row has one output and a number one wording whereve
 """
 
 import math
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from manifold_shap._arrays import pandas_columns
 from manifold_shap._checks import check_whole
 from manifold_shap.values.selected import output_position
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from manifold_shap.explanation import Explanation
+
+# Numbers that may stand behind the name of a player of a tensor; those of a patch are noise.
+_CELLS = 4
 
 
 def has_two_classes(explanation: "Explanation") -> bool:
@@ -115,6 +120,36 @@ def base_of(explanation: "Explanation") -> str:
     return "an empty text" if deleted else ""
 
 
+def ungrouped(explanation: "Explanation") -> str:
+    """What players the quality was measured for, where those of `explanation` are coarser."""
+    return ", for ungrouped players" * ("grouped" in explanation.made_by)
+
+
+def has_words(explanation: "Explanation") -> bool:
+    """Whether rows are texts, whose words an `Explainer` has explained."""
+    if isinstance(explanation.x, Tensor) or not explanation.players.by_row:
+        return False
+    return pandas_columns(explanation.x).columns[0] in ("word 1", "sentence 1")
+
+
+def players_with_values(
+    explanation: "Explanation", row: int, players: Sequence[int], room: int = 40
+) -> list[str]:
+    """`name = value` of some players of a row, at most so many letters each."""
+    from manifold_shap.tables.features import as_text, row_text
+
+    found = []
+    for player, cells in zip(players, explanation[[row]].columns(players), strict=True):
+        said = explanation.players.names[player]
+        if cells.shape[1] == 1:
+            said = f"{said} = {as_text(cells.iat[0, 0])}"
+        elif cells.shape[1] <= _CELLS or not isinstance(explanation.x, Tensor):
+            # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
+            said = ": ".join(filter(None, (said, row_text(cells, 0))))
+        found.append(shorten(re.sub(r"(?<= )-(?=\d)", "−", said), room))
+    return found
+
+
 def kinds(explanation: "Explanation") -> list[str]:
     """What distinguishes the values from ordinary ones: "asymmetric" (restricted orders), "causal".
 
@@ -193,6 +228,35 @@ def bare(words: "pd.Series") -> "pd.Series":
     """
     found = words.str.lower().str.replace(r"^\W+|\W+$", "", regex=True)
     return found.where(found != "", words)
+
+
+def by_word(words: "pd.Series", values: Float[Tensor, "several rows players"]) -> "pd.DataFrame":
+    """Means over the places of each word, whatever its capitals and punctuation, the largest first.
+
+    The standard error is that of texts, not of places, which a text makes alike: Σ (Σ of a text's
+    deviations)² / count², times t / (t - 1) for t texts; NaN of one. What rounding leaves is 0.
+
+    Args:
+        words: as they are written, by row and player.
+        values: of one explanation or several.
+
+    Returns:
+        Columns `mean`, `standard_error` and `count`, each of every explanation.
+    """
+    import pandas as pd
+
+    said = bare(words).to_numpy()
+    rows, players = (words.index.get_level_values(level).tolist() for level in (0, 1))
+    places = pd.DataFrame(values[:, rows, players].T.double().numpy())
+    by = places.groupby(said)
+    of_texts = (places - by.transform("mean")).groupby([said, rows]).sum().pow(2).groupby(level=0)
+    mean, count, texts = by.mean(), by.count(), of_texts.count()
+    error = (of_texts.sum() * texts / (texts - 1)).pow(0.5).where(texts > 1) / count
+    least = torch.finfo().eps * mean.abs().max()
+    mean, error = (each.mask(each.abs() < least, 0.0) for each in (mean, error))
+    found = pd.concat({"mean": mean, "standard_error": error, "count": count}, axis=1)
+    first: Any = ("mean", 0)
+    return found.sort_values(first, key=abs, ascending=False, kind="stable")
 
 
 def shorten(text: str, most: int = 30) -> str:

@@ -382,8 +382,8 @@ def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> N
     assert repr(explanation).splitlines() == [
         "Explanation(2 instances, 4 players, model output, by 'exact')",
         "     prediction  base  largest contributions",
-        "Ann  −0.5        0     c = -4: −4.00, b = 2: +2.00, a = 1: +1.00",
-        "Bob  7.75        0     b = 5: +5.00, a = 3: +3.00, d = -0.25: −0.25",
+        "Ann  −0.5        0     c = −4: −4.00, b = 2: +2.00, a = 1: +1.00",
+        "Bob  7.75        0     b = 5: +5.00, a = 3: +3.00, d = −0.25: −0.25",
     ]
 
 

@@ -94,3 +94,5 @@ def test_a_quality_is_a_table_and_plain_data() -> None:
     assert Quality(**quality.to_dict()) == quality
     assert "'vae' explains " in repr(quality)
     assert in_words({"chosen": "vae", "mse": {}}) == ""
+    of_texts = {"error": 1.0, "variance": 2.0, "mse": {"marginal": 1.5, "deletion": 1.0}}
+    assert "(words of other texts in place of absent ones 25 %;" in in_words(of_texts)

@@ -2,8 +2,10 @@
 Words of a text
 ===============
 
-Absent words become a mask token; each word is coloured by its Shapley value. The model
-counts words here.
+Each word is coloured by its Shapley value for "good". The model adds up opinions of words. Absent
+words become a token that it does not know, and the base is of a text of such tokens alone. Nobody
+writes these texts: masks, like deletions, are off the manifold. A surrogate learns what the model
+predicts on average instead, see the page on text.
 """
 
 import torch

@@ -46,7 +46,9 @@ def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
         return as_outputs(logits)
     raise TypeError(
         "Expected the model to return a tensor or an array of numbers but got "
-        f"{type(outputs).__name__}; wrap what makes one of it, as in `lambda rows: model(rows)[0]`."
+        f"{type(outputs).__name__}; wrap what makes one of it: `lambda rows: "
+        "numpy.array(model(rows))` of a list of numbers, `lambda rows: model(rows)[0]` of several "
+        "outputs."
     )
 
 

@@ -31,6 +31,7 @@ from typing import Any
 
 from torch import Tensor
 
+from manifold_shap import shown
 from manifold_shap.explanation import Explanation
 from manifold_shap.plots import selection
 from manifold_shap.plots.bars import bar, waterfall
@@ -90,7 +91,7 @@ class Plots:
     def __init__(self, explanation: Explanation) -> None:
         self._explanation = explanation
         axes, table = len(explanation.players.event), not isinstance(explanation.x, Tensor)
-        composed, words = explanation.partition is not None, selection.has_words(explanation)
+        composed, words = explanation.partition is not None, shown.has_words(explanation)
         balances = len(explanation.outputs) if composed else 0
         # Of a model of several tensors, rows are all of them, one behind the other.
         inputs = explanation.made_by.get("inputs", {}).values()

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib import rcParams
@@ -249,13 +248,18 @@ def _over_rows(
             "Expected `tokens` of rows whose players differ, as words of texts do, but these "
             f"{shown.count(len(first.players), 'player')} are of every row; leave them out."
         )
-    if tokens is not None or selection.has_words(first):
-        by_word = _by_word(words_of_players(first, tokens), sizes)
+    if tokens is not None or shown.has_words(first):
+        by_word = shown.by_word(words_of_players(first, tokens), sizes)
+        often = by_word["count"][0] > 1
+        by_word = by_word[often] if often.any() else by_word
         chosen = by_word.head(check_whole("max_display", most))
-        names = [f"{shown.shorten(word)} ({n:.0f} ×)" for word, n in chosen["size"][0].items()]
-        values, errors = (torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "sem"))
-        title += [f"{len(chosen)} of {shown.count(len(by_word), 'word')}"]
-        whiskers = f"{whiskers}the places of a word" if bool((errors > 0).any()) else ""
+        names = [f"{shown.shorten(word)} ({n} ×)" for word, n in chosen["count"][0].items()]
+        values, errors = (
+            torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "standard_error")
+        )
+        noun = first.players.names[0].split()[0]
+        title += [f"{len(chosen)} of {shown.count(len(by_word), noun)}"]
+        whiskers = f"{whiskers}texts" if bool((errors > 0).any()) else ""
         return _Bars(list(by_name), values, errors, names, axis, title, False, whiskers, signed)
     selection.check_aligned(first)
     lines = Lines.of(sizes[0].nanmean(0).abs(), most)
@@ -263,17 +267,6 @@ def _over_rows(
     names, others = lines.names(first.players.names), lines.others > 0
     whiskers = f"{whiskers}{len(first)} rows" if bool((error > 0).any()) else ""
     return _Bars(list(by_name), mean, error, names, axis, title, others, whiskers, signed)
-
-
-def _by_word(words: pd.Series, values: Float[Tensor, "several rows players"]) -> pd.DataFrame:
-    """Means over the places of each word, the largest first, their errors, how many places."""
-    rows, players = (words.index.get_level_values(level).tolist() for level in (0, 1))
-    places = pd.DataFrame(values[:, rows, players].T.numpy())
-    by_word = places.groupby(shown.bare(words).to_numpy())
-    found = by_word.agg(["mean", "sem", "size"]).swaplevel(axis=1)
-    often = found[found["size"][0] > 1] if (found["size"][0] > 1).any() else found
-    first: Any = ("mean", 0)
-    return often.sort_values(first, key=abs, ascending=False, kind="stable")
 
 
 def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:

@@ -196,14 +196,14 @@ def interaction_map(
 
 def pixel_maps(
     explanations: Explanation | Mapping[str, Explanation],
-    rows: int | Sequence[int] | None = None,
+    row: int | Sequence[int] | None = None,
     output: str | int | Sequence[str | int] | None = None,
     top: int = 1,
     images: Any = None,
     overlay: float = 0.0,
     ax: Axes | None = None,
     *,
-    labels: Sequence[Any] | None = None,
+    label: Any = None,
     show: bool = False,
 ) -> Panels:
     """Draws one line per image: the image, then its signed map under each explanation.
@@ -226,7 +226,7 @@ def pixel_maps(
 
     Args:
         explanations: of the same images, by the names to write above the columns.
-        rows: position of the image to show, or several; by default the first 8.
+        row: position of the image to show, or several; by default the first 8.
         output: name or position of the output to explain, or several of them, a column for each;
             by default as of `waterfall`.
         top: how many outputs to explain where `output` names none, a column for each: the most
@@ -240,7 +240,7 @@ def pixel_maps(
         overlay: opacity of a pale grey copy of the image over each of its maps; 0.4 shows both, in
             colours that are greyer than those of the scale.
         ax: axes whose place the maps take; by default a new figure.
-        labels: of rows, instead of their positions.
+        label: of a row, or a list of them, instead of positions.
         show: whether to call `plt.show()`.
 
     Returns:
@@ -260,7 +260,7 @@ def pixel_maps(
             "Expected explanations of images, rows of shape (height, width) or (channels, "
             f"height, width), but got rows of shape {event}."
         )
-    chosen = selection.rows_of(first, rows, labels, _ROWS)
+    chosen = selection.rows_of(first, row, label, _ROWS)
     of_row = shown.top_outputs(first, output, top)[chosen]
     pictures = images_of(first.x, images, chosen)
     maps = torch.cat([maps_of(e, chosen, of_row) for e in by_name.values()], dim=1).numpy()

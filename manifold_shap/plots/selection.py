@@ -3,7 +3,6 @@
 import datetime
 import math
 import numbers
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,10 +21,7 @@ from manifold_shap.explanation import Explanation
 from manifold_shap.learning_error import other_rows, total_error
 from manifold_shap.players import Players
 from manifold_shap.quality import OFF_MANIFOLD, in_words
-from manifold_shap.tables.features import as_text, row_text
-
-# Numbers that may stand behind the name of a player of a tensor; those of a patch are noise.
-_CELLS = 4
+from manifold_shap.tables.features import as_text
 
 Explained = Mapping[str, Any]
 """Explanations, or global values, by name."""
@@ -68,15 +64,11 @@ def _difference(first: Explanation, other: Explanation) -> str:
     return "" if same else "outputs"
 
 
-def has_words(explanation: Explanation) -> bool:
-    """Whether rows are texts, whose words an `Explainer` has explained."""
-    return explanation.players.by_row and not isinstance(explanation.x, Tensor)
-
-
 def unaligned(explanation: Explanation) -> str:
     """What means over rows need, where players differ from row to row; nothing elsewhere."""
-    words, texts = "tokens=" * (not has_words(explanation)), len(explanation.players.event) == 1
-    means = f"`bar({words})` has means of words, and " if texts else ""
+    words = "tokens=" * (not shown.has_words(explanation))
+    of_texts = len(explanation.players.event) == 1
+    means = f"`bar({words})` has means of words, and " if of_texts else ""
     need = f"the same players in every row; {means}`waterfall` and `bar(row=0)` draw one row"
     return need if explanation.players.by_row else ""
 
@@ -135,12 +127,13 @@ def row_of(explanation: Explanation, row: int | None = None, label: Any = None) 
     return row
 
 
-def rows_of(explanation: Explanation, rows: Any, labels: Any, most: int) -> list[int]:
-    """Positions of rows, see `row_of`; by default the first."""
-    if labels is not None:
-        return [row_of(explanation, label=label) for label in labels]
-    rows = range(min(len(explanation), most)) if rows is None else np.atleast_1d(rows).tolist()
-    return [row_of(explanation, row) for row in rows]
+def rows_of(explanation: Explanation, row: Any, label: Any, most: int) -> list[int]:
+    """Positions of one row or several, see `row_of`; by default the first."""
+    if label is not None:
+        labels = label if isinstance(label, list | tuple) else [label]
+        return [row_of(explanation, label=each) for each in labels]
+    rows = range(min(len(explanation), most)) if row is None else np.atleast_1d(row).tolist()
+    return [row_of(explanation, each) for each in rows]
 
 
 # -- players, a line each -------------------------------------------------------------------------
@@ -189,19 +182,8 @@ class Lines(NamedTuple):
 
     def names_with_values(self, explanation: Explanation, row: int, room: int = 40) -> list[str]:
         """`name = value` of the players of a row, at most so many letters each."""
-        found = self.names(explanation.players.names, room)
-        columns = explanation[[row]].columns(self.players.tolist())
-        for place, (player, cells) in enumerate(zip(self.players.tolist(), columns, strict=True)):
-            name = explanation.players.names[player]
-            if isinstance(explanation.x, Tensor) and cells.shape[1] > _CELLS:
-                said = name
-            elif cells.shape[1] == 1:
-                said = f"{name} = {as_text(cells.iat[0, 0])}"
-            else:
-                # A group of columns has all of them: "size: Area = 3.1, Perimeter = 7".
-                said = ": ".join(filter(None, (name, row_text(cells, 0))))
-            found[place] = shown.shorten(re.sub(r"(?<= )-(?=\d)", "−", said), room)
-        return found
+        others = self.names(explanation.players.names)[len(self.players) :]
+        return [*shown.players_with_values(explanation, row, self.players.tolist(), room), *others]
 
 
 def mean(
@@ -357,15 +339,13 @@ def notes(by_name: Explained, brief: bool = False) -> list[str]:
             said = in_words(quality, None if brief else unit)
             rows = f", measured on {shown.count(quality.get('rows', 0), 'row')}"
             rows = rows if "rows" in quality and not (brief and said) else ""
-            # Of a `GroupedValue`, whose players are coarser.
-            players = ", for ungrouped players" * ("grouped" in each.made_by)
             errors = quality.get("mse", {})
             if not said and math.isfinite(errors.get(chosen, math.nan)):
                 # An estimate without bias may be below zero.
                 roots = {k: shown.number(max(e, 0.0) ** 0.5) for k, e in errors.items()}
                 off = f" ({roots[OFF_MANIFOLD]} off the manifold)" if OFF_MANIFOLD in roots else ""
                 said = f"has a root mean squared error of {roots[chosen]}{off}"
-            found.append(f"{of or 'value function: '}{chosen} {said}{rows}{players}")
+            found.append(f"{of or 'value function: '}{chosen} {said}{rows}{shown.ungrouped(each)}")
         elif measured:
             found.append(f"{of}error not measured")
     return found

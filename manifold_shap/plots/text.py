@@ -37,11 +37,11 @@ _PAGE = """<!doctype html>
 
 def text(
     explanations: Explanation | Mapping[str, Explanation],
-    tokens: Sequence[Sequence[str]] | None = None,
-    rows: int | Sequence[int] | None = None,
+    tokens: Sequence[Sequence[str]] | int | None = None,
+    row: int | Sequence[int] | None = None,
     output: str | int | None = None,
     *,
-    labels: Sequence[Any] | None = None,
+    label: Any = None,
 ) -> "ColouredText":
     """Colours the words of a text by their Shapley values, red where they raise the output.
 
@@ -66,9 +66,10 @@ def text(
             position of the row, where padding at its end may be left out, or one for each player.
             Spaces stand as tokenizers mark them: "▁" or "Ġ" is one and "##" at the start of a token
             is none; where no token has a space or the mark of one, there is one between any two.
-        rows: position of the row to show, or several; by default all, up to the first 8.
+            Texts that an `Explainer` has explained need none: a number here is a `row`.
+        row: position of the row to show, or several; by default all, up to the first 8.
         output: name or position of the output to explain; by default as of `waterfall`.
-        labels: of rows, instead of their positions.
+        label: of a row, or a list of them, instead of positions.
 
     Raises:
         TypeError: `explanations` are something else.
@@ -77,7 +78,9 @@ def text(
     """
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
-    chosen = selection.rows_of(first, rows, labels, _ROWS)
+    if isinstance(tokens, int | np.integer):
+        tokens, row = None, tokens
+    chosen = selection.rows_of(first, row, label, _ROWS)
     words = words_of_rows(first, tokens, chosen)
     outputs = shown.outputs_of_rows(first, output).tolist()
     values = [e.phi[row, :, outputs[row]].numpy() for row in chosen for e in by_name.values()]
@@ -163,23 +166,22 @@ def words_of_rows(
     explanation: Explanation, tokens: Sequence[Sequence[str]] | None, rows: Sequence[int]
 ) -> list[list[Word]]:
     """The words of some rows; see `text`."""
-    if isinstance(tokens, int) or (tokens is None and isinstance(explanation.x, Tensor)):
-        raise TypeError(
-            f"Expected `tokens`, a list of the words of each row, but got {tokens}; `rows=0` is "
-            "one row."
-        )
-    if tokens is None:
+    if tokens is None and shown.has_words(explanation):
         tokens = [[word for word in row if pd.notna(word)] for row in explanation.x.to_numpy()]
-    if isinstance(tokens, str) or len(tokens) != len(explanation):
+    given = () if tokens is None else tokens
+    texts = isinstance(tokens, str) or any(isinstance(each, str) for each in given)
+    if texts or len(given) != len(explanation):
+        fix = "for a single row `[tokens]`, of a vocabulary `vocabulary.decode(explanation.x)`"
+        if shown.has_words(explanation):
+            fix = "leave it out, the explanation has its words; `row=0` is one text"
         raise ValueError(
-            f"Expected `tokens` to hold a list for each of {len(explanation)} rows but got "
-            f"{len(tokens)}; for a single row give `[tokens]`, of a vocabulary "
-            "`vocabulary.decode(explanation.x)`."
+            f"Expected `tokens`, a list of words for each of {len(explanation)} rows, but got "
+            f"{'texts' if texts else len(given)}; {fix}."
         )
     owners, found = explanation.owner, []
     for row in rows:
-        players = _players_of_tokens(tokens[row], owners[row], row)
-        read = _read(tokens[row])
+        players = _players_of_tokens(given[row], owners[row], row)
+        read = _read(given[row])
         found.append([Word(*word, k) for word, k in zip(read, players, strict=True)])
     return found
 
@@ -198,11 +200,10 @@ def _players_of_tokens(
 ) -> list[int]:
     """The player of each token of a row: one token for each position, or one for each player."""
     players, positions = int(owners.max()) + 1, int((owners >= 0).flatten().nonzero().max()) + 1
-    if not isinstance(tokens, str):
-        if owners.ndim == 1 and len(tokens) in (len(owners), positions):
-            return owners[: len(tokens)].tolist()
-        if len(tokens) == players:
-            return list(range(players))
+    if owners.ndim == 1 and len(tokens) in (len(owners), positions):
+        return owners[: len(tokens)].tolist()
+    if len(tokens) == players:
+        return list(range(players))
     raise ValueError(
         f"Expected row {row} of `tokens` to hold {positions} of positions or {players} of players "
         f"but got {tokens!r:.100}; give the tokens as the model reads them, special ones included."

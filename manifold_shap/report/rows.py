@@ -15,7 +15,7 @@ from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
 from manifold_shap.learning_error import total_error
-from manifold_shap.plots import canvas, maps, selection
+from manifold_shap.plots import canvas, maps
 from manifold_shap.plots.selection import Lines
 from manifold_shap.plots.text import coloured_words, words_of_players, words_of_rows
 from manifold_shap.report import figures
@@ -52,7 +52,7 @@ class Rows:
         for kind, given in asked.items():
             if given is not None:
                 return kind
-        if selection.has_words(self.explanation):
+        if shown.has_words(self.explanation):
             return "texts"
         players = self.explanation.players
         event, index = players.event, players.index

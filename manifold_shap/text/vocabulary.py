@@ -283,7 +283,9 @@ def word_maps(x: Any, words: Sequence[Sequence[int | None]], padding: int | floa
     labels = torch.cat((torch.zeros_like(number[:, :1]), begins.cumsum(1)), dim=1)
     tokens = Players.tokens(rows.shape[1], padding)
     inside = tokens.owners(check_rows(rows, tokens)) >= 0
-    return label_maps(rows, labels.where(inside, -1))
+    maps = label_maps(rows, labels.where(inside, -1))
+    maps.noun = "word"
+    return maps
 
 
 def tokens_of(text: str) -> list[str]:

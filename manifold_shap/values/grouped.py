@@ -79,7 +79,12 @@ class GroupedValue(MappedValue):
             check_fixed(value.players, "groups that differ from row to row")
             most = "a callable that labels each row needs it: the most groups that a row can have"
             count = getattr(groups, "count", None) if count is None else count
-            names = [f"group {k}" for k in range(check_whole("count", count, fix=most))]
+            of_texts = value.spec.table is not None and value.players.by_row
+            noun = "part" if of_texts else getattr(groups, "noun", "group")
+            noun = groups.__name__.removesuffix("s") if of_tokens else noun
+            # Words are counted as those of an `Explainer`.
+            numbers = range(check_whole("count", count, fix=most))
+            names = [f"{noun} {k + (noun != 'group')}" for k in numbers]
             member = torch.zeros(0, dtype=torch.int64)
         elif isinstance(groups, Players):
             names, member = list(groups.names), _by_label(groups.index, value.players)[1]

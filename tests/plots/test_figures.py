@@ -165,7 +165,7 @@ def test_rows_are_asked_for_by_position_or_by_label_and_named_by_both() -> None:
     assert tick_labels(axes) == expected == tick_labels(plots.waterfall(people, -2))
     assert "row 2 (position 4 of 6)" in axes.figure.get_suptitle()
     by_name = digits().with_labels(list("abcde"))
-    drawn = [plots.pixel_maps(by_name, **which)[1] for which in ({"rows": [3]}, {"labels": ["d"]})]
+    drawn = [plots.pixel_maps(by_name, **which)[1] for which in ({"row": 3}, {"label": "d"})]
     assert (drawn[0].images[0].get_array() == drawn[1].images[0].get_array()).all()
     with pytest.warns(UserWarning, match="row=2 is a position, of the row labelled 0; label=2 is"):
         plots.waterfall(people, 2)
@@ -228,10 +228,12 @@ def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -
     said = f"{NOTE.replace('value function', 'a')} b: error not measured"
     assert " ".join(both.get_supxlabel().split()) == said
     told = {**QUALITY, "error": 0.0004, "variance": 0.01}
-    figure = plots.bar(replace(good, made_by={"quality": told, "grouped": 2})).figure
+    grouped = replace(good, made_by={"quality": told, "grouped": 2})
+    figure = plots.bar(grouped).figure
     said = " ".join(figure.get_supxlabel().split())
     assert "vae explains 96 % of the model's variance" in said
     assert said.endswith("100 % is out of reach), for ungrouped players")
+    assert "for ungrouped players" in repr(grouped)
     figure, ax = plt.subplots(layout="constrained")
     plots.bar(bad, ax=ax)
     assert WARNING in " ".join(ax.get_title("left").split())
@@ -320,9 +322,13 @@ WORDS = [list("abcdef"), list("ABCDE")]
         (lambda: plots.pixel_maps(SEVEN), r"of 1 or 3 channels.*\(1, 7, 3, 3\)"),
         (lambda: plots.pixel_maps(digits(), images=digits().x[:2]), "for 5 rows of 4 x 6 pixels"),
         (lambda: plots.pixel_maps(digits(), images=2 * digits().x), "of numbers from 0 to 1 or of"),
-        (lambda: plots.text(ragged((6,))), "Expected `tokens`, a list of the words"),
-        (lambda: plots.text(ragged((6,)), 0), "but got 0; `rows=0` is one row"),
-        (lambda: plots.text(ragged((6,)), WORDS[:1]), "for each of 2 rows but got 1; for a single"),
+        (lambda: plots.text(ragged((6,))), "a list of words for each of 2 rows, but got 0;"),
+        (lambda: plots.text(ragged((6,)), 0), "but got 0; .*`vocabulary.decode"),
+        (lambda: plots.text(texts(), ["Good is", "bad"]), "but got texts; leave it out, .*`row=0`"),
+        (
+            lambda: plots.text(ragged((6,)), WORDS[:1]),
+            "for each of 2 rows, but got 1; for a single",
+        ),
         (lambda: plots.text(ragged((6,)), [["a"] * 5, WORDS[1]]), "6 of positions or 3 of players"),
     ],
 )

@@ -95,7 +95,7 @@ def pixels(axes: Axes) -> np.ndarray:
 def test_maps_hold_phi_of_the_top_outputs_on_one_symmetric_scale() -> None:
     on = digits()
     off = replace(on, phi=-5 * on.phi, made_by={"half_trained": True})
-    panels = pixel_maps({"on": on, "off": off}, rows=[3, 1], top=2)
+    panels = pixel_maps({"on": on, "off": off}, row=[3, 1], top=2)
     assert len(panels) == 2 * 5
     for line, row in enumerate([3, 1]):
         image, *maps = panels[5 * line : 5 * line + 5]
@@ -129,7 +129,8 @@ def test_superpixels_are_spread_evenly_and_channels_summed() -> None:
 
 def test_of_several_inputs_the_picture_has_a_map_and_its_patches_have_no_numbers() -> None:
     explanation = picture_and_columns()
-    picture, drawn = pixel_maps(explanation, rows=0, output=0)
+    assert "patch 0,1: −" in repr(explanation)
+    picture, drawn = pixel_maps(explanation, row=0, output=0)
     np.testing.assert_allclose(
         pixels(picture), explanation.x[0, 2:50].reshape(3, 4, 4).movedim(0, -1)
     )
@@ -159,14 +160,14 @@ def test_images_stand_in_the_place_of_rows(kind: object) -> None:
     grey = (np.arange(5 * 24).reshape(5, 1, 4, 6) * 2).astype(np.uint8)
     images = torch.from_numpy(grey) if kind is torch.uint8 else grey
     images = grey / 255 if kind is np.float64 else images
-    drawn = pixel_maps(digits(), rows=[2], images=images)[0].images[0]
+    drawn = pixel_maps(digits(), row=[2], images=images)[0].images[0]
     np.testing.assert_allclose(drawn.get_array(), grey[2, 0] / 255, rtol=1e-6)
     assert drawn.get_clim() == (0, 1)
 
 
 def test_an_overlay_is_a_pale_grey_copy_of_the_image_over_each_map() -> None:
     explanation = patches()
-    picture, *maps = pixel_maps(explanation, rows=[0], top=2, overlay=0.4)
+    picture, *maps = pixel_maps(explanation, row=[0], top=2, overlay=0.4)
     assert len(picture.images) == 1
     red, green, blue = explanation.x[0]
     for panel in maps:

@@ -67,7 +67,8 @@ def test_a_page_is_whole_and_has_the_same_text(tmp_path: Path) -> None:
 def test_explanations_stand_side_by_side_on_one_scale() -> None:
     on = ragged((6,))
     both = {"on": on, "off": replace(on, phi=2 * on.phi, base=on.base + 1)}
-    coloured = text(both, WORDS, rows=0)
+    coloured = text(both, WORDS, row=0)
+    assert text(texts(), 1).html == text(texts(), row=[1]).html != text(texts()).html
     opacity = np.array([colour[-1] for *_, colour in spans(coloured.html)])
     np.testing.assert_allclose(opacity[3:], 2 * opacity[:3], atol=1e-3)
     assert ">on: base 0.5<" in coloured.html

@@ -1,6 +1,7 @@
 """Models of texts: words as they are written are players, and the model gets the texts."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,18 @@ def test_a_word_is_worth_what_the_model_gives_it(kind: type, explainer: ms.Expla
     means = {"good": 8 / 3, "bad": -1.0, "film": 0.0, "unseen": 0.0}
     assert words["mean"].to_dict() == pytest.approx(means)
     assert words["count"].to_dict() == {"good": 3, "bad": 1, "film": 1, "unseen": 1}
-    assert words.loc["good", "standard_error"] == pytest.approx(1 / 3)
+    # Of both texts, whose deviations from the mean sum to -1 / 3 and to 1 / 3.
+    assert words.loc["good", "standard_error"] == pytest.approx((2 * 2 / 9) ** 0.5 / 3)
+    assert words["standard_error"].isna().to_dict() == {k: k != "good" for k in means}
+    assert words.columns.name == "model output"
+
+
+def test_what_rounding_leaves_of_a_word_is_zero(explainer: ms.Explainer) -> None:
+    found = explainer(["good film", "bad film"])
+    phi = found.phi.clone()
+    phi[:, 1] = torch.tensor([-4.9e-17, 1e-17]).to(phi)[:, None]
+    words = replace(found, phi=phi).words()
+    assert words.loc["film"].tolist() == [0.0, 0.0, 2.0]
 
 
 def test_an_explainer_of_texts_is_saved(explainer: ms.Explainer, tmp_path: Path) -> None:
@@ -91,13 +103,15 @@ def test_a_text_that_fits_no_row_is_named(
 def test_sentences_are_players_as_groups_of_words_are(
     explainer: ms.Explainer, tmp_path: Path
 ) -> None:
-    texts = ["“Good film.” So good! 3.5 bad", "... bad"] * 12
-    with pytest.warns(UserWarning, match="Of the candidates"):
+    texts = ["“Good film.” So\ngood! 3.5 bad", "... bad"] * 12
+    with pytest.warns(UserWarning, match="than words of other texts .* 'deletion' .*'high'"):
         of_sentences = ms.Explainer(worth, texts, returns="values", players="sentences")
     found = of_sentences(texts[:2])
     assert found.data is not None
-    assert found.data.iloc[0].tolist() == ["“Good film.” ", "So good! ", "3.5 bad"]
+    assert found.data.iloc[0].tolist() == ["“Good film.” ", "So\ngood! ", "3.5 bad"]
     assert found.data.iloc[1].dropna().tolist() == ["... bad"]
+    assert "sentence 2 = So good!: 0.00" in repr(found).splitlines()[2]
+    assert found.words().index.name == "sentence"
     words = Texts.fit(texts)
     x = words.rows(texts[:2])
     value = ms.imputed_value(
@@ -106,7 +120,11 @@ def test_sentences_are_players_as_groups_of_words_are(
     )  # fmt: skip
     labels = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 0, -1, -1, -1, -1]])
     grouped = value.grouped(ms.label_maps(x, labels), 3)
-    assert torch.allclose(ms.exact_shapley(grouped, x).phi, found.phi, equal_nan=True)
+    of_groups = ms.exact_shapley(grouped, x)
+    assert torch.allclose(of_groups.phi, found.phi, equal_nan=True)
+    pd.testing.assert_frame_equal(of_groups.data.set_axis(found.data.columns, axis=1), found.data)
+    assert "part 2 = So good!: 0.00" in repr(of_groups)
+    pd.testing.assert_frame_equal(of_groups.words().rename_axis("sentence"), found.words())
     ms.save(of_sentences, tmp_path)
     assert torch.allclose(ms.load(tmp_path, worth)(texts[:2]).phi, found.phi, equal_nan=True)
     with pytest.raises(ValueError, match="those of a `Vocabulary`, which has other numbers"):

@@ -46,3 +46,14 @@ def test_words_for_other_tokens_are_refused() -> None:
         ms.text.word_maps(torch.ones(1, 3), [[0, 1]])
     with pytest.raises(ValueError, match="row 1 is the same as an earlier"):
         ms.text.word_maps(torch.ones(2, 2), [[0, 0], [0, 1]])
+
+
+def test_groups_of_tokens_are_named_for_what_they_are() -> None:
+    vocabulary = ms.text.Vocabulary.fit(["Good film. See it!"])
+    x = vocabulary.encode(["Good film. See it!"])
+    value = ms.as_value_function(
+        lambda x, mask: mask.sum(-1, True).float(), x, ms.Players.tokens(x.shape[1])
+    )
+    groups = vocabulary.words, vocabulary.sentences, ms.text.word_maps(x, [[0, 0, 0, 1, 1, 1]])
+    found = [value.grouped(each, 2).players.names[1] for each in groups]
+    assert found == ["word 2", "sentence 2", "word 2"]

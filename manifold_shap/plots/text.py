@@ -163,7 +163,7 @@ def words_of_rows(
     explanation: Explanation, tokens: Sequence[Sequence[str]] | None, rows: Sequence[int]
 ) -> list[list[Word]]:
     """The words of some rows; see `text`."""
-    if isinstance(tokens, int) or (tokens is None and isinstance(explanation.x, Tensor)):
+    if isinstance(tokens, int) or (tokens is None and not selection.has_words(explanation)):
         raise TypeError(
             f"Expected `tokens`, a list of the words of each row, but got {tokens}; `rows=0` is "
             "one row."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Label: TypeAlias = Any
 
 # Kinds of labels that are kept as they are, if all are of one.
-_KEPT = {"Interval", "Period", "Timedelta", "Timestamp", "datetime", "tuple"}
+_KEPT = {"Interval", "Period", "Timedelta", "Timestamp", "date", "datetime", "tuple"}
 _NO_FRAMES = (Tensor, np.ndarray, list, tuple, range)
 _TABLES = (
     "`ms.Explainer(model, frame)` explains such a table as it is and, step by step, "
@@ -72,6 +72,19 @@ def row_labels(x: Any) -> tuple[Label, ...] | None:
     return None if index is None else as_instances(index)
 
 
+def row_levels(x: Any) -> dict[str, Any]:
+    """The names of the levels of a frame's index, for `made_by`; nothing where there is one.
+
+    >>> import pandas as pd
+    >>> index = pd.MultiIndex.from_tuples([("Ann", 2024)], names=["name", "year"])
+    >>> row_levels(pd.DataFrame({"age": [30]}, index))
+    {'levels': ['name', 'year']}
+    """
+    levels = getattr(getattr(x, "index", None), "names", ())
+    plain = [name if isinstance(name, int | None) else str(name) for name in levels]
+    return {"levels": plain} if len(plain) > 1 else {}
+
+
 def rows_at(x: Any, at: Sequence[int]) -> Any:
     """Rows of a tensor or of a frame, by position.
 
@@ -102,8 +115,7 @@ def pandas_columns(frame: Any) -> "pd.DataFrame":
 def as_instances(labels: Iterable[Any]) -> tuple[Label, ...]:
     """Labels of rows: whole numbers, numbers, text, times and spans of time, or tuples of levels.
 
-    Labels of other kinds or of several become text. In a store, so do all but numbers, text and
-    times without a time zone.
+    Labels of other kinds or of several become text.
 
     >>> as_instances(np.array([3, 5])), as_instances(["a", 1]), as_instances([(2024, "May")])
     ((3, 5), ('a', '1'), ((2024, 'May'),))

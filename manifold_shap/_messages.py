@@ -5,11 +5,55 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable
 from traceback import walk_stack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 # Packages that stand between a caller and what they decorate.
 _DECORATORS = ("torch.", "jaxtyping.", "beartype.")
+
+
+# Of classes, what to write in place of the names that other packages have.
+_INSTEAD = {
+    "Explainer": {
+        "explainer(frame)": "explain attribute plot",
+        "explainer(frame).phi": "shap_values",
+        "explainer(frame).base": "expected_value",
+        "explainer(frame).prediction": "predict",
+        "explainer.table.players.names": "feature_names",
+        "ms.save(explainer, folder)": "save",
+        "ms.load(folder, model)": "load",
+    },
+    "Explanation": {
+        "explanation.phi": "values shape abs mean to_numpy",
+        "explanation.base": "base_values expected_value",
+        "explanation.players.names": "feature_names",
+        "explanation.outputs": "output_names",
+        "explanation.to_frame()": "to_csv to_pandas",
+        "explanation[:5]": "iloc head",
+    },
+    "ValueFunction": {
+        "ms.auto_shapley(value, x)": "explain attribute shap_values",
+        "value.base(x)": "expected_value",
+        "value.prediction(x)": "predict",
+        "ms.save(value, folder)": "save",
+        "ms.load(folder, model)": "load",
+    },
+    "GlobalValues": {"values.phi": "values", "ms.plots.bar(values)": "plot"},
+    "Interactions": {"ms.plots.interaction_map(interactions)": "plot"},
+}
+
+
+class Instead:
+    """Answers a name that other packages have by what to write here."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            for base in type(self).__mro__:
+                for line, names in _INSTEAD.get(base.__name__, {}).items():
+                    if name in names.split():
+                        raise AttributeError(f"There is no `{name}` here; write `{line}`.")
+            return object.__getattribute__(self, name)  # With the error that it raised.
 
 
 class UnfitError(ValueError):

@@ -109,7 +109,10 @@ class Fits(Mapping):
 
         Raises:
             UnfitError: it cannot be fitted to these rows.
+            KeyError: there is none of this name.
         """
+        if name not in FITS:
+            raise KeyError(f"Expected one of {[*self]} but got {name!r}.")
         if name not in self._fitted:
             self._fitted[name] = FITS[name](self)
             if self.quality is not None and name in self.quality.mse:

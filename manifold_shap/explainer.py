@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from manifold_shap._arrays import row_labels
+from manifold_shap._arrays import row_labels, row_levels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
-from manifold_shap._messages import check_choice, shown, warn
+from manifold_shap._messages import Instead, check_choice, shown, warn
 from manifold_shap._saved import saved
 from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose
 from manifold_shap.estimators.auto import auto_shapley
@@ -35,7 +35,7 @@ _CHECKED_ROWS = 64
 
 
 @saved
-class Explainer:
+class Explainer(Instead):
     """Explains a model's predictions on the rows of a data frame.
 
     It numbers the frame's cells (`Table`), fits several value functions v(S) = E[T(f(X)) | x_S]
@@ -209,10 +209,11 @@ class Explainer:
         ]
         if others:
             found = with_learning_error(found, others)
-        made_by = {**found.made_by, "model": {"name": self.model.predictor.name}}
-        levels = getattr(getattr(frame, "index", None), "names", ())
-        if len(levels) > 1:
-            made_by["levels"] = [name if name is None else str(name) for name in levels]
+        made_by = {
+            **found.made_by,
+            "model": {"name": self.model.predictor.name},
+            **row_levels(frame),
+        }
         return replace(found, made_by=made_by, instances=row_labels(frame) or ())
 
     def frame(self, frame: "pd.DataFrame", **settings: Any) -> "pd.DataFrame":

@@ -15,6 +15,7 @@ from torch import Tensor
 from manifold_shap import shown, simplex
 from manifold_shap._arrays import Label, as_instances, label_index, pandas_columns, rows_at
 from manifold_shap._checks import check_distinct
+from manifold_shap._messages import Instead
 from manifold_shap.io import zarr as storage
 from manifold_shap.learning_error import half_width, total_error
 from manifold_shap.players import Players
@@ -40,7 +41,7 @@ _ROWS, _PLAYERS = 5, 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Instead):
     """Shapley values of a model's outputs for some rows, and how they were made.
 
     It is an array of rows: `len(explanation)`, `explanation[0]`, `explanation[-10:]`,
@@ -118,6 +119,10 @@ class Explanation:
     def __post_init__(self) -> None:
         labels = as_instances(self.instances) or tuple(range(len(self.phi)))
         object.__setattr__(self, "instances", labels)
+        if len(labels) != len(self.phi):
+            raise ValueError(
+                f"Expected a label for each of {len(self.phi)} rows but got {len(labels)}."
+            )
         sizes = {"instances": len(labels), "players": len(self.players)}
         sizes |= dict.fromkeys(("outputs", "outputs_too"), len(self.outputs))
         for name, rows in self._by_row().items():
@@ -169,6 +174,10 @@ class Explanation:
         """The same explanation with these labels of rows."""
         others = {key: found for key, found in self.made_by.items() if key != "levels"}
         return replace(self, instances=as_instances(instances), made_by=others)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """`phi`, for numpy."""
+        return np.array(self.phi.numpy(), dtype)
 
     # -- what was explained -----------------------------------------------------------------
 
@@ -403,7 +412,6 @@ class Explanation:
     def index(self) -> "pd.Index":
         """Labels of the rows as pandas has them, to join a frame's own columns to `to_frame()`."""
         index = label_index(self.instances)
-        # In a store, labels of several levels are text.
         known = index.nlevels > 1 and "levels" in self.made_by
         return index.set_names(self.made_by["levels"]) if known else index
 
@@ -705,6 +713,15 @@ class _ByLabel:
         return self.explanation[pd.Series(range(len(labels)), labels).loc[label]]
 
 
+def check_explanation(explanation: Any) -> None:
+    """Raise TypeError where something else is passed."""
+    if not isinstance(explanation, Explanation):
+        raise TypeError(
+            "Expected an explanation, as of `explainer(frame)` or `ms.auto_shapley(value, x)`, but "
+            f"got {type(explanation).__name__}."
+        )
+
+
 def positions(rows: Any, count: int) -> list[int]:
     """Rows among so many: a number, a slice, a mask, or numbers, in any form that numpy takes.
 
@@ -714,9 +731,15 @@ def positions(rows: Any, count: int) -> list[int]:
     Raises:
         IndexError: no such rows, or a mask of another length.
     """
-    if not isinstance(rows, slice):
+    given = rows
+    if not isinstance(rows, slice | tuple):
         rows = np.atleast_1d(rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows))
         rows = rows if rows.size else rows.astype(np.int64)
+    if isinstance(rows, tuple) or (isinstance(rows, np.ndarray) and rows.dtype.kind not in "biu"):
+        raise IndexError(
+            f"Expected positions of rows, such as `[0]`, `[:5]` or `[mask]`, but got {given!r:.100}"
+            "; `.loc[label]` has rows by label, and `.phi[row, player, output]` single values."
+        )
     return np.arange(count)[rows].tolist()
 
 
@@ -737,6 +760,7 @@ def wide_frame(explanation: Explanation) -> "pd.DataFrame":
     row lacks have NaN.
 
     Raises:
+        TypeError: something else than an explanation.
         ValueError: names of outputs and players that make the same column twice.
 
     >>> from manifold_shap import exact_shapley
@@ -747,6 +771,7 @@ def wide_frame(explanation: Explanation) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    check_explanation(explanation)
     players, outputs = explanation.players.names, explanation.outputs
     of = [f"_{output}" for output in outputs] if len(outputs) > 1 else [""]
     names, columns = list[str](), list[Tensor]()

@@ -30,8 +30,8 @@ from torch import Tensor
 
 from manifold_shap._arrays import Label, row_labels
 from manifold_shap._checks import check_number
-from manifold_shap._messages import shown
-from manifold_shap.explanation import Explanation
+from manifold_shap._messages import Instead, shown
+from manifold_shap.explanation import Explanation, check_explanation
 from manifold_shap.values.selected import output_position
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GlobalValues:
+class GlobalValues(Instead):
     """Global Shapley values, which sum to `accuracy - offset`.
 
     Attributes:
@@ -155,10 +155,12 @@ def global_values(
             position.
 
     Raises:
+        TypeError: something else than an explanation.
         ValueError: another number of labels than of rows, or labels of other rows, a class that is
             no output, numbers that are not finite or all the same; log-ratios, or rows with players
             of their own.
     """
+    check_explanation(explanation)
     if explanation.players.by_row:
         raise ValueError(
             "Expected players that all rows have but these differ from row to row, so that a mean "

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._messages import check_choice
+from manifold_shap._messages import Instead, check_choice
 from manifold_shap.explanation import Explanation, positions
 from manifold_shap.players import Players
 from manifold_shap.simplex import compositions, geometry
@@ -22,7 +22,7 @@ INDICES = ("SII", "k-SII")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interactions:
+class Interactions(Instead):
     """Interactions of pairs of players, for every row and output.
 
     `values[b, i, j]` says how much more players i and j change the output together than each of

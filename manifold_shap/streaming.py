@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from manifold_shap import _random
-from manifold_shap._arrays import as_instances, is_frame, row_labels
+from manifold_shap._arrays import as_instances, is_frame, row_labels, row_levels
 from manifold_shap._checks import check_rows, check_seed, check_whole
 from manifold_shap._messages import check_flag
 from manifold_shap._progress import progress_bar
@@ -122,6 +122,7 @@ def explain_rows(
     check_whole("audit", audit, 0, fix="0 for none")
     settings = {"block": check_whole("block", block), "seed": check_seed(seed), "audit": audit}
     # Once: a callable is tried out, and all blocks are to take it for the same.
+    levels = row_levels(x) if labels is None else {}
     value, x, own = _as_rows(value, x)
     count, labels = np.shape(x)[0], own if labels is None else labels
     names = range(count) if labels is None else as_instances(labels)
@@ -157,7 +158,7 @@ def explain_rows(
                 done[k] = made_by
                 bar.update(sizes[k])
         if "made_by" not in group.attrs:
-            made_by = _joined([done[k] for k in sorted(done)]) | settings
+            made_by = _joined([done[k] for k in sorted(done)]) | settings | levels
             made_by.pop("audit")
             if audit:
                 chosen = chosen_rows(count, min(audit, count), seed)

@@ -59,7 +59,7 @@ def test_rows_of_a_frame_are_explained(explainer: ms.Explainer) -> None:
     assert explanation.made_by["quality"]["chosen"] == explainer.quality.chosen
 
 
-def test_a_frame_gives_a_frame_with_its_index(explainer: ms.Explainer) -> None:
+def test_a_frame_gives_a_frame_with_its_index(explainer: ms.Explainer, tmp_path: Path) -> None:
     index = pd.MultiIndex.from_product([["a", "b"], range(3)], names=["group", "k"])
     rows = FRAME.tail(6).set_axis(index)
     exact = {"estimator": ms.exact_shapley, "outputs": ["True"]}
@@ -70,7 +70,8 @@ def test_a_frame_gives_a_frame_with_its_index(explainer: ms.Explainer) -> None:
     assert (found.dtypes == "float64").all()
     assert found["phi_town"].tolist() == known.phi[:, 1, 0].tolist()
     # Of several levels, pandas joins those of the same names.
-    joined = rows.join(known.to_frame()[["house"]])
+    known.save(tmp_path / "rows.zarr")
+    joined = rows.join(ms.Explanation.load(tmp_path / "rows.zarr").to_frame()[["house"]])
     assert joined["house"].tolist() == found["phi_house"].tolist()
     pd.testing.assert_frame_equal(explainer.frame(rows[["town", "rooms", "size", "renovated"]],
                                                   **exact), found)  # fmt: skip
@@ -88,6 +89,8 @@ def test_the_least_error_on_held_out_rows_is_taken(explainer: ms.Explainer) -> N
     # What explains is fitted to all rows.
     assert len(explainer.candidates["gaussian"].imputer.reference) == len(FRAME)
     assert explainer.value.name == quality.chosen
+    with pytest.raises(KeyError, match=r"\['marginal', .*'typo'"):
+        explainer.candidates["typo"]
     assert repr(explainer) == (
         f"Explainer(3 players, outputs ['False', 'True'] in 'probability', by {quality.chosen!r})"
     )
@@ -256,7 +259,7 @@ def test_a_column_that_never_repeats_may_be_left_out() -> None:
         assert ms.Explainer(predict, frame, **few).table.names == ("size", "number")
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "No value repeats")
-        explainer = ms.Explainer(predict, frame, left_out=["number"], **few)
+        explainer = ms.Explainer(predict, frame, left_out="number", **few)
     assert explainer(frame.head(2), evaluations=60).players.names == ("size",)
 
 

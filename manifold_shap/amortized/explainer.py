@@ -205,6 +205,11 @@ def amortized_shapley(
     >>> amortized_shapley(value, x[:2], explainer=explainer).phi.shape
     torch.Size([2, 3, 2])
     """
+    if not isinstance(explainer, AmortizedExplainer):
+        raise TypeError(
+            "Expected `explainer` to be amortised, as of `ms.fit_amortized(value, x)`, but got "
+            f"{type(explainer).__name__}."
+        )
     network = network_of(value)
     if network.chosen is not None:  # The pass gives all outputs.
         outputs = list(value.select(outputs).outputs)

@@ -1,13 +1,13 @@
 """Runs the commands `train` and `explain`: composes settings, and tells errors in one line."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -46,7 +46,13 @@ def told() -> Iterator[None]:
         notes = list(getattr(error, "__notes__", ()))
         if isinstance(error, OverrideParseException):
             notes.append(f"Read {error.override}; a value with `=` needs quotes: \"key='a=b'\".")
-        sys.exit(f"{type(error).__name__}: {_one_line(' '.join([str(error), *notes]))}")
+        said = f"{type(error).__name__}: {_one_line(' '.join([str(error), *notes]))}"
+        # Of a setting that others refer to, Hydra names one of these.
+        if missing := re.search(r"Missing mandatory value.*?: (\w+\.\S+)", said):
+            said = (
+                f"Expected a value of the setting {missing[1]} but got none; add {missing[1]}=..."
+            )
+        sys.exit(said)
     finally:
         warnings.showwarning = before
 
@@ -57,7 +63,8 @@ def _one_line(message: object) -> str:
 
 def _run(command: str, task: Callable[[Any], Any]) -> None:
     # Then Hydra raises its errors, instead of printing them over twenty lines.
-    with told(), patch.dict(os.environ, HYDRA_FULL_ERROR="1"):
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    with told():
         hydra.main(str(CONF), command, "1.3")(task)()
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from manifold_shap._arrays import row_labels
+from manifold_shap._arrays import row_labels, row_levels
 from manifold_shap._checks import check_number, check_seed, check_whole
 from manifold_shap._version import __version__
 from manifold_shap.coalitions import Coalitions
@@ -105,7 +105,7 @@ def explain(
                     parts.append((group, game, end.value))
                     break
                 values = game.evaluate(*asked)
-    return _explanation(value, rows, parts, order, row_labels(x) or ())
+    return _explanation(value, rows, parts, order, x)
 
 
 def _explanation(
@@ -113,7 +113,7 @@ def _explanation(
     rows: Float[Tensor, "instances *event"],
     parts: list[tuple[Tensor, Evaluator, Result]],
     order: Ordering,
-    labels: tuple[Any, ...],
+    given: Any,
 ) -> Explanation:
     """The labelled results, on the CPU and in the precision of the value function.
 
@@ -122,7 +122,7 @@ def _explanation(
         rows: all of them.
         parts: of rows with 1, 2, ... players: their numbers, their game, and its result.
         order: which orders of the players count.
-        labels: of the rows.
+        given: the rows as they came, maybe with labels.
     """
     groups, games, results = zip(*parts, strict=True)
     back, players, x = torch.cat(groups).argsort(), value.players, rows.to("cpu", copy=True)
@@ -147,7 +147,7 @@ def _explanation(
         **by_row,
         partition=games[0].partition,
         x=x,
-        instances=labels,
+        instances=row_labels(given) or (),
         players=players,
         owners=owners,
         outputs=value.outputs,
@@ -159,6 +159,7 @@ def _explanation(
             **_far_outside(value, rows),
             **_in_common(games, results),
             **order.provenance,
+            **row_levels(given),
         },
     )
 

@@ -43,9 +43,14 @@ _TIMES = {"units": "microseconds since 1970-01-01", "dtype": "int64"}
 def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     """A labelled dataset, which shares no memory with the explanation.
 
-    Rows of a table are `cells` in JSON.
+    Rows of a table are `cells` in JSON, and so are `labels` that are more than text and numbers.
+
+    Raises:
+        ValueError: labels that cannot be written.
     """
     import xarray as xr
+
+    from manifold_shap.tables.cells import packed, to_plain
 
     players = explanation.players
     event = [f"axis_{k}" for k in range(len(players.event))]
@@ -55,9 +60,11 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
             of_row = event if name in OF_EVENTS else []
             arrays[name] = [*axes, *of_row], tensor.numpy().copy()
     columns, partition = None, explanation.partition
+    labels = _labels(explanation.instances)
+    if labels.dtype.kind == "O" and not isinstance(explanation.instances[0], str):
+        cells = [json.dumps(to_plain(label)) for label in explanation.instances]
+        arrays["labels"] = ["instances"], np.array(cells, object)
     if "x" not in arrays:
-        from manifold_shap.tables.cells import packed
-
         cells, columns = packed(explanation.x)
         arrays["cells"] = ["instances"], np.array(cells, object)
     attributes = {
@@ -71,7 +78,7 @@ def to_dataset(explanation: "Explanation") -> "xr.Dataset":
     return xr.Dataset(
         arrays,
         coords={
-            "instances": _labels(explanation.instances),
+            "instances": labels,
             "players": np.array(players.names, object),
             "outputs": np.array(explanation.outputs, object),
         },
@@ -92,15 +99,18 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
             f"{shown(sorted(map(str, dataset.variables)))} and format "
             f"{dataset.attrs.get('format')!r}."
         )
+    from manifold_shap.tables.cells import from_plain, unpacked
+
     plain = {
         name: json.loads(dataset.attrs[name])
         for name in ("space", "made_by", "columns", "partition", "padding")
         if name in dataset.attrs
     }
+    labels: Any = dataset.variables["instances"].values
+    if "labels" in dataset:
+        labels = [from_plain(json.loads(cell)) for cell in dataset["labels"].values.tolist()]
     found: dict[str, Any] = {name: _tensor(dataset, name) for name in AXES if name in dataset}
     if "columns" in plain:
-        from manifold_shap.tables.cells import unpacked
-
         found["x"] = unpacked(dataset["cells"].values.tolist(), plain["columns"])
     if "degrees_of_freedom" in found and bool(found["degrees_of_freedom"].isinf().all()):
         del found["degrees_of_freedom"]  # As good as known, in a store of blocks.
@@ -109,7 +119,7 @@ def fields(dataset: "xr.Dataset") -> dict[str, Any]:
         "players": _players(dataset, plain.get("padding")),
         "outputs": tuple(map(str, dataset.variables["outputs"].values)),
         "space": as_space(**plain["space"]),
-        "instances": as_instances(dataset.variables["instances"].values),
+        "instances": as_instances(labels),
         "made_by": plain["made_by"],
         "partition": Partition(**plain["partition"]) if "partition" in plain else None,
     }
@@ -258,9 +268,10 @@ def _labels(instances: Sequence[Label]) -> "xr.Variable":
     first = instances[0] if instances else 0
     if isinstance(first, datetime) and first.tzinfo is None:
         return xr.Variable("instances", np.array(instances, "datetime64[us]"), encoding=_TIMES)
-    labels = np.array(instances if isinstance(first, int | float) else [*map(str, instances)])
+    if isinstance(first, int | float):
+        return xr.Variable("instances", np.array(instances, type(first)))
     # Of fixed width, longer ones of later rows would be cut.
-    return xr.Variable("instances", labels.astype(object) if labels.dtype.kind == "U" else labels)
+    return xr.Variable("instances", np.array([*map(str, instances)], object))
 
 
 def _tensor(dataset: "xr.Dataset", name: str) -> Tensor:

@@ -191,8 +191,9 @@ class Model:
     def _check_count(self, raw: Tensor) -> None:
         if self.classes and raw.ndim == 2 and raw.shape[1] != len(self.classes):
             raise ValueError(
-                f"Expected {len(self.classes)} columns, one per name in `classes`, but the model "
-                f"returned {raw.shape[1]}; it must return as many for any rows."
+                f"Expected an output for each of `classes`, {shown(self.classes)}, but "
+                f"{self.predictor.name} returned {raw.shape[1]} columns; pass the model that has "
+                "these outputs, as many for any rows."
             )
 
     def _rows(self, x: Tensor) -> Any:

@@ -92,10 +92,16 @@ class Predictor(ABC):
             if isinstance(error, torch.OutOfMemoryError | MemoryError):
                 error.add_note("Give a smaller `batch_size`, as of `ms.as_model`.")
                 raise
+            whole = isinstance(prepared, Tensor) and not prepared.is_floating_point()
+            fix = (
+                "; of pictures and measurements pass `x.float()`, scaled as in training"
+                if whole
+                else ""
+            )
             raise RuntimeError(
                 f"Expected the model to take a {type(rows).__module__.partition('.')[0]}."
                 f"{type(rows).__name__} of {count} rows but {self.name} failed with "
-                f"{type(error).__name__}: {first}"
+                f"{type(error).__name__}: {first}{fix}"
             ) from error
         outputs, names = as_outputs(answer)
         self.classes = self.classes or names

@@ -127,6 +127,9 @@ class Plots:
         drawn = self._explanation
         return MethodType(globals()[name], drawn.partition if name == "bifurcation_tree" else drawn)
 
+    def __call__(self, *_: Any, **__: Any) -> None:
+        raise TypeError(f"Expected a plot by name. {self!r}")
+
     def __dir__(self) -> list[str]:
         return [name for name in __all__ if name.islower() and name not in self._needs]
 

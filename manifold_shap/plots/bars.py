@@ -59,7 +59,7 @@ def waterfall(
         TypeError: `explanation` is none.
         ValueError: `max_display` is not positive, or there is no such row or output.
     """
-    selection.named(explanation)
+    selection.check_one(explanation)
     row = selection.row_of(explanation, row, label)
     k = int(shown.outputs_of_rows(explanation, output)[row])
     phi = explanation.phi[row, :, k].double()

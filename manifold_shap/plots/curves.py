@@ -10,6 +10,7 @@ from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
 from manifold_shap import shown
 from manifold_shap._checks import check_whole
@@ -71,7 +72,7 @@ def series(
     by_name = selection.named(explanations)
     first, *_ = by_name.values()
     event, count = first.players.event, len(by_name)
-    if len(event) not in (1, 2):
+    if len(event) not in (1, 2) or not isinstance(first.x, Tensor):
         raise ValueError(
             "Expected explanations of series, rows of shape (time,) or (channels, time), but got "
             f"rows of shape {event}."
@@ -171,7 +172,15 @@ def mse_curve(scores: Mapping[str, Score], ax: Axes | None = None, *, show: bool
         scores: of value functions by name, on the same rows and coalitions.
         ax: axes to draw in; by default a new figure.
         show: whether to call `plt.show()`.
+
+    Raises:
+        TypeError: something else than scores by name.
     """
+    if not isinstance(scores, Mapping) or not all(isinstance(s, Score) for s in scores.values()):
+        raise TypeError(
+            "Expected scores by name, as of `ms.metrics.mean_squared_error(value, x)`, but got "
+            f"{scores!r:.100}."
+        )
     axes = canvas.panel(ax, 13)
     lines, legend = [], []
     for which, (name, score) in enumerate(scores.items()):

@@ -70,7 +70,7 @@ def heatmap(
         TypeError: `explanation` is none.
         ValueError: nothing to plot, `max_display` is not positive, or no such output.
     """
-    selection.named(explanation)
+    selection.check_one(explanation)
     selection.check_aligned(explanation)
     k, why = shown.output_of_all(explanation, output)
     phi = explanation.phi[..., k].double()
@@ -143,8 +143,14 @@ def interaction_map(
         show: whether to call `plt.show()`.
 
     Raises:
+        TypeError: `interactions` are none.
         ValueError: `max_display` is not positive, or there is no such row or output.
     """
+    if not isinstance(interactions, Interactions):
+        raise TypeError(
+            "Expected interactions, as of `ms.shapley_interactions(value, x)`, but got "
+            f"{type(interactions).__name__}."
+        )
     shapley, values = interactions.shapley, interactions.values.double()
     selection.named(shapley)
     if row is None and label is None and len(shapley) > 1:

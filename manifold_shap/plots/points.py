@@ -188,7 +188,7 @@ def scatter(
         ValueError: nothing to plot, no such feature or output, or a group of columns, or a player
             of several pixels, for `feature`.
     """
-    selection.named(explanation)
+    selection.check_one(explanation)
     selection.check_aligned(explanation)
     k, why = shown.output_of_all(explanation, output)
     player, cells = _feature(explanation, "feature", feature)

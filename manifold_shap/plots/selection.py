@@ -17,7 +17,7 @@ from torch import Tensor
 from manifold_shap import shown
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import warn
-from manifold_shap.explanation import Explanation
+from manifold_shap.explanation import Explanation, check_explanation
 from manifold_shap.learning_error import other_rows, total_error
 from manifold_shap.players import Players
 from manifold_shap.quality import OFF_MANIFOLD, in_words
@@ -32,15 +32,11 @@ Explained = Mapping[str, Any]
 
 def named(explanations: Any) -> dict[str, Explanation]:
     """Explanations by name; refused unless they are of the same rows, players and outputs."""
-    if not isinstance(explanations, Mapping):
+    if not isinstance(explanations, Mapping) or not explanations:
         explanations = {"explanation": explanations}
     first_name, first = next(iter(explanations.items()))
     for name, explanation in explanations.items():
-        if not isinstance(explanation, Explanation):
-            raise TypeError(
-                f"Expected {name!r} to be an explanation, as of `ms.auto_shapley(value, x)`, but "
-                f"got {type(explanation).__name__}."
-            )
+        check_explanation(explanation)
         if explanation.phi.numel() == 0:
             raise ValueError(
                 f"Expected {name!r} to hold at least one row, player and output but its `phi` has "
@@ -53,6 +49,16 @@ def named(explanations: Any) -> dict[str, Explanation]:
                 "plot them apart."
             )
     return {str(name): explanation for name, explanation in explanations.items()}
+
+
+def check_one(explanation: Any) -> None:
+    """Refuse several explanations, for a plot that shows one."""
+    if isinstance(explanation, Mapping):
+        raise TypeError(
+            f"Expected one explanation but got several by name, {[*explanation]}; `bar`, "
+            "`beeswarm`, `series`, `text` and `pixel_maps` take several, this plot one in a call."
+        )
+    named(explanation)
 
 
 def _difference(first: Explanation, other: Explanation) -> str:

@@ -53,7 +53,7 @@ class Path:
     @classmethod
     def of_row(cls, explanation: Explanation, row: int | None, label: Any, most: int) -> "Path":
         """The path of a row on which at most `most` players have their own step."""
-        selection.named(explanation)
+        selection.check_one(explanation)
         row = selection.row_of(explanation, row, label)
         lines = Lines.of(explanation.norms()[row], most)
         phi = lines.sums(explanation.phi[row].double().T).T

@@ -30,7 +30,8 @@ def fit_table(
     >>> type(fit_table(["good", "not good"])).__name__
     'Texts'
     """
-    out, of_texts = list(left_out), is_texts(x)
+    out = [left_out] if isinstance(left_out, str) else list(left_out)
+    of_texts = is_texts(x)
     if out and (of_texts or is_inputs(x)):
         raise ValueError(
             f"Expected `left_out` for columns of a frame alone but got {shown(out)} for "

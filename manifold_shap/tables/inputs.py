@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manifold_shap._messages import check_choice
+from manifold_shap._messages import check_choice, shown
 from manifold_shap._saved import saved
 from manifold_shap.models.rows import whole
 from manifold_shap.players import Players
@@ -141,6 +141,11 @@ def _named(inputs: Any) -> dict[str, Tensor]:
     """Tensors by name."""
     if not isinstance(inputs, Mapping):
         inputs = {str(k): each for k, each in enumerate(inputs)}
+    if nested := [name for name, each in inputs.items() if isinstance(each, Mapping)]:
+        raise TypeError(
+            f"Expected a tensor for each name but got a dictionary for {shown(nested)}; "
+            "`pandas.DataFrame(columns)` makes a frame of it."
+        )
     tensors = {name: torch.as_tensor(each) for name, each in inputs.items()}
     if len({len(each) for each in tensors.values()}) != 1:
         counts = {name: len(each) for name, each in tensors.items()}

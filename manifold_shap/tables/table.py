@@ -113,7 +113,11 @@ class Table(RowAdapter):
                 varies.
         """
         adapter = FrameAdapter.of(frame)
-        header, out, forced = tuple(adapter.header), frozenset(left_out), frozenset(categorical)
+        header = tuple(adapter.header)
+        out, forced = (
+            frozenset([names] if isinstance(names, str) else names)
+            for names in (left_out, categorical)
+        )
         check_known(out, header, "`left_out` to name columns")
         check_known(forced, header, "`categorical` to name columns")
         columns = dict[Any, Column]()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from manifold_shap import _random
 from manifold_shap._checks import check_coalitions, check_finite, check_rows
+from manifold_shap._messages import Instead
 from manifold_shap.coalitions import Coalitions, Listed, Piece, Toggled
 from manifold_shap.players import Players
 from manifold_shap.spaces import OutputSpace
@@ -156,7 +157,7 @@ class OneNetwork(NamedTuple):
     chosen: Tensor | None = None
 
 
-class ValueFunction(Exportable, ABC):
+class ValueFunction(Exportable, Instead, ABC):
     """A game for every row: `value(x, mask)` gives v(S) for coalitions S of the players.
 
     A subclass defines `values`, `prediction` and `base`, which get rows and coalitions that were

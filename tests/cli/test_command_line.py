@@ -23,6 +23,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Typed:
 
     def run(name: str, *words: str) -> None:
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
+        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")  # The command sets it for its process.
         {"train": cli.main_train, "explain": cli.main_explain}[name]()
 
     return run
@@ -42,7 +43,9 @@ def fails(frame: Any) -> None:
         (["explain", "estimator.evaluation=5"], "evaluation"),
         (["train", "seed=abc"], "seed expected a long, but got str"),
         (["explain", "checkpoint=step=9.ckpt"], "Read checkpoint=step=9.ckpt; .* needs quotes"),
-        (["train", "data=table"], "data.path"),
+        (["train", "data=table"], "setting data.path but"),
+        (["explain", "data=table"], "setting data.path but"),
+        (["train", "model=file"], "setting model.path but"),
         (["train", "classifier._target_=no.Such"], "no.Such"),
         (["train", "data=table", "data.path=none.csv"], "No such file .*none.csv"),
         (["train", "data=table", "data.path=/dev/null"], "No columns to parse"),

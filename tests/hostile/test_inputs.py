@@ -94,6 +94,10 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "imputed_value": lambda: ms.exact_shapley(nn.Linear(3, 2), X),
         "imputer model first": lambda: ms.imputed_value(MARGINAL, model),
         "picture (8,)": lambda: ms.Players.pixels((8,)),
+        "explanation Tensor": lambda: ms.global_values(X, [0, 1, 0, 1]),
+        "explanation ImputedValue": lambda: ms.wide_frame(imputed()),
+        "amortised SurrogateValue": lambda: ms.amortized_shapley(trained(), X, explainer=trained()),
+        "dictionary 'age' pandas.DataFrame": lambda: ms.Explainer(of_frame, frame().to_dict()),
         "frame function": lambda: ms.Explainer(frame(), of_frame),
         "group 'a' ['x0']": lambda: grouped({"a": "x0"}),
         "causes 'x2' list": lambda: ordered(ordering={"x2": "x0"}),
@@ -115,6 +119,7 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         "diverged learning_rate": lambda: ms.fit_surrogate(
             model, X.repeat(20, 1), **{**FEW, "learning_rate": 1e30}
         ),
+        "label 4 rows 1": lambda: explanation().with_labels(["a"]),
         "4 (2,)": lambda: ms.global_values(explanation(), [0, 1]),
         "'7'": lambda: ms.global_values(explanation(), [0, 1, 7, 0]),
         "columns classes": lambda: asked(lambda x: x @ x.T),
@@ -167,6 +172,15 @@ TABLE: dict[type[BaseException], dict[str, Callable[[], Any]]] = {
         ),
         "something else stands there ms.load": lambda: ms.Explanation.load("."),
         "s.zarr 1 of its 2 blocks resume=True": lambda: ms.Explanation.load(half_stored()),
+    },
+    AttributeError: {
+        "explanation.phi": lambda: explanation().values,
+        "explanation.players.names": lambda: explanation().feature_names,
+        "ms.auto_shapley(value, x)": lambda: trained().shap_values(X),
+        "ms.save(value, folder)": lambda: imputed().save("s"),
+        "ms.save(explainer, folder)": lambda: ms.Explainer.__new__(ms.Explainer).save("s"),
+        "ms.plots.bar(values)": lambda: ms.global_values(explanation(), [0, 1, 0, 1]).plot,
+        "no attribute 'nothing'": lambda: explanation().nothing,
     },
     FileNotFoundError: {
         "no.zarr": lambda: ms.Explanation.load("no.zarr"),

@@ -1,5 +1,6 @@
 """Small sound things that hostile inputs are made of; paths lie in the working directory."""
 
+import os
 import shutil
 import sys
 from contextlib import chdir
@@ -95,7 +96,8 @@ def written(name: str, content: str | bytes = b"") -> str:
 
 def typed(name: str, *words: str) -> object:
     """A command as it is typed; it exits with its message."""
-    with patch.object(sys, "argv", [f"{name}.py", *words, "runs_dir=runs", "progress=false"]):
+    argv = [f"{name}.py", *words, "runs_dir=runs", "progress=false"]
+    with patch.object(sys, "argv", argv), patch.dict(os.environ):
         return {"train": cli.main_train, "explain": cli.main_explain}[name]()
 
 

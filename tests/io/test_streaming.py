@@ -118,6 +118,7 @@ def test_blocks_may_be_exact_or_sampled(
         [f"{'long ' * k}{k}" for k in range(22)],
         pd.date_range("2024-01-31 12:00:01.5", periods=22, freq="h").to_list(),
         [k / 2 for k in range(22)],
+        pd.date_range("2024-03-31", periods=22, freq="h", tz="Europe/Berlin").to_list(),
     ],
 )
 def test_labels_of_every_kind_come_back(path: Path, labels: list[Any]) -> None:
@@ -135,14 +136,15 @@ def test_cells_of_a_table_come_back(path: Path, as_codes: bool) -> None:
     imputer = ms.imputers.table_imputer(ms.imputers.MarginalImputer, table, train)
     value = ms.imputed_value(model, imputer, "identity", draws=30)
     rows = train.iloc[[7, 25, 3, 4, 28, 1]].assign(town=["a", "c", "a", "a", "c", "c"])
-    rows.index = [f"house {k}" for k in range(6)]
+    rows.index = pd.MultiIndex.from_product([list("ab"), range(3)], names=["street", 1])
     x = table.rows(rows) if as_codes else rows
     run(path, value=value, x=x, estimator=ms.exact_shapley, block=2, executor=Threads(2))
     loaded: Any = ms.Explanation.load(path)
     alone = ms.exact_shapley(value, rows)
     assert loaded.players.names == ("size", "town", "year")
     assert loaded.x.astype(object).set_axis(rows.index).equals(rows.astype(object))
-    assert loaded.instances == (tuple(range(6)) if as_codes else tuple(rows.index))
+    assert loaded.index.equals(pd.RangeIndex(6) if as_codes else rows.index)
+    assert loaded.index.names == (["instance"] if as_codes else rows.index.names)
     torch.testing.assert_close(loaded.phi, alone.phi)
     assert ms.audit(loaded, value, rows=6).relative_error().estimate < 1e-6
 

@@ -69,7 +69,7 @@ def regressor() -> LinearRegression:
         (nn.Linear(3, 2).state_dict(), {}, TypeError, "OrderedDict.* `load_state_dict`"),
         ("model", {}, ValueError, r"Refused to load model: .* Save the model as ONNX"),
         (logits, {"returns": "odds"}, ValueError, "`returns` to be one of .* but got 'odds'"),
-        (logits, {"classes": "abc"}, ValueError, r"3 columns, one per name .* returned 2"),
+        (logits, {"classes": "abc"}, ValueError, "`classes`, .* 'logits' returned 2"),
         (logits, {"batch_size": 0}, ValueError, "`batch_size` to be a whole number of at least 1"),
         (regressor(), {"returns": "logits"}, ValueError, "'values' for LinearRegression .*; a reg"),
         (

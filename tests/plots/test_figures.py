@@ -275,6 +275,7 @@ def test_means_over_players_that_differ_from_row_to_row_say_what_to_take(name: s
 
 
 TWICE = table().with_labels([12, 30, 0, 1, 7, 7])
+BY_NAME = {"a": table(), "b": table()}
 FIVE = composed(classes=tuple("abcde"))
 FOUR = replace(FIVE, outputs=tuple("wxyz"), partition=None, space=ms.spaces.Identity())
 SEVEN = explained(torch.rand(1, 7, 3, 3), ms.Players.patches((7, 3, 3), 1), ("a",))
@@ -288,7 +289,17 @@ WORDS = [list("abcdef"), list("ABCDE")]
 @pytest.mark.parametrize(
     ("draw", "said"),
     [
-        (lambda: plots.bar([table()]), "to be an explanation, as of"),
+        (lambda: plots.bar([table()]), "an explanation, as of .* got list"),
+        (lambda: plots.bar({}), "an explanation, as of .* got dict"),
+        (lambda: plots.waterfall(BY_NAME), r"one explanation .* \['a', 'b'\]; `bar`"),
+        (lambda: plots.scatter(BY_NAME, 0), "one explanation"),
+        (lambda: plots.heatmap(BY_NAME), "one explanation"),
+        (lambda: plots.cumulative({"a": FIVE}), "one explanation"),
+        (lambda: plots.interaction_map(table()), r"`ms\.shapley_interactions.* got Explanation"),
+        (lambda: plots.mse_curve(table()), "scores by name"),
+        (lambda: plots.mse_curve({"a": 0.3}), r"scores by name, .* \{'a': 0\.3\}"),
+        (lambda: plots.text(table()), "Expected `tokens`, a list of the words"),
+        (lambda: table().plot(), "by name. Plots: bar, "),
         (lambda: plots.waterfall(table()[:0]), "nothing to show"),
         (lambda: plots.heatmap(digits(), output="12"), r"one of \['0', '1', '2'\] but got '12'"),
         (lambda: plots.beeswarm(table(), max_display=0), "`max_display` to be a whole number of"),
@@ -314,6 +325,7 @@ WORDS = [list("abcdef"), list("ABCDE")]
         (lambda: plots.series(ragged((6,)), times=[0.0] * 6), "6 increasing `times`"),
         (lambda: plots.series(ragged((6,)), channels=["a", "b"]), "1 name of `channels`"),
         (lambda: plots.series(NO_PLAYERS, 1), "row 1 is nothing but padding"),
+        (lambda: plots.series(table()), r"\(channels, time\)"),
         (lambda: plots.series(digits()), r"\(channels, time\), but got rows of shape \(1, 4, 6\)"),
         (
             lambda: plots.pixel_maps(table()),

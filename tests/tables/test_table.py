@@ -339,7 +339,7 @@ def test_numbers_may_be_categories() -> None:
 
 def test_columns_that_hold_one_value_do_not_play() -> None:
     frame = pd.DataFrame({"a": [1, 2], "one": ["x", "x"], "none": [None, None], "id": [[7], [8]]})
-    table = ms.Table.fit(frame, left_out=["id"])
+    table = ms.Table.fit(frame, left_out="id")
     assert table.names == ("a",)
     assert table.constants == {"one": "x", "none": None}
     held = frame.assign(id=[[7], [7]])

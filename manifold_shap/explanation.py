@@ -659,6 +659,8 @@ class Explanation:
             notes.append(f"base: of {base}")
         if words := in_words(self.quality or {}, self.unit):
             notes.append(f"{self.made_by.get('value_function')!r} {words}")
+        if warning := (self.quality or {}).get("warning"):
+            notes.append(f"Caution: {warning}")
         if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
             notes.append("standard errors are unknown")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes

@@ -366,11 +366,16 @@ def test_people_are_told_how_much_of_the_model_the_value_function_explains(
 
 
 def test_what_a_slow_model_will_take_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = list[int]()
+
     def slow_on_the_whole_frame(frame: pd.DataFrame) -> np.ndarray:
+        asked.append(len(frame))
         time.sleep(0.3 * (len(frame) == len(FRAME)))
         return TREES.predict_proba(frame)
 
     ms.Explainer(slow_on_the_whole_frame, FRAME, candidates=["gaussian"], progress=True)
-    assert "Comparing 2 value functions" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    (rows,) = re.findall(r"Comparing 2 value functions: about ([\d,]+) rows", said)
+    assert int(rows.replace(",", "")) == pytest.approx(sum(asked), rel=0.05)
     ms.Explainer(TREES, FRAME, candidates=["gaussian"], progress=True)
     assert "Comparing" not in capsys.readouterr().err

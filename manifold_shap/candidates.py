@@ -2,9 +2,10 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -32,7 +33,14 @@ from manifold_shap.spaces import OutputSpace
 from manifold_shap.surrogate.fit import fit_surrogate
 from manifold_shap.tables.base import RowAdapter
 from manifold_shap.vae.fit import fit_imputer
-from manifold_shap.values import ImputedValue, StackedValue, ValueFunction, imputed_value
+from manifold_shap.values import (
+    ImputedValue,
+    StackedValue,
+    ValueFunction,
+    imputed_value,
+    reference_outputs,
+    reference_space,
+)
 from manifold_shap.values.batches import Batches
 
 # Those that fit in seconds, and those that are trained for minutes.
@@ -52,8 +60,11 @@ _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, and the most rows of it.
 _SHARE, _MOST_HELD_OUT = 0.3, 2048
 
-# Draws of the values that teach surrogates, each a row of the model.
-_TEACHER_DRAWS = 8
+# Draws of the values that teach surrogates, each a row of the model, and rows of the model for a
+# training: those of 60,000 values, and predictions of drawn rows.
+_TEACHER_DRAWS, _TAUGHT_ROWS = 8, 600_000
+# Rows of the model for a value of those that do not ask about one for each draw.
+_ROWS_FOR_A_VALUE = {"deletion": 1, "guided_surrogate": 1, "surrogate": 0}
 
 
 @dataclass(frozen=True)
@@ -145,10 +156,18 @@ class Fits(Mapping):
         generator = torch.Generator().manual_seed(self.task.seed + division)
         return torch.randperm(count, generator=generator).tensor_split(2)[side]
 
+    @cached_property
+    def base(self) -> tuple[OutputSpace, Tensor]:
+        """The output space, and v(∅), of which the model is asked once for all candidates."""
+        model, space = self.task.model, reference_space(self.task.model, self.task.space, self.x)
+        return space, reference_outputs(model, space, self.x).mean(0)
+
     def imputed(self, imputer: Imputer, draws: int | None = None) -> ImputedValue:
         """The value function of an imputer."""
-        task = self.task
-        return imputed_value(task.model, imputer, task.space, draws or self.draws, task.seed)
+        model, last = self.task.model, (draws or self.draws, self.task.seed)
+        if torch.equal(imputer.reference, self.x):
+            return ImputedValue(imputer, model, *self.base, *last)
+        return imputed_value(model, imputer, self.task.space, *last)
 
 
 def choose(
@@ -177,7 +196,7 @@ def choose(
     fits = [Fits(task, wanted, task.x[train], _COMPARED_DRAWS) for train, _ in folds]
     errors, seconds, skipped = dict[str, list[_Errors]](), dict[str, float](), dict[str, str]()
     begun = time.perf_counter()
-    _announce(task, wanted, len(folds))
+    _announce(task, wanted, [len(held_out) for _, held_out in folds])
     with progress_bar(task.progress, name="value functions", over=wanted) as bar:
         for name in bar:
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
@@ -188,9 +207,10 @@ def choose(
             try:
                 values = [own[name] for own in fits]
                 fitted = time.perf_counter()
+                known = errors.get(OFF_MANIFOLD, [None] * len(folds))
                 errors[name] = [
-                    _errors(task, value, held_out, wanted.index(name), fold, len(folds))
-                    for fold, (value, (_, held_out)) in enumerate(zip(values, folds, strict=True))
+                    _errors(task, values[k], k, len(folds), held_out, wanted.index(name), known[k])
+                    for k, (_, held_out) in enumerate(folds)
                 ]
                 seconds[name] = fitted - start
             except (UnfitError, torch.linalg.LinAlgError) as error:
@@ -222,24 +242,34 @@ def choose(
     return found, quality
 
 
-def _announce(task: CandidateTask, wanted: Sequence[str], folds: int) -> None:
-    """Say what the comparison will take, where that is long."""
+def _announce(task: CandidateTask, wanted: Sequence[str], held_out: Sequence[int]) -> None:
+    """Say what the comparison will take, where that is long.
+
+    Args:
+        task, wanted: see `choose`.
+        held_out: how many rows each fit is scored on.
+    """
     few = task.x[:_TIMED_ROWS]
     start = time.perf_counter()
     task.model(few, scale=task.space.takes)
-    asked = len(wanted) * _PAIRS * _COMPARED_DRAWS
+    folds, trained = len(held_out), [name for name in wanted if name in SLOW]
+    pairs = sum(rows * -(-_PAIRS // folds // rows) for rows in held_out)
+    asked = pairs * sum(_ROWS_FOR_A_VALUE.get(name, _COMPARED_DRAWS) for name in wanted)
+    asked += folds * len(task.x)
+    if not task.table.players.by_row:
+        asked += folds * _TAUGHT_ROWS * len({*trained} - {"vae"})
     seconds = asked * (time.perf_counter() - start) / len(few)
-    trained = [name for name in wanted if name in SLOW]
     if not trained and seconds < _LONG:
         return
     trainings = (
-        f", after training {', '.join(trained)}, of up to a minute or more each" if trained else ""
+        f", and {folds * len(trained)} trainings of networks, of one to several minutes each"
+        if trained
+        else ""
     )
-    times = f", {folds} times" if trained and folds > 1 else ""
     announce(
         task.progress,
         f"Comparing {len(wanted)} value functions: about {asked:,} rows of the model, "
-        f"{seconds:.0f} s{trainings}{times}.",
+        f"{seconds:.0f} s{trainings}.",
     )
 
 
@@ -268,9 +298,20 @@ class _Errors(NamedTuple):
 
 
 def _errors(
-    task: CandidateTask, value: ValueFunction, rows: Tensor, number: int, fold: int, folds: int
+    task: CandidateTask,
+    value: ValueFunction,
+    fold: int,
+    folds: int,
+    rows: Tensor,
+    number: int,
+    known: _Errors | None,
 ) -> _Errors:
     """The errors of a value function; on the same coalitions for every one, by draws of its own.
+
+    Args:
+        task, value, rows: see `choose`.
+        fold, folds, number: of the fit, and of the candidate.
+        known: those of another candidate, with the predictions of these rows.
 
     Raises:
         ValueError: squares of the model's outputs are too large for a number.
@@ -287,7 +328,7 @@ def _errors(
 
     batches = Batches(value, progress=False)
     values, variance = batches(estimated, x, Listed(pairs, keys)).chunk(2, -1)
-    predictions = value.prediction(x).double()
+    predictions = value.prediction(x).double() if known is None else known.predictions
     deviation = (values - predictions[:, None]).flatten(1)
     if not math.isfinite(deviation.float().square().sum()):
         raise ValueError(
@@ -354,15 +395,18 @@ def _taught(fits: Fits, **options: Any) -> ValueFunction:
 
 def _learned(fits: Fits, **options: Any) -> ValueFunction:
     task = fits.task
-    return fit_surrogate(
-        task.model,
-        fits.x,
-        table=task.table,
-        space=task.space,
-        seed=task.seed,
-        progress=task.progress,
-        **options,
-    )
+    with warnings.catch_warnings():
+        # The comparison says it of the one that is chosen.
+        warnings.filterwarnings("ignore", ".* is not clearly better than off the manifold")
+        return fit_surrogate(
+            task.model,
+            fits.x,
+            table=task.table,
+            space=task.space,
+            seed=task.seed,
+            progress=task.progress,
+            **options,
+        )
 
 
 # How each is fitted.

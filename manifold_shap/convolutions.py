@@ -20,6 +20,8 @@ from manifold_shap.nn import make_activation
 
 # Channels of the first layer, most channels, and the longest side that the last layers see.
 _FIRST, _MOST, _LAST_SIDE = 16, 256, 7
+# Side from which a square is rather a picture than a series of as many channels as time points.
+_LEAST_SIDE = 8
 
 
 def layer(name: str, axes: int) -> Any:
@@ -56,6 +58,12 @@ def check_positions(event: Sequence[int], owner: Sequence[int] | None = None) ->
     # Players that own time points of all channels say which axis is that of time.
     if len(event) > 2 or bool((player != player[:1]).any()) or not bool(player.any()):
         check_channels_first(event)
+        if len(event) == 2 and event[0] == event[1] >= _LEAST_SIDE:
+            raise ValueError(
+                f"Expected rows (channels, time) but got {tuple(event)}, which look like pictures "
+                "without an axis of channels: give `x[:, None]` and `lambda x: model(x[:, 0])`; of "
+                "a series give players that own time points of all channels."
+            )
     return tuple(event[1:])
 
 

@@ -82,8 +82,8 @@ class Explainer(Instead):
         unit: of what a regression predicts, for figures.
         effort: "low" compares what fits in seconds: `gaussian`, `copula`, `empirical`, `mixture`;
             of texts it takes `deletion`, which is measured as well, whatever its error. "high"
-            compares `vae`, `surrogate` and `guided_surrogate` as well, in minutes; Ctrl-C
-            leaves out those that were not compared by then.
+            compares `vae`, `surrogate` and `guided_surrogate` as well, each trained for minutes,
+            five times up to 2,000 rows; Ctrl-C leaves out those that were not compared by then.
         candidates: value functions to choose among, by name, in place of those of an effort.
         model_batch_size: most rows in one call of the model.
         seed: of the split, the trainings and the draws: same seed, same choice.
@@ -155,7 +155,7 @@ class Explainer(Instead):
         if self.quality.skipped:
             warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")
         if self.quality.warning:
-            warn(f"Of the candidates {self.quality.warning}.")
+            warn(f"Of the candidates even {self.quality.warning}.")
 
     def __call__(
         self,

@@ -679,6 +679,8 @@ class Explanation(Instead):
         if words := in_words(self.quality or {}, self.unit):
             of = self.made_by.get("value_function")
             notes.append(f"{of!r} {words}{shown.ungrouped(self)}")
+        if warning := (self.quality or {}).get("warning"):
+            notes.append(f"Caution: {warning}")
         if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
             notes.append("standard errors are unknown")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes

@@ -83,12 +83,18 @@ class Score:
     by_row: Float[Tensor, " rows"] = field(repr=False, compare=False)
     variance: float = field(default=math.nan, compare=False)
 
+    @property
+    def error(self) -> float:
+        """The mean squared error, without the noise of the draws where that is known."""
+        return self.debiased if math.isfinite(self.debiased) else self.mse
+
     def __repr__(self) -> str:
-        error = self.debiased if math.isfinite(self.debiased) else self.mse
-        share = ""
+        root, share = max(self.error, 0.0) ** 0.5, ""
         if self.variance > 0:
-            share = f", explains {100 - 100 * error / self.variance:.0f} % of the model's variance"
-        return f"Score({number(error)} ± {number(self.standard_error)}{share})"
+            explained = f"{100 - 100 * self.error / self.variance:.0f} %".replace("-", "−")
+            share = f"explains {explained} of the model's variance, "
+        spread = number(self.standard_error / (2 * root)) if root else "?"
+        return f"Score({share}root mean squared error {number(root)} ± {spread})"
 
 
 def shapley_pairs(
@@ -139,7 +145,7 @@ def mean_squared_error(
     batch_size: int | None = None,
     progress: bool | None = None,
     *,
-    truth: ValueFunction | None = None,
+    truth: ValueFunction | Tensor | None = None,
 ) -> Score:
     """Score a value function on these rows and coalitions; the same ones serve every method.
 
@@ -154,7 +160,7 @@ def mean_squared_error(
         >>> mean_squared_error(value, x, torch.tensor([[[False, True]], [[True, False]]])).mse
         0.5
         >>> mean_squared_error(value, x)
-        Score(0.755 ± 0.0023, explains 25 % of the model's variance)
+        Score(explains 25 % of the model's variance, root mean squared error 0.869 ± 0.00132)
         >>> law = oracles.GaussianMixture.random(3, components=1)
         >>> model = lambda x: x.prod(1, keepdim=True)
         >>> truth = oracles.true_value(model, law, "identity")
@@ -174,7 +180,8 @@ def mean_squared_error(
         progress: show a bar on work of more than two seconds; by default where a person looks.
         truth: the true value function, such as `oracles.true_value`, of the same rows, players and
             outputs; by default the model's prediction is what values should be. It has draws of its
-            own, whose variance `debiased` is without, too.
+            own, whose variance `debiased` is without, too. Or the model's predictions of `x`, where
+            they are known: it is not asked again.
 
     Raises:
         TypeError, ValueError: `x` or `mask` of another type or shape, or not finite; a `value`
@@ -189,8 +196,9 @@ def mean_squared_error(
     batches = Batches(value, batch_size, progress)
     true_rows, of_model = rows, math.nan
     if truth is None:
-        prediction = batches.of_rows(value.prediction, rows.to(value.device))
-        of_model = prediction.double().var(0, correction=0).mean().item()
+        truth = batches.of_rows(value.prediction, rows.to(value.device))
+    if isinstance(truth, Tensor):
+        of_model = truth.double().var(0, correction=0).mean().item()
     else:
         _check_comparable(value, truth)
         true_rows, batches.draws = truth.rows(x), max(value.spec.work.draws, truth.spec.work.draws)
@@ -199,8 +207,8 @@ def mean_squared_error(
         """Squared errors, and the Monte-Carlo variance inside them (means over outputs); draws."""
         found = value.estimate(rows[some], asked.masks(), asked.keys)
         variance = found.noise()
-        if truth is None:
-            right = prediction[some][:, None]
+        if isinstance(truth, Tensor):
+            right = truth[some][:, None].to(found.values.device)
         else:
             # With the same random numbers the errors of the two would go together.
             keys = _random.fold(asked.keys, _TRUTH)

@@ -15,6 +15,8 @@ from manifold_shap.shown import number
 if TYPE_CHECKING:
     import pandas as pd
 
+    from manifold_shap.metrics import Score
+
 # The value function that all others should be better than, and a weighted mean of these others.
 OFF_MANIFOLD, STACKED = "marginal", "stacked"
 
@@ -236,21 +238,6 @@ def report(
     gaps = {name: error - errors[chosen] for name, error in errors.items()}
     spread = {name: _spread(gap) for name, gap in gaps.items()}
     mse = {name: error.mean().item() for name, error in errors.items()}
-    ahead = mse[OFF_MANIFOLD] - mse[chosen]
-    warning = ""
-    if not ahead > _CLEARLY * spread[OFF_MANIFOLD]:
-        here, there = (max(mse[name], 0.0) ** 0.5 for name in (chosen, OFF_MANIFOLD))
-        why = (
-            "words may tell little of each other, or the model may judge shortened texts unlike "
-            "whole ones; deletion serves all the same, and effort='high' compares a learned value "
-            "function with it"
-            if chosen == "deletion"
-            else f"features may be independent, the rows too few, or {chosen!r} may not suit them"
-        )
-        warning = (
-            f"no value function is clearly better than {_yardstick(mse)}: the root mean squared "
-            f"error of {chosen!r} is {number(here)}, there {number(there)}; {why}"
-        )
     return Quality(
         chosen,
         mse,
@@ -258,8 +245,43 @@ def report(
         kept.mean().item(),
         len(kept),
         weights={n: w for n, w in zip(names, stack, strict=True) if w > 0},
-        warning=warning,
+        warning=_caution(chosen, mse, spread),
         **further,
+    )
+
+
+def measured(scores: Mapping[str, "Score"], chosen: str, fits: str) -> Quality:
+    """What scores on the same pairs, that off the manifold among them, say of one value function.
+
+    Args:
+        scores: by name of the value function.
+        chosen: one of these names.
+        fits: what they were learned from, see `Quality`.
+    """
+    own = scores[chosen]
+    mse = {name: score.error for name, score in scores.items()}
+    spread = {name: _spread(score.by_row - own.by_row) for name, score in scores.items()}
+    warning = _caution(chosen, mse, spread)
+    rows = len(own.by_row)
+    return Quality(chosen, mse, spread, mse[chosen], rows, own.variance, fits, warning=warning)
+
+
+def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float]) -> str:
+    """What a reader should know of a value function that is hardly better than the marginal."""
+    if chosen == OFF_MANIFOLD or OFF_MANIFOLD not in mse:
+        return ""
+    if mse[OFF_MANIFOLD] - mse[chosen] > _CLEARLY * spread[OFF_MANIFOLD]:
+        return ""
+    here, there = (number(max(mse[name], 0.0) ** 0.5) for name in (chosen, OFF_MANIFOLD))
+    why = (
+        "words may tell little of each other, or the model may judge shortened texts unlike whole "
+        "ones; deletion serves all the same, and effort='high' compares a learned value function"
+        if chosen == "deletion"
+        else "features may be independent, the rows or the training too few, or it may not suit them"
+    )
+    return (
+        f"{chosen!r} is not clearly better than {_yardstick(mse)}: its root mean squared error is "
+        f"{here}, there {there}; {why}"
     )
 
 

@@ -31,7 +31,15 @@ def test_networks_of_any_size_give_what_they_promise(
     assert all(each.grad is not None for net in (encoder, decoder) for each in net.parameters())
 
 
-@pytest.mark.parametrize("event", [(5,), (2, 3, 4, 5)])
-def test_rows_that_are_neither_picture_nor_series(event: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"\(channels, height, width\) or .* network='mlp'"):
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ((5,), r"\(channels, height, width\) or .* network='mlp'"),
+        ((2, 3, 4, 5), r"\(channels, height, width\) or .* network='mlp'"),
+        ((8, 8), r"pictures without an axis of channels: .*x\[:, None\]"),
+    ],
+)
+def test_rows_that_are_neither_picture_nor_series(event: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         check_positions(event)
+    assert check_positions((8, 8), [*range(8)] * 8) == (8,)  # Players own time points.

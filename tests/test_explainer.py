@@ -315,9 +315,10 @@ def test_by_default_nothing_is_trained_and_the_model_is_asked_for_few_rows() -> 
 
 def test_a_model_no_value_function_is_better_for_is_warned_of() -> None:
     few: Any = {"returns": "values", "candidates": ["empirical"]}
-    with pytest.warns(UserWarning, match="no value function is clearly better than off the"):
+    with pytest.warns(UserWarning, match="even 'empirical' is not clearly better than off"):
         explainer = ms.Explainer(lambda rows: rows.sum(axis=1).to_numpy(), NORMAL, **few)
-    assert "no value function" in explainer(NORMAL.head(2)).made_by["quality"]["warning"]
+    explanation = explainer(NORMAL.head(2))
+    assert f"Caution: {explanation.quality['warning']}" in repr(explanation)
 
 
 def test_candidates_that_are_late_are_left_out() -> None:
@@ -389,11 +390,16 @@ def test_people_are_told_how_much_of_the_model_the_value_function_explains(
 
 
 def test_what_a_slow_model_will_take_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = list[int]()
+
     def slow_on_the_whole_frame(frame: pd.DataFrame) -> np.ndarray:
+        asked.append(len(frame))
         time.sleep(0.3 * (len(frame) == len(FRAME)))
         return TREES.predict_proba(frame)
 
     ms.Explainer(slow_on_the_whole_frame, FRAME, candidates=["gaussian"], progress=True)
-    assert "Comparing 2 value functions" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    (rows,) = re.findall(r"Comparing 2 value functions: about ([\d,]+) rows", said)
+    assert int(rows.replace(",", "")) == pytest.approx(sum(asked), rel=0.05)
     ms.Explainer(TREES, FRAME, candidates=["gaussian"], progress=True)
     assert "Comparing" not in capsys.readouterr().err

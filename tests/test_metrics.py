@@ -65,7 +65,10 @@ def test_mse_is_the_mean_over_pairs(make_value: Callable[..., ms.ValueFunction],
     assert curve.standard_error[2] == pytest.approx(error.item(), rel=1e-5)
     variance = value.prediction(X).var(0, correction=0).mean().item()
     assert score.variance == pytest.approx(variance, rel=1e-5)
-    assert f"{100 - 100 * score.debiased / variance:.0f} % of the model's variance" in repr(score)
+    share = f"{100 - 100 * score.debiased / variance:.0f}".replace("-", "−")
+    assert f"explains {share} % of the model's variance, root mean squared" in repr(score)
+    known = ms.metrics.mean_squared_error(value, X, mask, truth=value.prediction(X))
+    assert known == score
     for figures, all_pairs in ((curve.mse, score.mse), (curve.debiased, score.debiased)):
         weighted = sum(n * mse for n, mse in zip(curve.pairs, figures, strict=True))
         assert weighted / sum(curve.pairs) == pytest.approx(all_pairs)

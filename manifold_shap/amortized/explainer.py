@@ -45,7 +45,6 @@ class AmortizedExplainer(Exportable):
         value: the surrogate that it explains.
         network: see `AmortizedNetwork`.
         relative_error: on held-out rows, against accurate estimates; NaN until `measure` is called.
-        training_record: epochs and seconds, where it was trained in this process.
         task: what it was trained as; None where it was put together by hand.
     """
 
@@ -57,8 +56,12 @@ class AmortizedExplainer(Exportable):
     ) -> None:
         self.value, self.network = value, network.eval()
         self.relative_error = math.nan
-        self.training_record: dict[str, Any] = {}
         self.task = task
+
+    @property
+    def training_record(self) -> dict[str, Any]:
+        """Epochs, seconds and validation loss."""
+        return {} if self.task is None else self.task.record
 
     kind = "amortized explainer"
 

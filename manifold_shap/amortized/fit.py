@@ -218,11 +218,9 @@ def fit_amortized(
     settings = {"network": own, "surrogate": fingerprint(surrogate), **options.settings}
     task = AmortizedTask.initial(settings, network)
     task.fit_statistics(surrogate, rows[1])
-    record = learn(task, (rows, held_out), options)
+    learn(task, (rows, held_out), options)
     task.surrogates = ()
-    explainer = task.of(value)
-    explainer.training_record = {name: record[name] for name in ("epochs", "train_seconds")}
-    return explainer
+    return task.of(value)
 
 
 def _ends(value: ValueFunction, x: Any, center: Tensor | None) -> tuple[Tensor, Tensor]:

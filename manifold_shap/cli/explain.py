@@ -21,6 +21,8 @@ from manifold_shap._stored import StoredRows
 from manifold_shap.cli import report, run
 from manifold_shap.cli.games import basis_of, causal, in_groups, ordering_of
 from manifold_shap.data import Data
+from manifold_shap.quality import measured
+from manifold_shap.shown import number
 
 # Figures and tables of many rows show no more, and other value functions explain these only.
 _SHOWN_ROWS = 200
@@ -99,9 +101,10 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         facts["compared"] = {each: report.figures_of(score) for each, score in scores.items()}
         print("Errors on the same pairs of test rows and coalitions:")
         print(pd.DataFrame(facts["compared"]).T.to_string(float_format="{:.4g}".format))
-        titles = {each: f"{each} (error {report.error_of(scores[each]):.4g})" for each in values}
-        quality = report.quality_of(scores, name)
-        found = replace(found, made_by={**found.made_by, "quality": quality})
+        quality = measured(scores, name, report.FITS)
+        errors = {each: number(max(score.error, 0.0) ** 0.5) for each, score in scores.items()}
+        titles = {each: f"{each} (root mean squared error {errors[each]})" for each in values}
+        found = replace(found, made_by={**found.made_by, "quality": quality.to_dict()})
     by_title = {titles[each]: {**explanations, name: found}[each] for each in values}
     return report.write(place, data, by_title, titles[name], facts, y[some] if cfg.report else None)
 

@@ -1,6 +1,5 @@
 """Writes what the commands found: figures, a summary and a page."""
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import product
@@ -15,7 +14,6 @@ from manifold_shap.data import Data
 from manifold_shap.io.files import remove
 from manifold_shap.io.zarr import earlier
 from manifold_shap.metrics import Score, mean_squared_error, shapley_pairs
-from manifold_shap.quality import OFF_MANIFOLD
 
 # In one file, or streamed into a folder.
 STORE, STREAM = "explanations.zarr.zip", "explanations.zarr"
@@ -27,6 +25,8 @@ _DRAWN_ROWS = 4
 # Pairs of a row and a coalition that an error is a mean over, at least one of each row: with more
 # of the same rows it would take as long as a training, and be hardly more certain.
 _PAIRS = 2_000
+# What a value function that is scored on test rows was learned from.
+FITS = "a fit to the training rows"
 # Rows of which means say something.
 _FEWEST = 30
 
@@ -39,11 +39,6 @@ def scored(value: ms.ValueFunction, rows: Any, progress: bool | None) -> Score:
     return mean_squared_error(value, x, mask, progress=progress)
 
 
-def error_of(score: Score) -> float:
-    """The error without the noise of the draws, where that is known."""
-    return score.debiased if math.isfinite(score.debiased) else score.mse
-
-
 def figures_of(score: Score, of: str = "") -> dict[str, Any]:
     """What a record says of a score; `of` stands in the names."""
     return {
@@ -53,20 +48,6 @@ def figures_of(score: Score, of: str = "") -> dict[str, Any]:
         f"draws{of}": score.draws,
         f"effective_draws{of}": score.effective_draws,
     }
-
-
-def quality_of(scores: Mapping[str, Score], name: str) -> dict[str, Any]:
-    """What explanations say of the value function of this name: errors, and a warning."""
-    errors = {each: error_of(score) for each, score in scores.items()}
-    found: dict[str, Any] = {"chosen": name, "mse": errors}
-    off = errors.get(OFF_MANIFOLD, math.inf)
-    if name != OFF_MANIFOLD and errors[name] >= off:
-        found["warning"] = (
-            f"{name} is no better than values off the manifold: its squared error is "
-            f"{errors[name]:.4g}, theirs {off:.4g}, on the same test pairs; train longer, or "
-            "choose another value function"
-        )
-    return found
 
 
 def check_free(place: Path, overwrite: bool) -> None:

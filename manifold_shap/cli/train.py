@@ -12,8 +12,8 @@ from omegaconf import open_dict
 import manifold_shap as ms
 from manifold_shap.cli import report, run
 from manifold_shap.data import Data
-from manifold_shap.quality import OFF_MANIFOLD
-from manifold_shap.training.classifier import quality
+from manifold_shap.quality import OFF_MANIFOLD, measured
+from manifold_shap.training.classifier import quality as accuracies
 
 # Test rows on which an amortised explainer is measured, and evaluations per player of each: 16
 # times the usual.
@@ -58,8 +58,8 @@ def _value_function(
         warnings.simplefilter("ignore")
         off = run.value_of(run.beside(cfg, OFF_MANIFOLD), data, model)
     score, score_off = (report.scored(each, data.x_test, cfg.progress) for each in (value, off))
-    measured = report.quality_of({OFF_MANIFOLD: score_off, value.name: score}, value.name)
-    value.update(quality=measured)
+    quality = measured({OFF_MANIFOLD: score_off, value.name: score}, value.name, report.FITS)
+    value.update(quality=quality.to_dict())
     made = getattr(value, "imputer", value)  # An imputer serves any model.
     training = getattr(made, "training_record", None) or {}
     if training:
@@ -67,25 +67,20 @@ def _value_function(
     axes: Any = ms.plots.mse_curve({value.name: score, "off manifold": score_off})
     axes.figure.savefig(work / report.CURVE, dpi=200)
     of_model: dict[str, Any] = {"name": model.predictor.name}
-    if accuracy := quality(model, data):
+    if accuracy := accuracies(model, data):
         of_model |= {**accuracy, "rows": len(data.y_test)}
     metrics = {
         **report.figures_of(score),
         **report.figures_of(score_off, "_off_manifold"),
         "mse_by_size": {"own": asdict(score.by_size), "off_manifold": asdict(score_off.by_size)},
-        "quality": measured,
+        "quality": quality.to_dict(),
         "model": of_model,
         "train_seconds": training.get("train_seconds", 0.0),
         "epochs": training.get("epochs", 0),
     }
     if is_sweep:  # Test rows are for what a sweep has chosen.
         metrics["mse_validation"] = report.scored(value, data.x_validation, cfg.progress).mse
-    print(
-        f"{value.name}: squared error {report.error_of(score):.4g} ± {score.standard_error:.4g}, "
-        f"off the manifold {report.error_of(score_off):.4g}; in {work.parent}"
-    )
-    if warning := measured.get("warning"):
-        print(f"Note: {warning}.")
+    print(f"{quality}\nin {work.parent}")
     if cfg.overwrite:
         report.forget(work.parent)
     return metrics

@@ -73,6 +73,7 @@ class Imputer(nn.Module, ABC):
         distinct_draws: after how many draws they repeat; None where there are infinitely many.
         copies: whether draws are cells of the reference rows, of which nothing is computed but
             whether they are equal: codes of a table do as well as numbers.
+        learned: whether p(x' | x_S) is learned from the background data, with an error of its own.
         table: of the table, where rows are its codes; see `table_imputer`.
         dtype: of rows of whole numbers, such as token ids, which the model is then given as such;
             None for numbers.
@@ -100,6 +101,7 @@ class Imputer(nn.Module, ABC):
     proposals: int = 1
     distinct_draws: int | None = None
     copies: bool = False
+    learned: bool = True
     table: "RowAdapter | None" = None
     dtype: torch.dtype | None = None
     takes_padding: bool = False

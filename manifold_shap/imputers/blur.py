@@ -45,7 +45,7 @@ class BlurImputer(Imputer):
     [0.0, 0.08, 0.62, 0.08, 0.0]
     """
 
-    name, distinct_draws, base_by_row = "blur", 1, True
+    name, distinct_draws, base_by_row, learned = "blur", 1, True, False
 
     def __init__(self, reference: Any, players: Players | None = None, sigma: float = 5.0) -> None:
         super().__init__(reference, players)

@@ -71,7 +71,7 @@ class CausalImputer(Imputer):
         nn.Module.__init__(self)
         self.imputer = imputer
         self.players, self.table = imputer.players, imputer.table
-        self.dtype, self.copies = imputer.dtype, imputer.copies
+        self.dtype, self.copies, self.learned = imputer.dtype, imputer.copies, imputer.learned
         self.name = f"causal {imputer.name}"
         self.ordering = Ordering.of(ordering, imputer.players)
         own, before = self.ordering.steps

@@ -38,7 +38,7 @@ class MarginalImputer(Imputer):
               [ 7., 20.]]]])
     """
 
-    name, copies, takes_padding = "marginal", True, True
+    name, copies, learned, takes_padding = "marginal", True, False, True
 
     def __init__(self, reference: Any, players: Players | None = None) -> None:
         super().__init__(reference, players)

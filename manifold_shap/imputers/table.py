@@ -41,7 +41,6 @@ class TableImputer(Imputer):
 
     Attributes:
         inner: the imputer of encoded rows.
-        training_record: epochs, seconds and validation loss, where it was trained in this process.
 
     Args:
         table: numbers the cells, and encodes them.
@@ -58,7 +57,12 @@ class TableImputer(Imputer):
         super().__init__(rows_of(reference, table), table.players)
         self.table, self.inner, self.name = table, inner, inner.name
         self.distinct_draws = inner.distinct_draws
-        self.training_record: dict[str, Any] = {}
+        self.learned = inner.learned
+
+    @property
+    def training_record(self) -> dict[str, Any]:
+        """That of the inner imputer: epochs, seconds and validation loss; where it was trained."""
+        return getattr(self.inner, "training_record", {})
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The table, the codes, and the inner imputer but for its rows, which encode these."""

@@ -263,7 +263,7 @@ def as_model(
     predictor = predictor_of(model, returns)
     some = predictor.returns or returns or "logits"
     raw = Model(predictor, (), some, batch_size, table, dtype)._raw(x)
-    returns = settled(raw, len(x), predictor.name, predictor.returns, returns)
+    returns = settled(raw, len(x), predictor.name, predictor.returns, returns, model)
     if classes is None:
         names = predictor.classes or ()
         fits = len(names) == raw.shape[1]

@@ -1,7 +1,9 @@
 """Checks what a model returns, and makes it numbers: tensors, arrays, frames and columns."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -16,6 +18,8 @@ _TOLERANCE = 1e-3
 # By what part of the outputs' spread, and how many roundings besides, a row may differ when it is
 # asked beside fewer: with other numbers of rows sums are taken in another order.
 _NOTICED, _ROUNDED = 1e-3, 16
+# Models of which a warning has said it.
+_TAKEN_FOR_LOGITS = WeakSet[Any]()
 
 
 def as_outputs(outputs: Any) -> tuple[Tensor, tuple[str, ...] | None]:
@@ -96,7 +100,9 @@ def check_outputs(raw: Float[Tensor, "batch outputs"], returns: str) -> None:
         raise ValueError(fault)
 
 
-def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str | None) -> str:
+def settled(
+    raw: Tensor, rows: int, name: str, known: str | None, returns: str | None, model: Any = None
+) -> str:
     """What a model returns, one of `RETURNS`, by what it is and by its outputs.
 
     Args:
@@ -105,6 +111,7 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
         name: of the model, for errors.
         known: what a model of its kind returns; None where only its outputs tell.
         returns: what the caller says; None where nothing is said.
+        model: of which that it is taken for one of logits is said once.
 
     >>> settled(torch.tensor([[0.5, 0.5]]), 1, "tree", "probabilities", None)
     'probabilities'
@@ -145,6 +152,10 @@ def settled(raw: Tensor, rows: int, name: str, known: str | None, returns: str |
         return "probabilities"
     if single:
         raise ValueError(fault)
+    with suppress(TypeError):  # Of what has no hash, or no weak reference, it is said again.
+        if model in _TAKEN_FOR_LOGITS:
+            return "logits"
+        _TAKEN_FOR_LOGITS.add(model)
     warn(
         f"The outputs of {name} are no probabilities, and are taken for logits: their softmax is "
         "explained. Pass `ms.as_model(model, x, returns='logits')` if they are, and "

@@ -308,7 +308,11 @@ def whiskers(explanations: Iterable[Explanation], row: Any, player: Any = slice(
     several = list(explanations)
     found = [total_error(each)[row, player][each.present[row, player]] for each in several]
     errors = torch.cat([each.flatten() for each in found])
-    learned = " and learning" * any(each.model_error is not None for each in several)
+    learned = ""
+    if any(each.model_error is not None for each in several):
+        learned = " and learning"
+    elif any(each.made_by.get("learned") for each in several):
+        learned = ", that of learning not included"
     known = f"whiskers: 2 standard errors of sampling{learned}" * bool((errors > 0).any())
     some = "" if bool(errors.isnan().all()) else "some "
     unknown = f"{some}errors of sampling unknown" * bool(errors.isnan().any())

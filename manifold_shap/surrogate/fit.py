@@ -13,16 +13,19 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from manifold_shap._checks import check_number, check_whole
+from manifold_shap._messages import warn
 from manifold_shap._saved import Passed, saved
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
-from manifold_shap.imputers import Imputer
+from manifold_shap.imputers import Imputer, MarginalImputer, table_imputer
 from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.io.files import digest
 from manifold_shap.laws import laws_for
+from manifold_shap.metrics import mean_squared_error, shapley_pairs
 from manifold_shap.models import Model, as_model, whole_dtype
 from manifold_shap.models.outputs import check_outputs
 from manifold_shap.nn import Network, evaluated, kind_of, options_given
 from manifold_shap.players import Players
+from manifold_shap.quality import OFF_MANIFOLD, Quality, measured
 from manifold_shap.spaces import LogRatios, OutputSpace, Probability, as_space
 from manifold_shap.surrogate.adapted import AdaptedModel, OwnNetwork
 from manifold_shap.surrogate.convolution import Convolution
@@ -52,6 +55,7 @@ from manifold_shap.training.task import (
     squared_error,
 )
 from manifold_shap.values import (
+    ImputedValue,
     ValueFunction,
     model_for,
     reference_outputs,
@@ -66,6 +70,9 @@ if TYPE_CHECKING:
 # Training rows that are stored, to recognise the model of the training: half of them spread over
 # all rows, half where the model is closest to its mean, since there trained models differ most.
 _PROBE_ROWS = 32
+# Held-out rows on which a surrogate is compared with the marginal, at most; pairs of a row and a
+# coalition, at least; and draws of the marginal: as few as tell their own variance.
+_COMPARED_ROWS, _COMPARED_PAIRS, _COMPARED_DRAWS = 1024, 256, 2
 # Pairs with hints that scales are taken from; and one in so many is held out.
 _DESCRIBED, _VALIDATION = 16_384, 32
 
@@ -340,7 +347,11 @@ def fit_surrogate(
         directory: see `TrainingOptions`. A training that is continued asks the teacher again.
 
     Returns:
-        A value function on the CPU; `.to(device)` moves it.
+        A value function on the CPU; `.to(device)` moves it. But for one with a guide, its
+        `quality` says how good it is on at most 1,024 rows of those for early stopping, beside
+        completions off the manifold, about which the model is asked 512 to 2,048 times.
+
+    Warns where it is not clearly better than these.
 
     Raises:
         TypeError, ValueError: inputs that are not finite or of another shape, outputs that are no
@@ -432,11 +443,47 @@ def fit_surrogate(
     seconds = {} if teacher is None else {"teacher_seconds": time.perf_counter() - begun}
     # A guide is in double precision, which an accelerator may lack.
     mixture, task.guide = task.guide, None
-    record = learn(task, data, options)
+    learn(task, data, options)
     task.guide, task.source = mixture, task.held_out
     value = task.value(wrapped, rows.table)
-    value.training_record = record | seconds
+    task.settings["record"] |= seconds
+    if not guided:
+        quality = _compared(value, rows, whole, of_held_out)
+        value.update(quality=quality.to_dict())
+        if quality.warning:
+            warn(f"{quality.warning}.")
     return value
+
+
+def _compared(value: SurrogateValue, rows: TrainingRows, whole: Tensor, outputs: Tensor) -> Quality:
+    """A surrogate beside the value function off the manifold, on rows held out of its training.
+
+    Args:
+        value: the surrogate.
+        rows: of the training.
+        whole: the training rows, or some that stand for all.
+        outputs: T(f(x)) of the rows held out.
+    """
+    count = min(_COMPARED_ROWS, len(rows.validation))
+    some = torch.arange(count) * len(rows.validation) // count
+    x, truth = rows.validation[some], outputs[some]
+    counts = value.counts(x) if value.players.by_row else None
+    mask = shapley_pairs(count, len(value.players), _COMPARED_PAIRS, counts=counts)
+    score = partial(mean_squared_error, x=x, mask=mask, progress=False, truth=truth)
+    scores = {value.name: score(value)}
+    try:
+        table = rows.table
+        imputer = (
+            MarginalImputer(whole, value.players)
+            if table is None
+            else table_imputer(MarginalImputer, table, whole)
+        )
+        of_imputer = value.model, value.space, value.expectation, _COMPARED_DRAWS
+        scores[OFF_MANIFOLD] = score(ImputedValue(imputer, *of_imputer))
+    except Exception:
+        # A model may refuse rows that never occur; what was learned is not lost for that.
+        pass
+    return measured(scores, value.name, f"a fit to {len(rows.train)} rows")
 
 
 def _task(

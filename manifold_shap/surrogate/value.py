@@ -49,8 +49,6 @@ class SurrogateValue(ModelValue):
         precision: of the network's products, one of `PRECISIONS`; see `in_precision`.
         surrogate: the network g.
         task: what it was trained as; None where it was put together by hand.
-        training_record: epochs, seconds and validation error, where it was trained in this process:
-            a squared error, off the simplex in mean variances of the target.
 
     Args:
         surrogate, model, players, space, expectation, task: see above and `ModelValue`.
@@ -75,10 +73,16 @@ class SurrogateValue(ModelValue):
         **more: Any,
     ) -> None:
         work = Work(batch_size=surrogate.batch_size, cost=cost)
-        super().__init__(model, players, space, expectation, name=name, work=work, **more)
+        super().__init__(
+            model, players, space, expectation, name=name, work=work, learned=True, **more
+        )
         self.surrogate = surrogate.eval()
         self.task = task
-        self.training_record: dict[str, Any] = {}
+
+    @property
+    def training_record(self) -> dict[str, Any]:
+        """Epochs, seconds and validation error: squared, off the simplex in mean variances of T."""
+        return {} if self.task is None else self.task.record
 
     kind = "surrogate value"
 

@@ -219,7 +219,7 @@ class LightningTask(L.LightningModule):
             seconds = steps * (time.perf_counter() - self.begun) / _TIMED
             if seconds > _LONG:
                 what = f"the {self.task.kind}: {steps:,} steps at most, about {seconds:.0f} s"
-                announce(None, f"Training {what}; `max_epochs` makes them fewer.")
+                announce(None, f"Training {what}.")
 
     def on_train_end(self) -> None:
         self.bar.update(self.global_step - self.bar.n)

@@ -160,6 +160,11 @@ class Task(nn.Module, ABC):
         return (own["event"], own["index"]) if elements is None else ([len(elements)], elements)
 
     @property
+    def record(self) -> dict[str, Any]:
+        """Epochs, seconds and validation loss of the training; nothing before it."""
+        return self.settings.get("record", {})
+
+    @property
     def center(self) -> Tensor | None:
         """What was subtracted from targets in double precision, see `center_of`."""
         own = self.settings.get("center")
@@ -325,7 +330,9 @@ def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> di
     weights = kept["state_dict"].items()
     task.load_state_dict({name.removeprefix("task."): weight for name, weight in weights})
     task.eval().cpu()
-    return {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
+    record = {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
+    task.settings["record"] = record
+    return record
 
 
 @contextmanager

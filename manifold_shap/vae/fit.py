@@ -277,14 +277,13 @@ def fit_imputer(
     }
     task = VAETask.initial(settings, network)
     task.fit_statistics(seen)
-    record = learn(task, ((seen,), (seen_validation,)), options)
+    learn(task, ((seen,), (seen_validation,)), options)
     imputer = task.imputer(rows.train, rows.table, seed=seed, **drawn)
     vae = _vae_of(imputer)
     if temper is not None:
         vae.temper = float(temper)
     elif vae.is_weighted:
         vae.temper = choose_temper(imputer, rows.validation, model, space, seed)
-    imputer.training_record = record
     return imputer
 
 

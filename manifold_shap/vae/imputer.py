@@ -80,7 +80,6 @@ class VAEImputer(Imputer):
         bank: see `Bank`; empty for the encoder posterior.
         lengths: of the rows that are behind the codes of the bank, `[codes]`.
         task: what it was trained as; None where it was put together by hand.
-        training_record: epochs, seconds and validation loss, where it was trained in this process.
     """
 
     name, takes_padding = "vae", True
@@ -115,7 +114,6 @@ class VAEImputer(Imputer):
             )
         self.network = network.eval().to(self.device)
         self.task: Task | None = None
-        self.training_record: dict[str, Any] = {}
         # Plain numbers and strings: a safe loader refuses numpy's.
         self.posterior, self.temper, self.importance = str(posterior), float(temper), importance
         self.bank_size = None if bank_size is None else int(bank_size)
@@ -127,6 +125,11 @@ class VAEImputer(Imputer):
             rows = reference if isinstance(reference, StoredRows) else self.reference
             self.bank, lengths = bank_of(network, rows, bank_size, seed)
         self.register_buffer("lengths", lengths, persistent=False)
+
+    @property
+    def training_record(self) -> dict[str, Any]:
+        """Epochs, seconds and validation loss."""
+        return {} if self.task is None else self.task.record
 
     kind = "vae imputer"
 
@@ -217,7 +220,7 @@ class VAEImputer(Imputer):
         """
         if run == 1:
             most = min(self._coalitions_of(_PRODUCT_ELEMENTS_CPU), mask[..., 0].numel())
-            held = x.new_empty(most, len(self.bank))
+            held = self.bank.table.new_empty(most, len(self.bank))
             for own, coalitions in self._pairs(x, mask):
                 tempered = self._tempered(own, coalitions, temper)
                 log_prob = torch.mm(tempered, self.bank.table.T, out=held[: len(own)])

@@ -23,6 +23,7 @@ from manifold_shap.values.exportable import Exportable
 from manifold_shap.values.spec import GameSpec
 
 if TYPE_CHECKING:
+    from manifold_shap.quality import Quality
     from manifold_shap.surrogate.value import SurrogateValue
     from manifold_shap.values.grouped import GroupedValue
     from manifold_shap.values.selected import Outputs
@@ -218,6 +219,13 @@ class ValueFunction(Exportable, Instead, ABC):
     def classes(self) -> tuple[str, ...]:
         return self.spec.classes
 
+    @property
+    def quality(self) -> "Quality | None":
+        """How good it is on rows that it has not seen, where that was measured."""
+        from manifold_shap.quality import Quality
+
+        return None if self.spec.quality is None else Quality(**self.spec.quality)
+
     # -- must be defined --------------------------------------------------------------------
 
     @abstractmethod
@@ -299,7 +307,8 @@ class ValueFunction(Exportable, Instead, ABC):
     def provenance(self) -> dict[str, Any]:
         """What an explanation records of it: plain numbers and strings."""
         quality, table = self.spec.quality, self.spec.table
-        measured = {} if quality is None else {"quality": dict(quality)}
+        measured: dict[str, Any] = {} if quality is None else {"quality": dict(quality)}
+        measured |= {"learned": True} if self.spec.learned else {}
         return {"value_function": self.name, **measured, **(table.provenance if table else {})}
 
     def linearized(self, chosen: Int64[Tensor, " chosen"] | None = None) -> Linearized | None:

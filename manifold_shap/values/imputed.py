@@ -104,6 +104,7 @@ class ImputedValue(ModelValue):
                 batch_size=max(1, min(_BATCH_SIZE, _MOST_ELEMENTS // self._elements)),
             ),
             table=imputer.table or table_behind(model),
+            learned=imputer.learned,
             training_range=TrainingRange.of(encoded(imputer.reference, imputer.table)),
         )
         self._warned = False

@@ -43,7 +43,8 @@ class LogRatioOfMean(MappedValue):
             )
         space = value.fitted(ILR(zero_replacement))
         name, outputs = f"log-ratio of {value.name}", space.outputs(value.classes)
-        super().__init__(value, name=name, space=space, outputs=outputs)
+        # That of probabilities is no error of log-ratios.
+        super().__init__(value, name=name, space=space, outputs=outputs, quality=None)
 
     def prediction(self, x: Tensor) -> Tensor:
         return self.value.prediction_in(self.space, x)

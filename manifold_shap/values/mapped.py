@@ -99,7 +99,9 @@ class MappedValue(ValueFunction):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        return {**self.value.provenance, **super().provenance}
+        inner = self.value.provenance
+        inner.pop("quality", None)  # Of this one `spec` says it.
+        return {**inner, **super().provenance}
 
     def prediction_in(self, space: OutputSpace, x: Tensor) -> Float[Tensor, "batch outputs"]:
         return self.value.prediction_in(space, x)

@@ -120,6 +120,7 @@ class GameSpec:
             rows are its codes.
         training_range: of the rows that it was made from, where that is known.
         training_law: of the coalitions that it was trained on, where it was.
+        learned: whether it is learned from rows, with an error that no draws tell.
         quality: what a `Quality` says of it, as plain data, where that was measured.
 
     Raises:
@@ -135,6 +136,7 @@ class GameSpec:
     table: "RowAdapter | None" = None
     training_range: TrainingRange | None = None
     training_law: "CoalitionLaw | None" = None
+    learned: bool = False
     quality: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ def logits(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("function", "returns"),
     [
-        (logits, "logits"),
+        (lambda x: +logits(x), "logits"),
         (lambda x: logits(x).softmax(-1), "probabilities"),
         (lambda x: logits(x).softmax(-1).double(), "probabilities"),
     ],
@@ -37,6 +37,7 @@ def test_logits_and_probabilities_are_told_apart(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         model = as_model(function, X)
+        assert as_model(function, X).returns == returns  # What is known is not said again.
     assert ["returns=" in str(each.message) for each in said] == [True] * (returns == "logits")
     assert model.returns == returns
     assert model.classes == ("0", "1")

@@ -89,7 +89,11 @@ def test_whiskers_reach_two_standard_errors_and_say_so(
     people = table()
     axes = plot(replace(people, standard_error=torch.full_like(people.phi, error)), row=0)
     assert axes.figure.get_supxlabel() == said
-    learned = plot(replace(people, model_error=people.standard_error), row=0).figure
+    of_learned = replace(people, made_by={"learned": True})
+    not_included = f"{said}, that of learning not included" if count else said
+    known = plot(replace(of_learned, standard_error=torch.full_like(people.phi, error)), row=0)
+    assert known.figure.get_supxlabel() == not_included
+    learned = plot(replace(of_learned, model_error=people.standard_error), row=0).figure
     assert learned.get_supxlabel() == "whiskers: 2 standard errors of sampling and learning"
     lines = axes.collections[: len(axes.collections) - (plot is waterfall)]
     ends = [each[:, 0] for drawn in lines for each in drawn.get_segments()]

@@ -165,3 +165,33 @@ def test_the_base_of_padded_rows_is_the_mean_of_rows_as_long() -> None:
     # Length is no player: what it does is in the base, and all that is left is the first segment's.
     change = explanation.prediction - explanation.base
     assert (explanation.phi[:, 0] - change).abs().max() < 0.1
+
+
+def test_a_surrogate_says_how_good_it_is_on_rows_held_out(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="'surrogate' is not clearly better than off the"):
+        bad = fit(of_three, max_epochs=1, learning_rate=1e-9, weight_averaging=None)
+    good = fit(of_three, **LONGER)
+    assert good.quality.warning == ""
+    assert good.quality.error < good.quality.off_manifold
+    exact = ms.metrics.mean_squared_error(good, TABLE)
+    assert good.quality.explained == pytest.approx(1 - exact.mse / exact.variance, abs=0.1)
+    marginal = ms.imputed_value(of_three, ms.imputers.MarginalImputer(TABLE))
+    off = ms.metrics.mean_squared_error(marginal, TABLE).debiased
+    assert good.quality.off_manifold == pytest.approx(off, rel=0.3)
+    ms.save(bad, tmp_path)
+    again = ms.load(tmp_path, of_three)
+    assert (again.quality, again.training_record) == (bad.quality, bad.training_record)
+    said = repr(ms.exact_shapley(again, ROWS[:2]))
+    assert "'surrogate' explains" in said
+    assert "Caution: 'surrogate' is not clearly better" in said
+
+
+def test_a_model_that_refuses_other_rows_is_learned() -> None:
+    table = torch.rand(100, 3, generator=torch.Generator().manual_seed(0))
+
+    def known(x: Tensor) -> Tensor:
+        assert (x[:, None] == table).all(-1).any(-1).all(), "There is no such row."
+        return x.softmax(-1)
+
+    value = ms.fit_surrogate(known, table, hidden=[8], max_epochs=1)
+    assert [*value.quality.mse] == ["surrogate"]

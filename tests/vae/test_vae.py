@@ -236,3 +236,12 @@ def test_only_what_is_read_is_trained_and_what_is_drawn_stays(network: str) -> N
 def test_settings_that_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         fit_imputer(rows(), **settings)
+
+
+def test_default_numbers_may_be_of_double_precision() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        imputer = fit_imputer(rows().float(), latent=2, hidden=[8], max_epochs=1, bank_size=50)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert imputer.temper > 0

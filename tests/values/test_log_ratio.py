@@ -26,7 +26,9 @@ def on_probabilities(draws: int = 40) -> ms.ImputedValue:
 
 def test_values_are_the_log_ratios_of_the_values() -> None:
     inner = on_probabilities()
+    inner.update(quality={"mse": {}})
     value = ms.values.LogRatioOfMean(inner)
+    assert "quality" not in value.provenance  # That is one of probabilities.
     x, mask = rows(5), torch.rand(5, 6, 3, generator=torch.Generator().manual_seed(1)) < 0.5
     torch.testing.assert_close(value(x, mask), ilr(inner(x, mask).log()))
     torch.testing.assert_close(value.base(x), ilr(softmax(rows()).mean(0).log()).expand(5, -1))

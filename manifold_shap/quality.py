@@ -277,7 +277,7 @@ def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float])
         "words may tell little of each other, or the model may judge shortened texts unlike whole "
         "ones; deletion serves all the same, and effort='high' compares a learned value function"
         if chosen == "deletion"
-        else "features may be independent, the rows or the training too few, or it may not suit them"
+        else "features may be independent, rows or training too few, or it may not suit them"
     )
     return (
         f"{chosen!r} is not clearly better than {_yardstick(mse)}: its root mean squared error is "

@@ -298,7 +298,7 @@ WORDS = [list("abcdef"), list("ABCDE")]
         (lambda: plots.interaction_map(table()), r"`ms\.shapley_interactions.* got Explanation"),
         (lambda: plots.mse_curve(table()), "scores by name"),
         (lambda: plots.mse_curve({"a": 0.3}), r"scores by name, .* \{'a': 0\.3\}"),
-        (lambda: plots.text(table()), "Expected `tokens`, a list of the words"),
+        (lambda: plots.text(table()), "a list of words for each of 6 rows"),
         (lambda: table().plot(), "by name. Plots: bar, "),
         (lambda: plots.waterfall(table()[:0]), "nothing to show"),
         (lambda: plots.heatmap(digits(), output="12"), r"one of \['0', '1', '2'\] but got '12'"),

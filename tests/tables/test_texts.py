@@ -104,7 +104,7 @@ def test_sentences_are_players_as_groups_of_words_are(
     explainer: ms.Explainer, tmp_path: Path
 ) -> None:
     texts = ["“Good film.” So\ngood! 3.5 bad", "... bad"] * 12
-    with pytest.warns(UserWarning, match="than words of other texts .* 'deletion' .*'high'"):
+    with pytest.warns(UserWarning, match="'deletion' .* than words of other texts .*'high'"):
         of_sentences = ms.Explainer(worth, texts, returns="values", players="sentences")
     found = of_sentences(texts[:2])
     assert found.data is not None

@@ -1,3 +1,3 @@
 """Holds the version, for the package and for its build."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"

@@ -676,13 +676,13 @@ class Explanation(Instead):
             notes.append(f"and {left} more row{'s' if left > 1 else ''}")
         if base := shown.base_of(self):
             notes.append(f"base: of {base}")
+        errors = total_error(self)[self.present].flatten()
+        notes += filter(None, [shown.of_errors([self], errors, "± is one standard error")])
         if words := in_words(self.quality or {}, self.unit):
             of = self.made_by.get("value_function")
             notes.append(f"{of!r} {words}{shown.ungrouped(self)}")
         if warning := (self.quality or {}).get("warning"):
             notes.append(f"Caution: {warning}")
-        if bool((self.standard_error.isnan() & self.phi.isfinite()).any()):
-            notes.append("standard errors are unknown")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes
 
     def _contributions(self, places: Sequence[tuple[int, int]]) -> list[str]:

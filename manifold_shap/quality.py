@@ -45,7 +45,7 @@ class Quality:
         >>> Quality("gaussian", errors, {"gaussian": 0.001}, 0.021, 500, 0.1, "5 fits to 400 rows")
         Quality('gaussian' explains 79 % of the model's variance where features are hidden (off \
 the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500 held-out rows, \
-5 fits to 400 rows; root mean squared errors: gaussian 0.141, marginal 0.2)
+5 fits to 400 rows; root mean squared errors of others: marginal 0.2)
 
     Attributes:
         chosen: the name of the candidate that serves.
@@ -123,13 +123,15 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
 
     def __repr__(self) -> str:
         by_error = sorted(self.mse.items(), key=lambda pair: pair[1])
-        errors = ", ".join(f"{name} {number(max(error, 0) ** 0.5)}" for name, error in by_error)
+        # That of the chosen one is of rows that did not choose.
+        roots = [f"{n} {number(max(e, 0) ** 0.5)}" for n, e in by_error if n != self.chosen]
+        others = f"; root mean squared errors of others: {', '.join(roots)}" if roots else ""
         parts = " + ".join(f"{share:.2f} {name}" for name, share in self.weights.items())
         of = f" ({parts})" if self.chosen == STACKED else ""
         note = f"; {self.warning}" if self.warning else ""
         return (
             f"Quality({self.chosen!r}{of} {in_words(self.to_dict())}, "
-            f"on {self.rows} held-out rows, {self.fits}; root mean squared errors: {errors}{note})"
+            f"on {self.rows} held-out rows, {self.fits}{others}{note})"
         )
 
 
@@ -272,17 +274,14 @@ def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float])
         return ""
     if mse[OFF_MANIFOLD] - mse[chosen] > _CLEARLY * spread[OFF_MANIFOLD]:
         return ""
-    here, there = (number(max(mse[name], 0.0) ** 0.5) for name in (chosen, OFF_MANIFOLD))
     why = (
         "words may tell little of each other, or the model may judge shortened texts unlike whole "
         "ones; deletion serves all the same, and effort='high' compares a learned value function"
         if chosen == "deletion"
-        else "features may be independent, rows or training too few, or it may not suit them"
+        else "features may be independent, or depend on others of their group alone; rows or "
+        "training may be too few, or it may not suit them"
     )
-    return (
-        f"{chosen!r} is not clearly better than {_yardstick(mse)}: its root mean squared error is "
-        f"{here}, there {there}; {why}"
-    )
+    return f"{chosen!r} is not clearly better than {_yardstick(mse)}: {why}"
 
 
 def _choice(

@@ -120,6 +120,30 @@ def base_of(explanation: "Explanation") -> str:
     return "an empty text" if deleted else ""
 
 
+def of_errors(
+    explanations: Sequence["Explanation"], errors: Float[Tensor, " errors"], mark: str
+) -> str:
+    """What the errors that a print or a figure shows are of, and what they leave out.
+
+    Args:
+        explanations: that are shown.
+        errors: those of sampling, with those of learning where they were estimated.
+        mark: what is drawn or printed of them.
+    """
+    learned, exact = "", ""
+    if any(each.model_error is not None for each in explanations):
+        learned = " and learning"
+    elif any(each.made_by.get("learned") for each in explanations):
+        learned = ", that of learning not included"
+        exact = "exact sums; the error of learning is unknown; halves= of an Explainer estimates it"
+    unknown, said = errors.isnan(), list[str]()
+    if bool((errors > 0).any()):
+        said.append(f"{mark} of sampling{learned}")
+    if bool(unknown.any()):
+        said.append(f"{'' if bool(unknown.all()) else 'some '}errors of sampling unknown")
+    return "; ".join(said) if said or not len(errors) else exact
+
+
 def ungrouped(explanation: "Explanation") -> str:
     """What players the quality was measured for, where those of `explanation` are coarser."""
     return ", for ungrouped players" * ("grouped" in explanation.made_by)

@@ -397,8 +397,18 @@ def test_errors_are_shown_where_they_are_known() -> None:
     assert f": {value:+.0f} ± {error:.0f}".replace("-", "−") in repr(explanation)
     unknown = replace(explanation, standard_error=torch.full_like(explanation.phi, torch.nan))
     assert "±" not in repr(unknown)
-    assert repr(unknown).splitlines()[-1] == "standard errors are unknown"
-    assert "<p>standard errors are unknown</p>" in unknown._repr_html_()
+    for of, said in (
+        (explanation, "± is one standard error of sampling"),
+        (unknown, "errors of sampling unknown"),
+    ):
+        assert repr(of).splitlines()[-1] == said
+        assert f"<p>{said}</p>" in of._repr_html_()
+    learned = replace(explanation, made_by={"learned": True})
+    assert "of sampling, that of learning not included" in repr(learned)
+    halved = replace(learned, model_error=learned.standard_error)
+    assert "± is one standard error of sampling and learning" in repr(halved)
+    exact = replace(learned, standard_error=0 * explanation.phi)
+    assert "error of learning is unknown" in repr(exact)
     by_count = replace(unknown, made_by={"estimator": {"5": "exact", "8": "odd", "9": "odd"}})
     assert "by 'exact and odd')" in repr(by_count)
 

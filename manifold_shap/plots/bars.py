@@ -1,5 +1,6 @@
 """Draws Shapley values as bars: of one row from base to prediction, or their mean over many."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.selection import Lines
 from manifold_shap.plots.text import words_of_players
+
+# What errors add to a bar is said where it is more than this share of it.
+_NOISE = 0.25
 
 
 def waterfall(
@@ -147,7 +151,10 @@ def bar(
     the prediction. Global values show what each feature adds to the accuracy. Whiskers reach two
     standard errors to each side: over rows those of the mean, of one row those of its estimation.
     Exact values of a row have none, nor has the sum of its other features, whose errors are not
-    independent. Several explanations stand side by side in the order of the first; alone, signed
+    independent. Errors of single rows add to means of |phi|, and are all that there is of a feature
+    without effect; small print says how much, where that is over a quarter of a bar.
+
+    Several explanations stand side by side in the order of the first; alone, signed
     bars are red where they raise the output and blue where they lower it.
 
     Of texts, bars are means over all places where a word stands, whatever its capitals and the
@@ -239,34 +246,49 @@ def _over_rows(
     k, why = shown.output_of_all(first, output)
     phi = torch.stack([e.phi[..., k].double() for e in by_name.values()])
     sizes = phi if signed else phi.abs()
+    # E|e| of an error e that is normal.
+    noise = (2 / math.pi) ** 0.5 * torch.stack([total_error(e)[..., k] for e in by_name.values()])
     of = "mean Shapley value" if signed else "mean |Shapley value|"
     axis = selection.capital(selection.axis(first, k).replace("Shapley value", of, 1))
     title = [selection.title(first, k), why]
-    whiskers = "whiskers: 2 standard errors of the mean over "
     if tokens is not None and not (first.players.by_row or isinstance(first.x, Tensor)):
         raise ValueError(
             "Expected `tokens` of rows whose players differ, as words of texts do, but these "
             f"{shown.count(len(first.players), 'player')} are of every row; leave them out."
         )
     if tokens is not None or shown.has_words(first):
-        by_word = shown.by_word(words_of_players(first, tokens), sizes)
+        by_word = shown.by_word(words_of_players(first, tokens), torch.cat((sizes, noise)))
         often = by_word["count"][0] > 1
         by_word = by_word[often] if often.any() else by_word
         chosen = by_word.head(check_whole("max_display", most))
         names = [f"{shown.shorten(word)} ({n} ×)" for word, n in chosen["count"][0].items()]
-        values, errors = (
+        means, spread = (
             torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "standard_error")
         )
-        noun = first.players.names[0].split()[0]
+        mean, noise, error = *means.chunk(2), spread[: len(phi)]
+        noun, others, over = first.players.names[0].split()[0], False, "texts"
         title += [f"{len(chosen)} of {shown.count(len(by_word), noun)}"]
-        whiskers = f"{whiskers}texts" if bool((errors > 0).any()) else ""
-        return _Bars(list(by_name), values, errors, names, axis, title, False, whiskers, signed)
-    selection.check_aligned(first)
-    lines = Lines.of(sizes[0].nanmean(0).abs(), most)
-    mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
-    names, others = lines.names(first.players.names), lines.others > 0
-    whiskers = f"{whiskers}{len(first)} rows" if bool((error > 0).any()) else ""
-    return _Bars(list(by_name), mean, error, names, axis, title, others, whiskers, signed)
+    else:
+        selection.check_aligned(first)
+        lines = Lines.of(sizes[0].nanmean(0).abs(), most)
+        mean, error = selection.mean(torch.stack([lines.sums(each) for each in sizes], dim=1))
+        noise = lines.errors(noise.nanmean(1))
+        names, others = lines.names(first.players.names), lines.others > 0
+        over = shown.count(len(first), "row")
+    small = []
+    if bool((error > 0).any()):
+        of, alone = ("each", ", not of differences") if len(phi) > 1 else ("the", "")
+        small.append(f"whiskers: 2 standard errors of {of} mean over {over}{alone}")
+    noisy = noise > _NOISE * mean
+    if not signed and bool(noisy.any()):
+        learned = any(e.model_error is not None for e in by_name.values())
+        about = float(f"{noise[noisy][mean[noisy].argmin()].item():.2g}")
+        small.append(
+            f"errors of sampling{' and learning' * learned} alone give a feature without effect a "
+            f"bar of about {shown.number(about)}"
+        )
+    said = "; ".join(small)
+    return _Bars(list(by_name), mean, error, names, axis, title, others, said, signed)
 
 
 def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:

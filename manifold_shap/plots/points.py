@@ -223,8 +223,11 @@ def _feature(explanation: Explanation, argument: str, asked: str | int) -> tuple
     if isinstance(asked, int | np.integer):
         asked = names[output_position(argument, asked, names)]
     if asked not in found:
+        members = [name for name, (player, _) in found.items() if names[player] == asked]
+        fix = f", a group; take a column of it, such as {members[0]!r}" if members else ""
         raise ValueError(
-            f"Expected `{argument}` to be one of the columns {listed(found)} but got {asked!r}."
+            f"Expected `{argument}` to be one of the columns {listed(found)} but got {asked!r}"
+            f"{fix}."
         )
     return found[asked]
 

@@ -304,19 +304,11 @@ def axis(explanation: Explanation, output: int | None, of: str = "", break_: str
 
 
 def whiskers(explanations: Iterable[Explanation], row: Any, player: Any = slice(None)) -> str:
-    """What the whiskers of some rows and players reach; nothing where their values are exact."""
+    """What the whiskers of some rows and players reach, and what they leave out."""
     several = list(explanations)
     found = [total_error(each)[row, player][each.present[row, player]] for each in several]
     errors = torch.cat([each.flatten() for each in found])
-    learned = ""
-    if any(each.model_error is not None for each in several):
-        learned = " and learning"
-    elif any(each.made_by.get("learned") for each in several):
-        learned = ", that of learning not included"
-    known = f"whiskers: 2 standard errors of sampling{learned}" * bool((errors > 0).any())
-    some = "" if bool(errors.isnan().all()) else "some "
-    unknown = f"{some}errors of sampling unknown" * bool(errors.isnan().any())
-    return "; ".join(filter(None, (known, unknown)))
+    return shown.of_errors(several, errors, "whiskers: 2 standard errors")
 
 
 def capital(text: str) -> str:
@@ -334,7 +326,7 @@ def cautions(by_name: Explained) -> list[str]:
         if each.made_by.get("half_trained"):
             found.append(f"Caution: {of}half-trained value function")
         if warning := quality.get("warning"):
-            # What follows a colon are figures, which stand in the small print.
+            # What follows a colon are causes, for which a figure has no room.
             found.append(f"Caution: {of}{str(warning).partition(':')[0]}")
     return found
 

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
@@ -120,7 +121,7 @@ def compositions(
     norms = path.phi.norm(dim=1)
     errors = path.lines.errors(path.explanation.norm_errors())[0]
     # Rounding errors do not show.
-    errors = errors.where(errors > 5e-4 * norms, torch.nan)
+    errors = errors.masked_fill(errors <= 5e-4 * norms, 0.0)
     pairs = zip(norms.tolist(), errors.tolist(), strict=True)
     said = [shown.with_error(*pair) for pair in pairs]
     titles = [f"{name}\nnorm {norm}" for name, norm in zip(path.labels(22), said, strict=True)]
@@ -130,7 +131,8 @@ def compositions(
     for axes in panels:
         axes.axvline(1 / count, color=rcParams["text.color"], linewidth=0.8, linestyle="--")
     dashed = f"dashed: all parts equal (1/{count}), no effect"
-    small = "±: 1 standard error" * bool((errors > 0).any())
+    known = errors[errors.isfinite()]
+    small = shown.of_errors([path.explanation], known, "±: 1 standard error")
     return canvas.finish(panels, {"": explanation}, [path.title, dashed], show, small)
 
 
@@ -194,9 +196,12 @@ def _distributions(
     panels = canvas.panels(ax, high, len(parts), columns, "x", **shape)
     colours = [canvas.NEUTRAL] * len(classes)
     colours[int(path.states[-1].argmax())] = canvas.SERIES[0]
+    # Strokes pass behind numbers.
+    halo = [withStroke(linewidth=3, foreground=rcParams["axes.facecolor"])]
+    look: dict[str, Any] = {"padding": 3, "fontsize": "small", "path_effects": halo}
     for axes, p, title in zip(panels, parts.tolist(), titles, strict=True):
         bars = axes.barh(range(len(p)), p, height=0.72, color=colours)
-        axes.bar_label(bars, [_amount(part) for part in p], padding=3, fontsize="small")
+        axes.bar_label(bars, [_amount(part) for part in p], **look)
         axes.set_title(title, loc="left", fontsize="small")
     for axes in panels[-columns:]:
         axes.tick_params(labelbottom=True)

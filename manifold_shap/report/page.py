@@ -104,7 +104,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "made_by": list(_flat(made_by)),
         "estimator": made_by.get("estimator"),
         "kinds": shown.kinds(explanation),
-        "learned": "" if explanation.model_error is None else " and learning",
+        "whiskers": selection.whiskers([explanation], slice(None)),
         "outputs": outputs,
         "global_values": "",
         "scale": scale(rows.limit, selection.axis(explanation, None, of), pictures),

@@ -90,9 +90,9 @@ def test_whiskers_reach_two_standard_errors_and_say_so(
     axes = plot(replace(people, standard_error=torch.full_like(people.phi, error)), row=0)
     assert axes.figure.get_supxlabel() == said
     of_learned = replace(people, made_by={"learned": True})
-    not_included = f"{said}, that of learning not included" if count else said
     known = plot(replace(of_learned, standard_error=torch.full_like(people.phi, error)), row=0)
-    assert known.figure.get_supxlabel() == not_included
+    assert ("error of learning is unknown" in known.figure.get_supxlabel()) == (error == 0)
+    assert ("that of learning not included" in known.figure.get_supxlabel()) == (error > 0)
     learned = plot(replace(of_learned, model_error=people.standard_error), row=0).figure
     assert learned.get_supxlabel() == "whiskers: 2 standard errors of sampling and learning"
     lines = axes.collections[: len(axes.collections) - (plot is waterfall)]
@@ -145,6 +145,23 @@ def test_over_rows_bars_are_means_with_their_errors() -> None:
     assert not colours & {canvas.RAISES, canvas.LOWERS}
     rest = people.phi[..., 1].double().mean(0).sum()
     assert sum(widths(bar(people, signed=True, max_display=2))) == pytest.approx(rest.item())
+
+
+@pytest.mark.parametrize("tokens", [None, [["is", "is"]] * 4000])
+def test_a_bar_of_errors_alone_is_told_of(tokens) -> None:
+    """|e| is a fifth less than the standard error of e, on average, if e is normal."""
+    players = ms.Players.of_elements((2,))
+    pure = explained(torch.zeros(4000, 2), players, ("y",), ms.spaces.Identity())
+    pure = replace(pure, standard_error=torch.full_like(pure.phi, 0.1))
+    axes = bar(pure, tokens=tokens) if tokens else bar(pure)
+    (height, *_), small = widths(axes), axes.figure.get_supxlabel()
+    assert float(small.split()[-1]) == pytest.approx(height, rel=0.05)
+    for other in (replace(pure, phi=1 + pure.phi), replace(pure, standard_error=0 * pure.phi)):
+        assert "without effect" not in bar(other).figure.get_supxlabel()
+    assert "without effect" not in bar(pure, signed=True).figure.get_supxlabel()
+    learned = bar(replace(pure, model_error=pure.standard_error)).figure.get_supxlabel()
+    assert float(learned.split()[-1]) == pytest.approx(2**0.5 * height, rel=0.05)
+    assert "of each mean" in bar({"a": pure, "b": pure}).figure.get_supxlabel()
 
 
 def test_of_texts_bars_are_means_over_the_places_of_a_word() -> None:

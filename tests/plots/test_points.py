@@ -112,7 +112,9 @@ def test_points_are_values_against_the_feature_or_the_column_of_a_group() -> Non
     axes = scatter(grouped, "age")
     np.testing.assert_allclose(points(axes)[:, 1], grouped.phi[:, 0, 1], rtol=1e-6)
     assert axes.get_ylabel() == "Shapley value of person\n(probability of rich)"
-    with pytest.raises(ValueError, match=r"one of the columns \['age', 'sex'.* but got 'person'"):
+    with pytest.raises(
+        ValueError, match=r"one of the columns \['age', 'sex'.* but got 'person', .*'age'"
+    ):
         scatter(grouped, "person")
 
 

@@ -121,7 +121,7 @@ def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None
     explanation = helpers.table()
     errors = 10 * explanation.phi.abs()
     page = written(replace(explanation, standard_error=errors, model_error=0 * errors))
-    assert "two standard errors of sampling and learning to each side" in page.text
+    assert "2 standard errors of sampling and learning" in page.text
     lines = [each["style"] or "" for each in page.named("u")]
     ends = [list(map(float, re.findall(r"[-\d.]+", line))) for line in lines]
     assert len(ends) == 30

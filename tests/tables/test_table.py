@@ -283,6 +283,21 @@ def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
     assert drawn.isin(rare[98:100]).mean() == pytest.approx(share, abs=4 * (share / 20_000) ** 0.5)
 
 
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("%Y-%m-%d", r"to_datetime\(frame\['opened'\], format='%Y-%m-%d'\).*=\['opened'\]\."),
+        ("%d.%m.%Y", r"parse_dates=\['opened'\] and date_format='%d\.%m\.%Y'"),
+        ("A%m-%d", "as they are.$"),
+    ],
+)
+def test_dates_that_are_text_are_told(form: str, said: str) -> None:
+    days = pd.date_range("2015-01-01", periods=300).strftime(form)
+    frame = pd.DataFrame({"opened": [*days, *["never"] * 20], "other": range(320)})
+    with pytest.warns(UserWarning, match=said):
+        ms.Table.fit(frame)
+
+
 TEXTS = ["10", "9.5", "-1e1", "0"]
 DAYS = pd.date_range("1970-01-02", periods=3)
 SIZES = pd.Categorical(["m", "s", "l"], ["s", "m", "l"], ordered=True)

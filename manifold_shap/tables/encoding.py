@@ -159,9 +159,9 @@ def _most_frequent(labels: list[str], cells: pd.Series, codes: Codes) -> Sequenc
     kept = counts.sort_values(ascending=False, kind="stable").index[: MOST_CATEGORIES - 1]
     name, form = str(cells.name), _date_format(labels)
     dates = (
-        f" Its cells are dates that are text: `pandas.to_datetime(frame[{name!r}], format={form!r})` "
-        f"makes them numbers; so does pandas' reader, by parse_dates=[{name!r}]"
-        f"{'' if form.startswith('%Y-%m-%d') else f' and date_format={form!r}'}."
+        f" Its cells are dates that are text: `pandas.to_datetime(frame[{name!r}], "
+        f"format={form!r})` makes them numbers, and so does pandas' reader, by "
+        f"parse_dates=[{name!r}]{'' if form[:2] == '%Y' else f' and date_format={form!r}'}."
     )
     warn(
         f"Column {name!r} has {len(labels)} categories: all but the {len(kept)} most frequent ones "
@@ -178,7 +178,7 @@ def _date_format(labels: list[str]) -> str:
         with warnings.catch_warnings(action="ignore"):
             # They are in order: what stands for a missing date is first or last.
             form = guess_datetime_format(labels[len(labels) // 2], day_first)
-        if form and pd.to_datetime(labels, format=form, errors="coerce").notna().mean() > 0.9:
+        if form and pd.isna(pd.to_datetime(labels, format=form, errors="coerce")).mean() < 0.1:
             return form
     return ""
 

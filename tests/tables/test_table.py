@@ -410,7 +410,7 @@ def test_cells_that_training_had_none_of_reach_the_model() -> None:
     before = table.rows(frame)
     later = frame.head(3).assign(number=[0.123, np.nan, 7.0], count=[9, 1, 2], text=[*"xya"])
     later.loc[2, "text"] = None
-    message = r"'number' holds missing cells; 'text' holds \['x', 'y'\] and missing cells\. The"
+    message = r"'number' holds missing cells; 'text' holds \['x', 'y'\] and missing cells\."
     with pytest.warns(UserWarning, match=message):
         x = table.rows(later)
     same(table.frame(x), later)

@@ -44,9 +44,8 @@ def advice(cfg: Any, data: Data, warning: str | None) -> str:
     if not (warning and is_trained(cfg) and data.kind == "table"):
         return ""
     return (
-        f"Try what needs no training: python explain.py data={cfg.choices.data} "
-        f"data.name={data.name} value_function=mixture, or beside others with "
-        "compare=[mixture,gaussian,empirical].\n"
+        "What needs no training may be better: python explain.py ... value_function=mixture, or "
+        "beside this one compare=[mixture,gaussian,empirical].\n"
     )
 
 

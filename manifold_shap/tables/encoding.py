@@ -177,8 +177,8 @@ def _date_format(labels: list[str]) -> str:
     for day_first in (False, True):
         with warnings.catch_warnings(action="ignore"):
             # They are in order: what stands for a missing date is first or last.
-            form = guess_datetime_format(labels[len(labels) // 2], day_first)
-        if form and pd.isna(pd.to_datetime(labels, format=form, errors="coerce")).mean() < 0.1:
+            form = guess_datetime_format(labels[len(labels) // 2], day_first) or ""
+        if "%d" in form and pd.isna(pd.to_datetime(labels, format=form, errors="coerce")).mean() < 0.1:
             return form
     return ""
 

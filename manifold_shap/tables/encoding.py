@@ -178,7 +178,8 @@ def _date_format(labels: list[str]) -> str:
         with warnings.catch_warnings(action="ignore"):
             # They are in order: what stands for a missing date is first or last.
             form = guess_datetime_format(labels[len(labels) // 2], day_first) or ""
-        if "%d" in form and pd.isna(pd.to_datetime(labels, format=form, errors="coerce")).mean() < 0.1:
+        dates = pd.to_datetime(labels, format=form, errors="coerce", utc=True)
+        if "%d" in form and pd.isna(dates).mean() < 0.1:
             return form
     return ""
 

@@ -289,7 +289,6 @@ def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
         ("%Y-%m-%d", r"to_datetime\(frame\['opened'\], format='%Y-%m-%d'\).*=\['opened'\]\."),
         ("%d.%m.%Y", r"parse_dates=\['opened'\] and date_format='%d\.%m\.%Y'"),
         ("A%m-%d", "as they are.$"),
-        ("%j", "as they are.$"),
     ],
 )
 def test_dates_that_are_text_are_told(form: str, said: str) -> None:

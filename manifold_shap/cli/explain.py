@@ -1,6 +1,7 @@
 """Explains test rows with what a run holds, or with a model of the user's own."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -45,7 +46,12 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         TypeError, ValueError: settings that cannot be, or that disagree with the run.
     """
     cfg, recorded = run.opened(cfg, job)
-    data, place = run.data_of(cfg), run.place_of(cfg)
+    with warnings.catch_warnings(record=True, action="always") as told:
+        data = run.data_of(cfg)
+    if recorded is None and run.read_config(run.classifier_place(cfg, data)) is None:
+        for note in told:  # Otherwise the training on these data has given them.
+            warnings.warn_explicit(note.message, note.category, note.filename, note.lineno)
+    place = run.place_of(cfg)
     if recorded is not None:
         here = run.record_of(cfg, data)
         for record in (here, recorded):  # Others need no training.
@@ -91,6 +97,7 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         report.forget(place, report.STORE)
         facts = _accuracy(found)
     facts = {"instances": len(numbers), "seconds": time.perf_counter() - start, **facts}
+    explanations[name] = found
     titles = {each: each for each in values}
     if games:
         # Without interventions, of which no model is the judge.
@@ -101,12 +108,19 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
         facts["compared"] = {each: report.figures_of(score) for each, score in scores.items()}
         print("Errors on the same pairs of test rows and coalitions:")
         print(pd.DataFrame(facts["compared"]).T.to_string(float_format="{:.4g}".format))
-        quality = measured(scores, name, report.FITS)
         errors = {each: number(max(score.error, 0.0) ** 0.5) for each, score in scores.items()}
         titles = {each: f"{each} (root mean squared error {errors[each]})" for each in values}
-        found = replace(found, made_by={**found.made_by, "quality": quality.to_dict()})
-    by_title = {titles[each]: {**explanations, name: found}[each] for each in values}
-    return report.write(place, data, by_title, titles[name], facts, y[some] if cfg.report else None)
+        for each, one in explanations.items():
+            quality = measured(scores, each, report.FITS).to_dict()
+            # Of a training, where there is no marginal beside it here.
+            quality["warning"] = quality["warning"] or (one.quality or {}).get("warning", "")
+            explanations[each] = replace(one, made_by={**one.made_by, "quality": quality})
+    by_title = {titles[each]: explanations[each] for each in values}
+    warning = (explanations[name].quality or {}).get("warning")
+    labels = y[some] if cfg.report else None
+    summary = report.write(place, data, by_title, titles[name], facts, labels)
+    print(end=report.advice(cfg, data, warning))
+    return summary
 
 
 def _values(cfg: Any, data: Data, model: ms.Model) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import manifold_shap as ms
 from manifold_shap import plots
 from manifold_shap._stored import sample_of
-from manifold_shap.cli.run import read_json, to_json
+from manifold_shap.cli.run import is_trained, read_json, to_json
 from manifold_shap.data import Data
 from manifold_shap.io.files import remove
 from manifold_shap.io.zarr import earlier
@@ -37,6 +37,16 @@ def scored(value: ms.ValueFunction, rows: Any, progress: bool | None) -> Score:
     counts = value.counts(x.to(value.device)).cpu() if value.players.by_row else None
     mask = shapley_pairs(len(x), len(value.players), _PAIRS, counts=counts)
     return mean_squared_error(value, x, mask, progress=progress)
+
+
+def advice(cfg: Any, data: Data, warning: str | None) -> str:
+    """What to do about a value function of a table that was trained in vain."""
+    if not (warning and is_trained(cfg) and data.kind == "table"):
+        return ""
+    return (
+        "What needs no training may be better: python explain.py ... value_function=mixture, or "
+        "beside this one compare=[mixture,gaussian,empirical].\n"
+    )
 
 
 def figures_of(score: Score, of: str = "") -> dict[str, Any]:

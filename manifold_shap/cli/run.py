@@ -7,11 +7,13 @@ again from `conf/`, so that a run from someone else executes nothing.
 import inspect
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch.nn.functional as F
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -19,7 +21,7 @@ from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf, open_dict
 
 import manifold_shap as ms
-from manifold_shap._messages import check_choice
+from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._stored import sample_of
 from manifold_shap.cli import CONF
 from manifold_shap.data import Data
@@ -30,11 +32,13 @@ from manifold_shap.spaces import OutputSpace, as_space
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 
 CONFIG, METRICS = "config.yaml", "metrics.json"
-_SHARED = ("seed", "players", "space")
+_SHARED = ("seed", "players", "space", "unit")
 # Settings of a value function that are not arguments of its target.
 _NOT_ITS = ("name", "draws", "teacher", "teacher_draws")
 # Completions of an imputer whose settings name no number, where it has as many.
 _DRAWS = 32
+# Test rows whose labels tell whether outputs of a model are in the order of the classes.
+_LABELLED = 512
 # What is left of a training while it is under way, in a folder of this name.
 _WORK, _LIGHTNING = "training", ("last.ckpt", "best.ckpt")
 
@@ -65,7 +69,31 @@ def model_of(cfg: Any, data: Data) -> ms.Model:
         classes = classes or (data.outputs if len(data.y_test) else None)
     rows = data.x_test[:64]
     shown = data.table or (rows.long() if data.kind == "texts" else rows)
-    return ms.as_model(_partial(own)(), shown, classes, returns, size)
+    model = ms.as_model(_partial(own)(), shown, classes, returns, size)
+    if classes is None and not model.predictor.classes and model.returns != "values":
+        _name_outputs(model, data)
+    return model
+
+
+def _name_outputs(model: ms.Model, data: Data) -> None:
+    """Call outputs of a model like the classes of the target, where they go with these."""
+    if len(model.classes) != len(data.classes) or model.classes == data.classes:
+        return
+    x, y = sample_of(data.x_test)[:_LABELLED], data.y_test[:_LABELLED]
+    p = model(x, scale="probabilities").double()
+    covariance = (p - p.mean(0)).T @ F.one_hot(y, len(data.classes)).double()
+    if covariance.argmax(1).tolist() == list(range(len(data.classes))):
+        warn(
+            f"Outputs of the model have no names and are called {shown(data.classes)}, like the "
+            "classes of the target in order; model.classes=[...] gives them others."
+        )
+        model.classes = data.classes
+    else:
+        warn(
+            "Outputs of the model have no names and keep their numbers: they do not go with the "
+            f"classes of the target in order, {shown(data.classes)}, on {len(x)} test rows; name "
+            "them by model.classes=[...]."
+        )
 
 
 def trainer_of(cfg: Any) -> dict[str, Any]:
@@ -148,10 +176,11 @@ def _share_table(made: Any, data: Data, place: Path) -> None:
     """
     table: Any = data.table
     own = made.table if isinstance(made, Imputer) else made.spec.table
-    rows = data.x_test[:64]
-    if made.players.names != data.players.names or (
-        own is not None and not bool((own.rows(table.frame(rows)) == rows).all())
-    ):
+    rows, same = data.x_test[:64], made.players.names == data.players.names
+    if same and own is not None:
+        with warnings.catch_warnings(action="ignore"):  # Of cells: its training has given them.
+            same = bool((own.rows(table.frame(rows)) == rows).all())
+    if not same:
         raise ValueError(f"Expected {place} to be of {data.name} but it has other columns or cells")
     if isinstance(made, Imputer):
         made.table = table
@@ -159,7 +188,8 @@ def _share_table(made: Any, data: Data, place: Path) -> None:
 
 def space_of(cfg: Any, data: Data) -> OutputSpace:
     """The output space of the settings, or else that of the task."""
-    return as_space(cfg.space or ("identity" if data.task == "regression" else "probability"))
+    space = cfg.space or ("identity" if data.task == "regression" else "probability")
+    return as_space(space, unit=cfg.unit)
 
 
 def home_of(cfg: Any) -> Path:
@@ -218,8 +248,14 @@ def opened(cfg: Any, job: Any) -> tuple[Any, dict[str, Any] | None]:
     """
     typed = [word.lstrip("+~").partition("=")[0] for word in job.overrides.task]
     run = None if cfg.checkpoint else read_config(place_of(cfg))
-    known = run or _of_others(home_of(cfg))
+    known, home = run or _of_others(home_of(cfg)), home_of(cfg)
     if known is None:
+        if OmegaConf.is_missing(cfg.data, "path") and not home.is_dir():
+            there = sorted(path.name for path in home.parent.glob("*/") if path.is_dir())
+            raise FileNotFoundError(
+                f"Expected a run in {home} but there is none; below {home.parent} are "
+                f"{shown(there)}: name one by data.name=..., or a file by data.path=..."
+            )
         return chosen(cfg, job.runtime.choices), None
     choices = {
         group: check_choice(f"choices.{group}", choice, _options(group))
@@ -270,7 +306,7 @@ def beside(cfg: Any, name: str) -> Any:
 
 def _of_others(home: Path) -> dict[str, Any] | None:
     """What the runs on the same data say of data and model, where they agree."""
-    names = ("choices", "seed", "players", "data", "classifier", "model")
+    names = ("choices", "seed", "players", "unit", "data", "classifier", "model")
     found = list[dict[str, Any]]()
     for path in [*home.glob(f"*/{CONFIG}")] or [*home.glob(f"classifiers/*/{CONFIG}")]:
         record = read_config(path.parent) or {}

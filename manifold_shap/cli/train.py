@@ -52,7 +52,10 @@ def _value_function(
     cfg: Any, data: Data, model: ms.Model, is_sweep: bool, work: Path
 ) -> dict[str, Any]:
     """Make the value function in a folder, score it beside one off the manifold, and draw both."""
-    value = run.value_of(cfg, data, model, work)
+    with warnings.catch_warnings():
+        # Below it is said of test rows.
+        warnings.filterwarnings("ignore", ".* is not clearly better than off the manifold")
+        value = run.value_of(cfg, data, model, work)
     with warnings.catch_warnings():
         # Warnings about the model's outputs were given when `value` was made.
         warnings.simplefilter("ignore")
@@ -80,7 +83,7 @@ def _value_function(
     }
     if is_sweep:  # Test rows are for what a sweep has chosen.
         metrics["mse_validation"] = report.scored(value, data.x_validation, cfg.progress).mse
-    print(f"{quality}\nin {work.parent}")
+    print(f"{quality}\nin {work.parent}\n{report.advice(cfg, data, quality.warning)}", end="")
     if cfg.overwrite:
         report.forget(work.parent)
     return metrics

@@ -5,6 +5,7 @@ column one 0/1 element, and a categorical column a one-hot block. Where cells ar
 continuous column has one element more, which says so, and a categorical one a category more.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from pandas.api import types
+from pandas.tseries.api import guess_datetime_format
 from torch import Tensor
 
 from manifold_shap._messages import shown, warn
@@ -155,13 +157,31 @@ def _most_frequent(labels: list[str], cells: pd.Series, codes: Codes) -> Sequenc
     counts = pd.Series(np.bincount(codes, minlength=len(cells)), index=[*map(label_of, cells)])
     counts = counts[cells.notna().to_numpy()].groupby(level=0, sort=False).sum()
     kept = counts.sort_values(ascending=False, kind="stable").index[: MOST_CATEGORIES - 1]
+    name, form = str(cells.name), _date_format(labels)
+    dates = (
+        f" Its cells are dates that are text: `pandas.to_datetime(frame[{name!r}], "
+        f"format={form!r})` makes them numbers, and so does pandas' reader, by "
+        f"parse_dates=[{name!r}]{'' if form[:2] == '%Y' else f' and date_format={form!r}'}."
+    )
     warn(
-        f"Column {str(cells.name)!r} has {len(labels)} categories: all but the {len(kept)} most "
-        f"frequent ones ({1 - counts[kept].sum() / len(codes):.0%} of the rows) count as one to "
-        f"the value function, {OTHER!r}; the model sees them as they are.",
+        f"Column {name!r} has {len(labels)} categories: all but the {len(kept)} most frequent ones "
+        f"({1 - counts[kept].sum() / len(codes):.0%} of the rows) count as one to the value "
+        f"function, {OTHER!r}; a model of frames sees them as they are.{dates if form else ''}",
     )
     frequent = frozenset(kept)
     return [*(label for label in labels if label in frequent), OTHER]
+
+
+def _date_format(labels: list[str]) -> str:
+    """The format in which nearly all of these texts are dates; empty where there is none."""
+    for day_first in (False, True):
+        with warnings.catch_warnings(action="ignore"):
+            # They are in order: what stands for a missing date is first or last.
+            form = guess_datetime_format(labels[len(labels) // 2], day_first) or ""
+        dates = pd.to_datetime(labels, format=form, errors="coerce", utc=True)
+        if "%d" in form and pd.isna(dates).mean() < 0.1:
+            return form
+    return ""
 
 
 class NearestNumber:

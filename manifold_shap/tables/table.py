@@ -401,8 +401,9 @@ class Table(RowAdapter):
                 met.append(f"{column.encoding.name!r} is {wider}")
         if met:
             warn(
-                f"Cells that training had none of: {'; '.join(met)}. The model sees them as they "
-                "are; the value function takes them for rare categories, or for average cells.",
+                f"Cells that training had none of: {'; '.join(met)}. A model of frames sees them "
+                "as they are; the value function takes them for rare categories, or for average "
+                "cells.",
             )
 
 

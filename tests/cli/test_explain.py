@@ -169,13 +169,20 @@ def test_every_value_function_goes_through_both_commands(
 
 @pytest.mark.filterwarnings("ignore:.*are exactly zero")
 def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
-    irises: Path, copied: Copy, iris_data: Data, capsys: Said
+    irises: Path, copied: Copy, iris_data: Data, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    drawn: list[Any] = []
+    figures = "manifold_shap.cli.report._figures"
+    monkeypatch.setattr(figures, lambda _, by_title, *__: drawn.append(by_title) or {})
     place = copied(irises)
     names = ["gaussian", "surrogate", "marginal", "vae"]
     summary = explain_iris(place, f"compare=[{','.join(names)}]")
     assert list(summary["compared"]) == names
     assert explained(place, data="iris").made_by["value_function"] == "surrogate"
+    (by_title,) = drawn
+    for name, each in zip(names, by_title.values(), strict=True):
+        assert each.quality["chosen"] == name
+        assert each.quality["error"] == summary["compared"][name]["mse_debiased"]
     imputer = ms.imputers.table_imputer(
         ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
     )

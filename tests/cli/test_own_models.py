@@ -1,6 +1,8 @@
 """Models and data of the user's own on the command line: tables, pictures, texts and series."""
 
 import sys
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +30,22 @@ from tests.data.test_time_series import waves, write_ts
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* are not in the vocabulary"),
     pytest.mark.filterwarnings("ignore:2 of 200 rows lack the target"),
+    pytest.mark.filterwarnings("ignore:Outputs of the model have no names"),
     pytest.mark.filterwarnings("ignore:.*are exactly zero", "ignore:No row"),
 ]
 EXACT = ["estimator=exact", "instances=2"]
+MINE = """
+import pandas as pd
+def paid(frame):
+    return 2 * frame['income']
+def named(frame):
+    p = 1 / (1 + 2.0 ** (55 - frame['income']))
+    return pd.DataFrame({'poor': 1 - p, 'rich': p})
+def rich(frame):
+    return named(frame).to_numpy()
+def poor(frame):
+    return rich(frame)[:, ::-1].copy()
+"""
 
 
 def table(rows: int = 200) -> pd.DataFrame:
@@ -81,7 +96,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     drawn(place / "shapes")
     reviews(place / "reviews.csv")
     write_ts(place / "waves.ts", *waves(40))
-    (place / "mine.py").write_text("def paid(frame):\n    return 2 * frame['income']\n")
+    (place / "mine.py").write_text(MINE)
     return place
 
 
@@ -138,10 +153,28 @@ def test_value_functions_are_trained_for_a_model_of_ones_own(tmp_path: Path) -> 
 )
 def test_a_regression_is_explained_in_its_own_unit(tmp_path: Path, model: list[str]) -> None:
     words = [*PAID, "data.drop=[id,town,since,bought]", "value_function=empirical", *EXACT]
-    explain(tmp_path, *words, *model)
+    explain(tmp_path, *words, *model, "unit='thousand EUR'")
     found = explained(tmp_path, "empirical", "shop")
     assert (found.space.name, found.outputs) == ("identity", ("paid",))
+    assert found.unit == "thousand EUR"
     assert 40 < found.base.mean() < 180
+
+
+@pytest.mark.parametrize(
+    ("call", "names", "said"),
+    [
+        ("rich", ("no", "yes"), r"called \['no', 'yes'\]"),
+        ("poor", ("0", "1"), "keep their numbers: .* not go with"),
+        ("named", ("poor", "rich"), None),
+    ],
+)
+def test_outputs_without_names_are_called_like_classes_that_they_go_with(
+    tmp_path: Path, call: str, names: tuple[str, ...], said: str | None
+) -> None:
+    words = [*BOUGHT, "model=python", f"model.call=mine:{call}", "value_function=marginal", *EXACT]
+    with pytest.warns(UserWarning, match=said) if said else nullcontext():
+        explain(tmp_path, *words)
+    assert explained(tmp_path, "marginal", "shop").outputs == names
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".ckpt"])
@@ -170,9 +203,11 @@ def test_weights_are_read_into_a_network_that_is_named(tmp_path: Path, suffix: s
         (["model=python", "model.call=bought.skops"], "model=file"),
         (["model=python", "model.call=mine:nothing"], "no attribute 'nothing'"),
         (["model=file"], r"model.path"),
+        (["data.name=shoop", "data.path=???"], r"Expected a run in .*shoop .* are \['shop'\]"),
     ],
 )
 def test_models_that_are_none(tmp_path: Path, model: list[str], error: str) -> None:
+    (tmp_path / "shop").mkdir()
     with pytest.raises(Exception, match=error):
         explain(tmp_path, *BOUGHT, *model, "value_function=marginal", *EXACT)
 
@@ -188,7 +223,8 @@ def test_the_command_line_explains_rows_of_the_file_as_the_steps_by_hand_do(
     gaussian = ["value_function=gaussian"]
     train(tmp_path, *GAPS, "data.target=bought", "data.drop=[id,paid]", *FOREST, *gaussian)
     words = ["data=table", "data.name=gaps", "estimator=exact", *gaussian]
-    explain(tmp_path, *words, "instances=[7,199,0]")
+    with warnings.catch_warnings(action="error"):  # The training has given them.
+        explain(tmp_path, *words, "instances=[7,199,0]")
     stored = explained(tmp_path, "gaussian", "gaps")
     assert stored.instances == (7, 199, 0)
     data = data_sets.load("table", path="gaps.csv", target="bought", drop=["id", "paid"])

@@ -283,6 +283,21 @@ def test_many_categories_are_grouped_and_drawn_by_their_shares() -> None:
     assert drawn.isin(rare[98:100]).mean() == pytest.approx(share, abs=4 * (share / 20_000) ** 0.5)
 
 
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("%Y-%m-%d", r"to_datetime\(frame\['opened'\], format='%Y-%m-%d'\).*=\['opened'\]\."),
+        ("%d.%m.%Y", r"parse_dates=\['opened'\] and date_format='%d\.%m\.%Y'"),
+        ("A%m-%d", "as they are.$"),
+    ],
+)
+def test_dates_that_are_text_are_told(form: str, said: str) -> None:
+    days = pd.date_range("2015-01-01", periods=300).strftime(form)
+    frame = pd.DataFrame({"opened": [*days, *["never"] * 20], "other": range(320)})
+    with pytest.warns(UserWarning, match=said):
+        ms.Table.fit(frame)
+
+
 TEXTS = ["10", "9.5", "-1e1", "0"]
 DAYS = pd.date_range("1970-01-02", periods=3)
 SIZES = pd.Categorical(["m", "s", "l"], ["s", "m", "l"], ordered=True)
@@ -395,7 +410,7 @@ def test_cells_that_training_had_none_of_reach_the_model() -> None:
     before = table.rows(frame)
     later = frame.head(3).assign(number=[0.123, np.nan, 7.0], count=[9, 1, 2], text=[*"xya"])
     later.loc[2, "text"] = None
-    message = r"'number' holds missing cells; 'text' holds \['x', 'y'\] and missing cells\. The"
+    message = r"'number' holds missing cells; 'text' holds \['x', 'y'\] and missing cells\."
     with pytest.warns(UserWarning, match=message):
         x = table.rows(later)
     same(table.frame(x), later)

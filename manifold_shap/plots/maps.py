@@ -316,7 +316,7 @@ def _others(whole: Any, pictures: Any, rows: list[int], outputs: Tensor) -> str:
     ]
     said = ", ".join(shown.signed(torch.cat(sums, 1).flatten().tolist()))
     several = " (in the order of the maps)" * ("," in said)
-    return f"the other inputs, which no map shows{several}, add {said}. "
+    return f"the other inputs, which no map shows, add {said}{several}. "
 
 
 def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:

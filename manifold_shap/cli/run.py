@@ -19,7 +19,7 @@ from hydra.utils import get_method, instantiate
 from omegaconf import OmegaConf, open_dict
 
 import manifold_shap as ms
-from manifold_shap._messages import check_choice
+from manifold_shap._messages import check_choice, warn
 from manifold_shap._stored import sample_of
 from manifold_shap.cli import CONF
 from manifold_shap.data import Data
@@ -65,7 +65,15 @@ def model_of(cfg: Any, data: Data) -> ms.Model:
         classes = classes or (data.outputs if len(data.y_test) else None)
     rows = data.x_test[:64]
     shown = data.table or (rows.long() if data.kind == "texts" else rows)
-    return ms.as_model(_partial(own)(), shown, classes, returns, size)
+    model = ms.as_model(_partial(own)(), shown, classes, returns, size)
+    if (right := quality(model, data).get("accuracy")) is not None:
+        print(f"The model agrees with {100 * right:.0f} % of the labels of the test rows.")
+        if right < 1 / len(data.classes):
+            warn(
+                f"The model agrees with {100 * right:.0f} % of the labels, less than by chance: "
+                f"check the order of model.classes={list(model.classes)!s:.100}."
+            )
+    return model
 
 
 def trainer_of(cfg: Any) -> dict[str, Any]:

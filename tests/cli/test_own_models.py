@@ -81,7 +81,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     drawn(place / "shapes")
     reviews(place / "reviews.csv")
     write_ts(place / "waves.ts", *waves(40))
-    (place / "mine.py").write_text("def paid(frame):\n    return 2 * frame['income']\n")
+    turned = "def turned(frame):\n    p = (frame['income'] > 55) * 0.8 + 0.1\n"
+    (place / "mine.py").write_text(
+        "import numpy as np\ndef paid(frame):\n    return 2 * frame['income']\n"
+        f"{turned}    return np.stack((p, 1 - p), axis=1)\n"
+    )
     return place
 
 
@@ -107,6 +111,12 @@ def test_a_pipeline_is_explained_on_its_own_frame_without_a_training(tmp_path: P
     rows = table().merge(found.data[["income"]], on="income").drop(columns=["bought", "paid"])
     expected = np.sort(model.predict_proba(rows)[:, 1])
     assert np.sort(found.prediction[:, 1]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_wrong_order_of_classes_is_noticed(tmp_path: Path) -> None:
+    own = ["value_function=gaussian", "model=python", "model.call=mine:turned", *EXACT]
+    with pytest.warns(UserWarning, match=r"labels, less than by chance: .*model.classes=\['no'"):
+        explain(tmp_path, *BOUGHT, *own, "model.classes=[no,yes]")
 
 
 def test_value_functions_are_trained_for_a_model_of_ones_own(tmp_path: Path) -> None:

@@ -114,9 +114,9 @@ def superpixels(segments: int = 50, compactness: int | float = 30.0) -> Superpix
             there may be fewer.
         compactness: how much closeness counts against colour, whose range from black to white is
             100: with 30 superpixels follow edges, with 100 they are almost squares, and below 10
-            ragged and few. A picture is brought to that range by its smallest and its largest number first, so that
-            it may be in any unit. Three channels are taken for red, green and blue, any others for
-            shades of grey.
+            ragged and few. A picture is brought to that range by its smallest and its largest
+            number first, so that it may be in any unit. Three channels are taken for red, green and
+            blue, any others for shades of grey.
 
     Raises:
         TypeError, ValueError: `segments` is no whole number of at least 1, or `compactness` no

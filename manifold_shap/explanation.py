@@ -650,8 +650,10 @@ class Explanation(Instead):
         if isinstance(made, Mapping):
             # By how many players rows have.
             made = " and ".join(dict.fromkeys(made.values()))
+        counts = self.counts.unique().tolist() or [len(self.players)]
+        some = f"{counts[0]} to " * (len(counts) > 1)
         return (
-            f"Explanation({len(self)} instances, {len(self.players)} players, "
+            f"Explanation({len(self)} instances, {some}{counts[-1]} players, "
             f"{self.space.named(self.outputs)}, by {made!r})"
         )
 

@@ -388,6 +388,7 @@ def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> N
         "Ann  −0.5        0     c = −4: −4.00, b = 2: +2.00, a = 1: +1.00",
         "Bob  7.75        0     b = 5: +5.00, a = 3: +3.00, d = −0.25: −0.25",
     ]
+    assert "2 to 3 players" in repr(ragged())
 
 
 def test_errors_are_shown_where_they_are_known() -> None:

@@ -46,10 +46,17 @@ def test_every_picture_has_labels_without_gaps(
 
 @pytest.mark.parametrize("channels", [1, 2, 3])
 def test_superpixels_follow_colours_and_shades(channels: int) -> None:
-    x, labels = quarters(channels), ms.superpixels(4, compactness=1)
+    x, labels = quarters(channels), ms.superpixels(4)
     expected = torch.arange(4).view(2, 2).repeat_interleave(8, 0).repeat_interleave(8, 1)
     assert torch.equal(labels(x), expected.expand(x.shape))
     assert channels > 1 or torch.equal(labels(x[:, 0]), expected.expand(2, 16, 16))
+
+
+def test_superpixels_straddle_no_edge_beside_those_of_their_grid() -> None:
+    x = quarters()[:, :, 1:, 1:]
+    for picture, labels in zip(x, ms.superpixels(20)(x), strict=True):
+        for label in labels.unique():
+            assert len(picture[:, labels[0] == label].unique(dim=1).T) == 1
 
 
 def test_maps_of_ones_own_go_with_their_rows() -> None:

@@ -149,7 +149,7 @@ def write(
         else:
             drawn.figure.savefig(place / PLOTS / file)
     summary = {
-        "players": len(main.players),
+        "players": int(main.counts.max()),
         "outputs": len(main.outputs),
         "estimator": main.made_by.get("auto", main.made_by["estimator"]),
         **facts,

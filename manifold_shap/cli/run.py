@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch.nn.functional as F
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -37,8 +36,6 @@ _SHARED = ("seed", "players", "space", "unit")
 _NOT_ITS = ("name", "draws", "teacher", "teacher_draws")
 # Completions of an imputer whose settings name no number, where it has as many.
 _DRAWS = 32
-# Test rows whose labels tell whether outputs of a model are in the order of the classes.
-_LABELLED = 512
 # What is left of a training while it is under way, in a folder of this name.
 _WORK, _LIGHTNING = "training", ("last.ckpt", "best.ckpt")
 
@@ -68,32 +65,20 @@ def model_of(cfg: Any, data: Data) -> ms.Model:
         returns = returns or "values"
         classes = classes or (data.outputs if len(data.y_test) else None)
     rows = data.x_test[:64]
-    shown = data.table or (rows.long() if data.kind == "texts" else rows)
-    model = ms.as_model(_partial(own)(), shown, classes, returns, size)
-    if classes is None and not model.predictor.classes and model.returns != "values":
-        _name_outputs(model, data)
-    return model
-
-
-def _name_outputs(model: ms.Model, data: Data) -> None:
-    """Call outputs of a model like the classes of the target, where they go with these."""
-    if len(model.classes) != len(data.classes) or model.classes == data.classes:
-        return
-    x, y = sample_of(data.x_test)[:_LABELLED], data.y_test[:_LABELLED]
-    p = model(x, scale="probabilities").double()
-    covariance = (p - p.mean(0)).T @ F.one_hot(y, len(data.classes)).double()
-    if covariance.argmax(1).tolist() == list(range(len(data.classes))):
-        warn(
-            f"Outputs of the model have no names and are called {shown(data.classes)}, like the "
-            "classes of the target in order; model.classes=[...] gives them others."
-        )
+    given = data.table or (rows.long() if data.kind == "texts" else rows)
+    model = ms.as_model(_partial(own)(), given, classes, returns, size)
+    nameless = classes is None and not model.predictor.classes and model.returns != "values"
+    if nameless and len(model.classes) == len(data.classes):
         model.classes = data.classes
-    else:
-        warn(
-            "Outputs of the model have no names and keep their numbers: they do not go with the "
-            f"classes of the target in order, {shown(data.classes)}, on {len(x)} test rows; name "
-            "them by model.classes=[...]."
-        )
+    if (right := quality(model, data).get("accuracy")) is not None:
+        agreement = f"agrees with {100 * right:.0f} % of the labels of the test rows"
+        print(f"The model, of {shown(model.classes)}, {agreement}.")
+        if right < 1 / len(data.classes):
+            warn(
+                f"The model {agreement}, less than by chance: check the order of its classes, "
+                "and name them in order by model.classes=[...]."
+            )
+    return model
 
 
 def trainer_of(cfg: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._arrays import is_inputs
 from manifold_shap._checks import check_distinct, check_whole, to_tensor
 from manifold_shap._messages import check_choice, shown, warn
 from manifold_shap._saved import saved
@@ -226,7 +227,8 @@ def as_model(
     Args:
         model: gives outputs `[batch, classes]` for a batch of rows.
         x: a few rows, a tensor or an array `[batch, *event]`, on which the outputs are checked and,
-            where `returns` is not given, read; whole numbers stay whole. Or a table.
+            where `returns` is not given, read; whole numbers stay whole. Or a table, or several
+            tensors in a tuple or a dictionary.
         classes: names; by default the model's own, else "0", "1", ...
         returns: `"logits"`, `"probabilities"`, `"log_probabilities"` or, for regression,
             `"values"`. By default what the kind of model says; of a torch module or a function it
@@ -249,6 +251,11 @@ def as_model(
             `Model`.
         RuntimeError: the model raised an error, which is the cause of this one.
     """
+    if is_inputs(x):
+        from manifold_shap.tables.inputs import Inputs
+
+        inputs = Inputs.fit(x)
+        table, x = table or inputs, inputs.rows(x)
     if isinstance(x, FrameOfCodes):
         # The first two values of every column tell what a model returns.
         table, x = x, torch.eye(2)[:, 1:].expand(2, len(x.names))

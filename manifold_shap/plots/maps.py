@@ -18,6 +18,7 @@ from manifold_shap._checks import to_tensor
 from manifold_shap.explanation import Explanation
 from manifold_shap.interactions import Interactions
 from manifold_shap.interop.shap_explanation import by_element
+from manifold_shap.learning_error import total_error
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.canvas import Panels
 from manifold_shap.plots.selection import Lines
@@ -219,7 +220,8 @@ def pixel_maps(
     percent of the pixels may lie beyond the ends of the scale, which are then pointed. The value of
     a player with several pixels is spread evenly over its elements, and the channels of a pixel are
     summed: a map always sums to `prediction - base`, but for that of a model of several inputs,
-    which has the picture's share.
+    which has the picture's share; the sum of the others is noted below. So is, where most values on
+    the maps are within two standard errors of 0, how many are not.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -258,7 +260,8 @@ def pixel_maps(
             given to show; the explanations differ in rows, players or outputs, or there are no
             such rows or outputs; `images` out of range.
     """
-    by_name = {k: selection.picture_of(e) for k, e in selection.named(explanations).items()}
+    whole = selection.named(explanations)
+    by_name = {k: selection.picture_of(e) for k, e in whole.items()}
     first, *_ = by_name.values()
     event = first.players.event
     if len(event) not in (2, 3) or min(event[-2:]) < 2:
@@ -299,7 +302,38 @@ def pixel_maps(
     bar.locator = MaxNLocator(2, symmetric=True)
     count = len(set(chosen))
     part = f"{count} of {len(first)} rows" if count < len(first) else ""
-    return canvas.finish(cells, by_name, [part], show)
+    note = f"{_others(whole, by_name, chosen, of_row)}{_noise(by_name, chosen, of_row)}"
+    return canvas.finish(cells, by_name, [part], show, note)
+
+
+def _others(whole: Any, pictures: Any, rows: list[int], outputs: Tensor) -> str:
+    """What the inputs that are on no map add, where there are other inputs than pictures."""
+    if whole == pictures:
+        return ""
+    sums = [
+        (each.phi.nansum(1) - pictures[name].phi.nansum(1))[rows].gather(1, outputs)
+        for name, each in whole.items()
+    ]
+    said = ", ".join(shown.signed(torch.cat(sums, 1).flatten().tolist()))
+    several = " (in the order of the maps)" * ("," in said)
+    return f"the other inputs, which no map shows, add {said}{several}. "
+
+
+def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:
+    """How many values are clear of their errors of sampling, where these are less than half."""
+
+    def drawn(values: Tensor) -> Tensor:
+        return values[rows].gather(2, outputs[:, None].expand(-1, values.shape[1], -1)).flatten()
+
+    phi = torch.cat([drawn(each.phi) for each in by_name.values()])
+    error = torch.cat([drawn(total_error(each)) for each in by_name.values()])
+    clear = (phi.abs() > 2 * error)[error > 0]
+    if not len(clear) or 2 * clear.sum() >= len(clear):
+        return ""
+    return (
+        f"of {len(clear)} values on these maps {int(clear.sum())} are more than two standard "
+        "errors from 0: more `evaluations=`, or larger patches, show more"
+    )
 
 
 def per_pixel(explanation: Explanation) -> str:

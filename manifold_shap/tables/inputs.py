@@ -102,6 +102,10 @@ class Inputs(RowAdapter):
         dtypes = {name: each.dtype for name, each in named.items()}
         return cls(shapes, dtypes, isinstance(inputs, Mapping), Players(names, index))
 
+    def grouped(self, groups: Mapping[str, Any]) -> Players:
+        """Other players of the same tensors, see `fit`."""
+        return self.fit(self.frame(torch.zeros(1, len(self.names))), groups).players
+
     def rows(self, frame: Any) -> Float[Tensor, "rows elements"]:
         """All tensors of a row, one after the other, as floats.
 

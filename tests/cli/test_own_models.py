@@ -30,7 +30,7 @@ from tests.data.test_time_series import waves, write_ts
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* are not in the vocabulary"),
     pytest.mark.filterwarnings("ignore:2 of 200 rows lack the target"),
-    pytest.mark.filterwarnings("ignore:Outputs of the model have no names"),
+    pytest.mark.filterwarnings("ignore:The model agrees"),  # Networks that nobody has trained.
     pytest.mark.filterwarnings("ignore:.*are exactly zero", "ignore:No row"),
 ]
 EXACT = ["estimator=exact", "instances=2"]
@@ -163,12 +163,12 @@ def test_a_regression_is_explained_in_its_own_unit(tmp_path: Path, model: list[s
 @pytest.mark.parametrize(
     ("call", "names", "said"),
     [
-        ("rich", ("no", "yes"), r"called \['no', 'yes'\]"),
-        ("poor", ("0", "1"), "keep their numbers: .* not go with"),
+        ("rich", ("no", "yes"), None),
+        ("poor", ("no", "yes"), "labels of the test rows, less than by chance"),
         ("named", ("poor", "rich"), None),
     ],
 )
-def test_outputs_without_names_are_called_like_classes_that_they_go_with(
+def test_outputs_without_names_are_called_like_classes_whose_wrong_order_is_noticed(
     tmp_path: Path, call: str, names: tuple[str, ...], said: str | None
 ) -> None:
     words = [*BOUGHT, "model=python", f"model.call=mine:{call}", "value_function=marginal", *EXACT]

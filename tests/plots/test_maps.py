@@ -138,6 +138,20 @@ def test_of_several_inputs_the_picture_has_a_map_and_its_patches_have_no_numbers
     np.testing.assert_allclose(pixels(drawn), expected, rtol=1e-6)
     labels = tick_labels(waterfall(explanation))
     assert {"patch 0,0", "patch 1,1"} <= set(labels)
+    (said,) = shown.signed([explanation.phi[0, :2, 0].sum().item()])
+    assert f"add {said}" in drawn.figure.get_supxlabel().replace("\n", " ")
+
+
+def test_maps_of_noise_say_so() -> None:
+    clear = digits()
+    error = torch.full_like(clear.phi, 0.01).index_fill(1, torch.arange(20), 10.0)
+    noise = replace(clear, standard_error=error)
+    below = pixel_maps(noise, row=[0, 1])[0].figure.get_supxlabel().replace("\n", " ")
+    k = noise.prediction[:2].argmax(1)
+    phi = torch.stack([noise.phi[row, 20:, k[row]] for row in (0, 1)])
+    assert f"of 48 values on these maps {int((phi.abs() > 0.02).sum())} are" in below
+    exact = replace(clear, standard_error=0 * error)
+    assert "evaluations" not in pixel_maps({"a": clear, "b": exact})[0].figure.get_supxlabel()
 
 
 def test_maps_follow_the_owners_of_each_row_and_leave_padding_blank() -> None:

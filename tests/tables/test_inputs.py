@@ -38,10 +38,14 @@ def test_players_own_elements_of_all_tensors(given: type) -> None:
     torch.testing.assert_close(phi, torch.cat((patches, columns), 1), rtol=1e-4, atol=1e-4)
 
 
-def test_a_surrogate_takes_what_the_model_takes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_surrogate_takes_what_the_model_takes(tmp_path: Path, wrapped: bool) -> None:
     x = {"picture": PICTURES, "columns": COLUMNS}
     few: dict[str, Any] = {"hidden": [4], "max_epochs": 1, "progress": False}
-    value = ms.fit_surrogate(OfBoth(), x, players=PLAYERS, space="identity", **few)
+    named = ms.as_model(OfBoth(), x, ["sum"], returns="values") if wrapped else OfBoth()
+    value = ms.fit_surrogate(named, x, players=PLAYERS, space="identity", **few)
+    assert value.outputs == (("sum",) if wrapped else ("0",))
+    assert value.players.names[0] == "patch 0,0"
     some = {name: each[:2] for name, each in x.items()}
     found = ms.exact_shapley(value, some)
     torch.testing.assert_close(found.prediction, OfBoth()(**some))

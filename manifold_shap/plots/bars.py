@@ -151,7 +151,7 @@ def bar(
     bars are red where they raise the output and blue where they lower it.
 
     Of texts, bars are means over all places where a word stands, whatever its capitals and the
-    punctuation around it; words that stand once are left out, unless all do.
+    punctuation around it. The error of a word of a single text is unknown: it has no whiskers.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -250,8 +250,6 @@ def _over_rows(
         )
     if tokens is not None or shown.has_words(first):
         by_word = shown.by_word(words_of_players(first, tokens), sizes)
-        often = by_word["count"][0] > 1
-        by_word = by_word[often] if often.any() else by_word
         chosen = by_word.head(check_whole("max_display", most))
         names = [f"{shown.shorten(word)} ({n} ×)" for word, n in chosen["count"][0].items()]
         values, errors = (
@@ -260,6 +258,8 @@ def _over_rows(
         noun = first.players.names[0].split()[0]
         title += [f"{len(chosen)} of {shown.count(len(by_word), noun)}"]
         whiskers = f"{whiskers}texts" if bool((errors > 0).any()) else ""
+        if bool(errors.isnan().any()):
+            whiskers = "; ".join(filter(None, (whiskers, f"{noun}s of one text have none")))
         return _Bars(list(by_name), values, errors, names, axis, title, False, whiskers, signed)
     selection.check_aligned(first)
     lines = Lines.of(sizes[0].nanmean(0).abs(), most)

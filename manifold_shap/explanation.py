@@ -405,8 +405,9 @@ class Explanation(Instead):
         k, cells = shown.output_of_all(self, output)[0], self.data
         words: Any = pd.DataFrame(None if cells is None else cells.to_numpy()).stack().dropna()
         found = shown.by_word(words, self.phi[None, ..., k])
-        noun = self.players.names[0].split()[0]
-        return found.droplevel(1, axis=1).rename_axis(index=noun, columns=shown.quantity(self, k))
+        return found.droplevel(1, axis=1).rename_axis(
+            index=shown.noun(self), columns=shown.quantity(self, k)
+        )
 
     @property
     def index(self) -> "pd.Index":

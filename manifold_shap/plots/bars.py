@@ -255,7 +255,7 @@ def _over_rows(
         values, errors = (
             torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "standard_error")
         )
-        noun = first.players.names[0].split()[0]
+        noun = shown.noun(first)
         title += [f"{len(chosen)} of {shown.count(len(by_word), noun)}"]
         whiskers = f"{whiskers}texts" if bool((errors > 0).any()) else ""
         if bool(errors.isnan().any()):

@@ -77,7 +77,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
     elif explanation.partition is not None or explanation.space.on_simplex:
         what = ", ".join(explanation.classes if explanation.partition else explanation.outputs)
     script = environment.get_template("report.js").render().strip()
-    players = shown.count(len(explanation.players), "feature")
+    players = shown.count(len(explanation.players), shown.noun(explanation))
     made_by = {k: each for k, each in explanation.made_by.items() if k not in _TOLD}
     for name, entry in made_by.items():
         if isinstance(entry, Mapping) and all(str(key).isdigit() for key in entry):

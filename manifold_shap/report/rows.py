@@ -148,7 +148,7 @@ class Rows:
         names = lines.names_with_values(one, 0, 60)
         if self.kind == "texts":
             said_by = [self._said.get((row, k), "") for k in range(len(one.players))]
-            names = lines.names(said_by, 60)
+            names = lines.names(said_by, 60, shown.noun(one))
         errors = [each if each > 0 else 0.0 for each in errors]
         reach = [1.02 * (abs(value) + 2 * e) for value, e in zip(values, errors, strict=True)]
         keys = ("name", "value", "said", "error", "note", "reach")

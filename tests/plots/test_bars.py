@@ -161,3 +161,4 @@ def test_of_texts_bars_are_means_over_the_places_of_a_word() -> None:
     words = [["no", "good", "no"], ["good"] * 2]
     assert tick_labels(bar(ragged((6,)), tokens=words)) == ["good (3 ×)", "no (2 ×)"]
     assert "word 1 = Good" in tick_labels(bar(explanation, row=0))
+    assert tick_labels(bar(explanation, row=0, max_display=1))[-1] == "2 other words"

@@ -51,14 +51,15 @@ CANDIDATES = (*FAST, *OF_TEXTS, *SLOW)
 
 # Draws of an imputer: few, for more coalitions in the same time. To compare, twice as many.
 _DRAWS, _COMPARED_DRAWS = 8, 16
-# Pairs of a row and a coalition on which candidates are compared.
-_PAIRS = 2048
+# Pairs of a row and a coalition on which candidates are compared; and the part of them on which a
+# single one is measured, which informs and chooses nothing.
+_PAIRS, _OF_ONE = 2048, 8
 # Seconds of the comparison from which it is announced, and rows whose prediction is timed.
 _LONG, _TIMED_ROWS = 10.0, 512
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5
-# Of more rows, the share that is held out, and the most rows of it.
-_SHARE, _MOST_HELD_OUT = 0.3, 2048
+# Of more rows, the share that is held out, at most a row for each pair.
+_SHARE = 0.3
 
 # Draws of the values that teach surrogates, each a row of the model, and rows of the model for a
 # training: those of 60,000 values, and predictions of drawn rows.
@@ -183,7 +184,8 @@ def choose(
     Args:
         task: what they are fitted to.
         names: of the candidates.
-        fit_seconds: a stop for safety: candidates that were not begun by then are left out.
+        fit_seconds: a stop for safety before each fit: candidates that were not compared by then
+            are left out, and the first one is compared by fewer fits.
 
     Returns:
         Fits to all rows, and the comparison.
@@ -192,27 +194,30 @@ def choose(
         ValueError: none can be fitted, or the model's outputs are not finite.
     """
     wanted = [OFF_MANIFOLD, *(name for name in CANDIDATES if name in names)]
-    folds = _folds(len(task.x), task.seed)
+    pairs = _PAIRS if len(wanted) > 2 else _PAIRS // _OF_ONE
+    folds = _folds(len(task.x), task.seed, pairs)
     fits = [Fits(task, wanted, task.x[train], _COMPARED_DRAWS) for train, _ in folds]
     errors, seconds, skipped = dict[str, list[_Errors]](), dict[str, float](), dict[str, str]()
-    begun = time.perf_counter()
-    _announce(task, wanted, [len(held_out) for _, held_out in folds])
+    _announce(task, wanted, [len(held_out) for _, held_out in folds], pairs)
+    share, stop = pairs // len(folds), time.perf_counter() + (fit_seconds or math.inf)
     with progress_bar(task.progress, name="value functions", over=wanted) as bar:
-        for name in bar:
+        for number, name in enumerate(bar):
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
-            start = time.perf_counter()
-            if fit_seconds is not None and start - begun > fit_seconds and len(errors) > 1:
-                skipped[name] = f"fit_seconds={fit_seconds:g} had passed"
-                continue
+            found, took = list[_Errors](), 0.0
             try:
-                values = [own[name] for own in fits]
-                fitted = time.perf_counter()
-                known = errors.get(OFF_MANIFOLD, [None] * len(folds))
-                errors[name] = [
-                    _errors(task, values[k], k, len(folds), held_out, wanted.index(name), known[k])
-                    for k, (_, held_out) in enumerate(folds)
-                ]
-                seconds[name] = fitted - start
+                for fold, (own, (_, held_out)) in enumerate(zip(fits, folds, strict=True)):
+                    start = time.perf_counter()
+                    if start > stop and len(errors) > 1:
+                        raise UnfitError(f"fit_seconds={fit_seconds:g} had passed")
+                    if start > stop and found:
+                        break
+                    value, known = own[name], errors.get(OFF_MANIFOLD, [None] * len(folds))[fold]
+                    took += time.perf_counter() - start
+                    found.append(_errors(task, value, fold, held_out, share, number, known))
+                errors[name], seconds[name] = found, took
+                # All are compared on the same rows.
+                fits, folds = fits[: len(found)], folds[: len(found)]
+                errors = {name: own[: len(found)] for name, own in errors.items()}
             except (UnfitError, torch.linalg.LinAlgError) as error:
                 skipped[name] = str(error).splitlines()[0]
             except KeyboardInterrupt:
@@ -228,12 +233,13 @@ def choose(
     products = torch.cat([_products(of_fold) for of_fold in zip(*errors.values(), strict=True)])
     predictions = torch.cat([fold.predictions for fold in errors[OFF_MANIFOLD]])
     few = "a fit" if len(folds) == 1 else f"{len(folds)} fits"
+    of_rows = f"{few} to {len(folds[0][0])} of {len(task.x)} rows"
     quality = report(
         list(errors),
         products,
         SLOW,
         variance=predictions.var(0, correction=0).mean().item(),
-        fits=f"{few} to {len(folds[0][0])} of {len(task.x)} rows",
+        fits=of_rows if learns(errors) else "nothing is fitted",
         seconds=seconds,
         skipped=skipped,
     )
@@ -242,19 +248,26 @@ def choose(
     return found, quality
 
 
-def _announce(task: CandidateTask, wanted: Sequence[str], held_out: Sequence[int]) -> None:
+def learns(names: Collection[str]) -> bool:
+    """Whether some of these candidates are fitted to rows."""
+    return not {*names} <= {OFF_MANIFOLD, *OF_TEXTS}
+
+
+def _announce(
+    task: CandidateTask, wanted: Sequence[str], held_out: Sequence[int], pairs: int
+) -> None:
     """Say what the comparison will take, where that is long.
 
     Args:
-        task, wanted: see `choose`.
+        task, wanted, pairs: see `choose`.
         held_out: how many rows each fit is scored on.
     """
     few = task.x[:_TIMED_ROWS]
     start = time.perf_counter()
     task.model(few, scale=task.space.takes)
     folds, trained = len(held_out), [name for name in wanted if name in SLOW]
-    pairs = sum(rows * -(-_PAIRS // folds // rows) for rows in held_out)
-    asked = pairs * sum(_ROWS_FOR_A_VALUE.get(name, _COMPARED_DRAWS) for name in wanted)
+    scored = sum(rows * -(-(pairs // folds) // rows) for rows in held_out)
+    asked = scored * sum(_ROWS_FOR_A_VALUE.get(name, _COMPARED_DRAWS) for name in wanted)
     asked += folds * len(task.x)
     if not task.table.players.by_row:
         asked += folds * _TAUGHT_ROWS * len({*trained} - {"vae"})
@@ -273,13 +286,16 @@ def _announce(task: CandidateTask, wanted: Sequence[str], held_out: Sequence[int
     )
 
 
-def _folds(rows: int, seed: int) -> list[tuple[Tensor, Tensor]]:
-    """Numbers of rows to fit to, and of those that are held out."""
+def _folds(rows: int, seed: int, pairs: int) -> list[tuple[Tensor, Tensor]]:
+    """Numbers of rows to fit to, and of those that errors are measured on."""
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     if rows <= _FEW_ROWS:
         parts = order.chunk(_FOLDS)
-        return [(torch.cat([*parts[:k], *parts[k + 1 :]]), parts[k]) for k in range(len(parts))]
-    held_out = min(_MOST_HELD_OUT, round(_SHARE * rows))
+        return [
+            (torch.cat([*parts[:k], *parts[k + 1 :]]), part[: pairs // _FOLDS])
+            for k, part in enumerate(parts)
+        ]
+    held_out = min(pairs, round(_SHARE * rows))
     return [(order[held_out:], order[:held_out])]
 
 
@@ -301,16 +317,18 @@ def _errors(
     task: CandidateTask,
     value: ValueFunction,
     fold: int,
-    folds: int,
     rows: Tensor,
+    least: int,
     number: int,
     known: _Errors | None,
 ) -> _Errors:
     """The errors of a value function; on the same coalitions for every one, by draws of its own.
 
     Args:
-        task, value, rows: see `choose`.
-        fold, folds, number: of the fit, and of the candidate.
+        task, value: see `choose`.
+        fold, number: of the fit, and of the candidate.
+        rows: that are held out.
+        least: pairs of a row and a coalition.
         known: those of another candidate, with the predictions of these rows.
 
     Raises:
@@ -318,7 +336,7 @@ def _errors(
     """
     x, players = task.x[rows], len(task.table.players)
     counts = value.counts(x) if value.players.by_row else None
-    pairs = shapley_pairs(len(rows), players, _PAIRS // folds, task.seed + fold, counts=counts)
+    pairs = shapley_pairs(len(rows), players, least, task.seed + fold, counts=counts)
     keys = torch.arange(pairs.shape[0] * pairs.shape[1]).reshape(pairs.shape[:2])
     keys = _random.fold(keys, number)
 

@@ -12,7 +12,7 @@ from manifold_shap._arrays import row_labels, row_levels
 from manifold_shap._checks import check_known, check_number, check_seed, check_whole
 from manifold_shap._messages import Instead, check_choice, shown, warn
 from manifold_shap._saved import saved
-from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose
+from manifold_shap.candidates import FAST, OF_TEXTS, SLOW, CandidateTask, Fits, choose, learns
 from manifold_shap.estimators.auto import auto_shapley
 from manifold_shap.estimators.permutation import permutation_shapley
 from manifold_shap.explanation import Explanation, wide_frame
@@ -87,8 +87,8 @@ class Explainer(Instead):
         candidates: value functions to choose among, by name, in place of those of an effort.
         model_batch_size: most rows in one call of the model.
         seed: of the split, the trainings and the draws: same seed, same choice.
-        fit_seconds: a stop for safety: candidates that were not begun by then are left out, which
-            a warning and `quality` say.
+        fit_seconds: a stop for safety before each fit: candidates that were not compared by then
+            are left out, which a warning and `quality` say; one is compared in any case.
         progress: whether to show progress bars; by default where a person looks.
 
     Raises:
@@ -155,7 +155,8 @@ class Explainer(Instead):
         if self.quality.skipped:
             warn(f"Candidates that were left out: {dict(self.quality.skipped)}.")
         if self.quality.warning:
-            warn(f"Of the candidates even {self.quality.warning}.")
+            even = "Of the candidates even " if len(candidates) > 1 else ""
+            warn(f"{even}{self.quality.warning}.")
 
     def __call__(
         self,
@@ -189,7 +190,8 @@ class Explainer(Instead):
         Raises:
             TypeError, ValueError: rows that do not fit the frame of training; see `Table.rows`.
             ValueError: settings that the estimator does not take; `halves` is 1, or not 0 where
-                the explainer was loaded: the frame of training is not saved.
+                nothing is learned, or where the explainer was loaded: the frame of training is not
+                saved.
         """
         x = self.table.rows(frame)
         if check_whole("halves", halves, 0) == 1:
@@ -260,6 +262,11 @@ class Explainer(Instead):
             raise ValueError(
                 f"Expected halves=0 of an explainer that was loaded but got {halves}: it has no "
                 "rows to learn from. Make an `Explainer` of the model and the frame."
+            )
+        if halves and not learns(self.candidates):
+            raise ValueError(
+                f"Expected halves=0 of {self.quality.chosen!r} but got {halves}: nothing is learned "
+                "there, so that halves tell nothing."
             )
         fits: Any = self.candidates
         for number in range(len(self._halves), halves):

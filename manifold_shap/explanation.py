@@ -405,8 +405,9 @@ class Explanation(Instead):
         k, cells = shown.output_of_all(self, output)[0], self.data
         words: Any = pd.DataFrame(None if cells is None else cells.to_numpy()).stack().dropna()
         found = shown.by_word(words, self.phi[None, ..., k])
-        noun = self.players.names[0].split()[0]
-        return found.droplevel(1, axis=1).rename_axis(index=noun, columns=shown.quantity(self, k))
+        return found.droplevel(1, axis=1).rename_axis(
+            index=shown.noun(self), columns=shown.quantity(self, k)
+        )
 
     @property
     def index(self) -> "pd.Index":
@@ -472,8 +473,11 @@ class Explanation(Instead):
         """Shapley compositions, points of the simplex (Noé et al. 2024, Eq. 10): `ilr_inv(phi)`.
 
         The uniform one moves nothing; a row's compositions perturb the base to the prediction.
+        Players that a row lacks have NaN.
         """
-        return simplex.ilr_inv(self.phi, self.basis).exp()
+        there = self.present[..., None]
+        found = simplex.ilr_inv(self.phi.where(there, 0.0), self.basis).exp()
+        return found.where(there, torch.nan)
 
     def norms(self) -> Float[Tensor, "instances players"]:
         """How strongly each player moves the prediction, whatever the direction."""
@@ -515,7 +519,8 @@ class Explanation(Instead):
         size, errors, by_class, angles = (
             part[0] for part in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
         )
-        names, order = row.players.names, size.argsort(descending=True, stable=True)[:most].tolist()
+        names, order = row.players.names, size.argsort(descending=True, stable=True)
+        order = order[row.present[0, order]][:most].tolist()
         columns = {
             "norm": size,
             "standard_error": errors,

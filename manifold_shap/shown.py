@@ -156,6 +156,13 @@ def has_words(explanation: "Explanation") -> bool:
     return pandas_columns(explanation.x).columns[0] in ("word 1", "sentence 1")
 
 
+def noun(explanation: "Explanation") -> str:
+    """What a player is called: "word" or "token" where players differ by row, else "feature"."""
+    players = explanation.players
+    numbered = players.by_row and re.fullmatch(r"(\w+) \d+", players.names[0])
+    return numbered[1] if numbered else "feature"
+
+
 def players_with_values(
     explanation: "Explanation", row: int, players: Sequence[int], room: int = 40
 ) -> list[str]:

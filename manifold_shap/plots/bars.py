@@ -158,7 +158,7 @@ def bar(
     bars are red where they raise the output and blue where they lower it.
 
     Of texts, bars are means over all places where a word stands, whatever its capitals and the
-    punctuation around it; words that stand once are left out, unless all do.
+    punctuation around it. The error of a word of a single text is unknown: it has no whiskers.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -258,15 +258,13 @@ def _over_rows(
         )
     if tokens is not None or shown.has_words(first):
         by_word = shown.by_word(words_of_players(first, tokens), torch.cat((sizes, noise)))
-        often = by_word["count"][0] > 1
-        by_word = by_word[often] if often.any() else by_word
         chosen = by_word.head(check_whole("max_display", most))
         names = [f"{shown.shorten(word)} ({n} ×)" for word, n in chosen["count"][0].items()]
         means, spread = (
             torch.tensor(chosen[each].to_numpy().T) for each in ("mean", "standard_error")
         )
         mean, noise, error = *means.chunk(2), spread[: len(phi)]
-        noun, others, over = first.players.names[0].split()[0], False, "texts"
+        noun, others, over = shown.noun(first), False, "texts"
         title += [f"{len(chosen)} of {shown.count(len(by_word), noun)}"]
     else:
         selection.check_aligned(first)
@@ -279,6 +277,8 @@ def _over_rows(
     if bool((error > 0).any()):
         of, alone = ("each", ", not of differences") if len(phi) > 1 else ("the", "")
         small.append(f"whiskers: 2 standard errors of {of} mean over {over}{alone}")
+    if over == "texts" and bool(error.isnan().any()):
+        small.append(f"{noun}s of one text have none")
     noisy = noise > _NOISE * mean
     if not signed and bool(noisy.any()):
         learned = any(e.model_error is not None for e in by_name.values())

@@ -181,14 +181,15 @@ class Lines(NamedTuple):
     def __len__(self) -> int:
         return len(self.players) + (self.others > 0)
 
-    def names(self, players: Any, room: int = 30) -> list[str]:
+    def names(self, players: Any, room: int = 30, noun: str = "feature") -> list[str]:
         """Of players, at most so many letters each, and how many others there are."""
         found = [shown.shorten(players[k], room) for k in self.players.tolist()]
-        return [*found, shown.count(self.others, "other feature")] if self.others else found
+        return [*found, shown.count(self.others, f"other {noun}")] if self.others else found
 
     def names_with_values(self, explanation: Explanation, row: int, room: int = 40) -> list[str]:
         """`name = value` of the players of a row, at most so many letters each."""
-        others = self.names(explanation.players.names)[len(self.players) :]
+        noun = shown.noun(explanation)
+        others = self.names(explanation.players.names, noun=noun)[len(self.players) :]
         return [*shown.players_with_values(explanation, row, self.players.tolist(), room), *others]
 
 

@@ -77,7 +77,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
     elif explanation.partition is not None or explanation.space.on_simplex:
         what = ", ".join(explanation.classes if explanation.partition else explanation.outputs)
     script = environment.get_template("report.js").render().strip()
-    players = shown.count(len(explanation.players), "feature")
+    players = shown.count(len(explanation.players), shown.noun(explanation))
     made_by = {k: each for k, each in explanation.made_by.items() if k not in _TOLD}
     for name, entry in made_by.items():
         if isinstance(entry, Mapping) and all(str(key).isdigit() for key in entry):
@@ -86,7 +86,9 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
             made_by[name] = ", ".join(dict.fromkeys(each))
     made_by |= {"output space": explanation.space.name, "unit of the values": explanation.unit}
     pictures = rows.kind == "pictures"
-    of = per_pixel(explanation) if pictures else ""
+    axis = selection.axis(explanation, None, per_pixel(explanation) if pictures else "")
+    if explanation.partition is not None and rows.kind == "texts":
+        axis = "Projection on the class that is predicted: red speaks for it, blue against it"
     context = {
         "title": title or shown.shorten(f"Shapley values of {what}", 80),
         "explanation": explanation,
@@ -107,7 +109,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "whiskers": selection.whiskers([explanation], slice(None)),
         "outputs": outputs,
         "global_values": "",
-        "scale": scale(rows.limit, selection.axis(explanation, None, of), pictures),
+        "scale": scale(rows.limit, axis, pictures),
     }
     if global_values is not None:
         context["global_values"] = figures.svg(partial(plots.bar, global_values))

@@ -85,8 +85,21 @@ class Rows:
         """The end of the scale of colours, which all rows share."""
         if self.kind == "pictures":
             return canvas.ColourScale(self._maps).limit
-        outputs = self.outputs[self.chosen, 0]
-        return canvas.ColourScale(self.explanation.phi[self.chosen, :, outputs].numpy()).limit
+        return canvas.ColourScale(self._coloured[self.chosen].numpy()).limit
+
+    @cached_property
+    def _predicted(self) -> Tensor:
+        """Of log-ratios, the class that is predicted for each row."""
+        explanation = self.explanation
+        return simplex.ilr_inv(explanation.prediction.double(), explanation.basis).argmax(1)
+
+    @cached_property
+    def _coloured(self) -> Tensor:
+        """What colours of words show: values or, of log-ratios, projections on the class."""
+        one, k = self.explanation, self.outputs[:, 0]
+        if one.partition is None:
+            return one.phi[range(len(k)), :, k]
+        return one.projections()[range(len(k)), :, self._predicted]
 
     def row(self, place: int) -> dict[str, Any]:
         """All that a page says of a row, by its place among those chosen."""
@@ -97,8 +110,7 @@ class Rows:
             output = shown.quantity(explanation, k)
             said = [shown.amount(explanation, each) for each in states[:, k].tolist()]
         else:
-            p = simplex.ilr_inv(states.double(), explanation.basis).exp()
-            top = int(p[0].argmax())
+            p, top = simplex.ilr_inv(states.double(), explanation.basis).exp(), self._predicted[row]
             output = f"probability of {explanation.classes[top]}"
             said = [Probability().amount(each) for each in p[:, top].tolist()]
         return {
@@ -136,7 +148,7 @@ class Rows:
         names = lines.names_with_values(one, 0, 60)
         if self.kind == "texts":
             said_by = [self._said.get((row, k), "") for k in range(len(one.players))]
-            names = lines.names(said_by, 60)
+            names = lines.names(said_by, 60, shown.noun(one))
         errors = [each if each > 0 else 0.0 for each in errors]
         reach = [1.02 * (abs(value) + 2 * e) for value, e in zip(values, errors, strict=True)]
         keys = ("name", "value", "said", "error", "note", "reach")
@@ -147,9 +159,8 @@ class Rows:
         """What a row looks like: a figure, words, or pictures."""
         row, explanation = self.chosen[place], self.explanation
         if self.kind == "texts":
-            phi = explanation.phi[row, :, self.outputs[row, 0]].numpy()
             (words,) = words_of_rows(explanation, self.tokens, [row])
-            return {"words": coloured_words(words, phi, self.limit)}
+            return {"words": coloured_words(words, self._coloured[row].numpy(), self.limit)}
         if self.kind == "pictures":
             (picture,) = maps.images_of(explanation.x, self.images, [row])
             of_outputs = zip(self.outputs[row].tolist(), self._maps[place], strict=True)

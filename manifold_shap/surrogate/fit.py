@@ -219,7 +219,9 @@ class SurrogateTask(Task):
             target: T(f(x)).
         """
         self.base.copy_(target.mean(0))
-        if (known := TrainingRange.of(seen)) is not None:
+        # Numbers of tokens have no distance.
+        known = None if self.surrogate.of_tokens else TrainingRange.of(seen)
+        if known is not None:
             self.extent.copy_(torch.stack(known))
         half = _PROBE_ROWS // 2
         spread = torch.arange(half) * len(x) // half

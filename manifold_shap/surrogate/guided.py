@@ -41,6 +41,7 @@ class GuidedNetwork(nn.Module):
     # A call completes rows besides asking the model, so that fewer calls pay.
     batch_size = 65_536
     blocks = 0.0
+    of_tokens = False
     index: Tensor
 
     def __init__(

@@ -62,7 +62,8 @@ class Transformer(SurrogateNetwork):
                 f"such as [128, 128, 128], but got {list(hidden)}."
             )
         self.stem: _Tokens | _Patches
-        if len(event) == 1:
+        self.of_tokens = len(event) == 1
+        if self.of_tokens:
             self.stem = _Tokens(check_whole("vocabulary", vocabulary), width)
             self.span, count = 1, event[0]
         else:

@@ -1,5 +1,7 @@
 """Builds small explanations for the tests of figures, and reads what is drawn."""
 
+from dataclasses import replace
+
 import pandas as pd
 import torch
 from matplotlib.axes import Axes
@@ -69,6 +71,17 @@ def _by_row(x: object, players: ms.Players, owners: torch.Tensor) -> ms.Explanat
     return ms.Explanation(
         phi, 0 * phi, base, base + phi.nansum(1), x, players, ("a",), ms.spaces.Identity(),
         owners=owners,
+    )  # fmt: skip
+
+
+def composed_texts() -> ms.Explanation:
+    """The same two texts, in log-ratios of three classes."""
+    found, partition = texts(), ms.simplex.Partition.of_tree([["a", "b"], "c"])
+    phi = found.phi * torch.tensor([1.0, -2.0])
+    base = torch.zeros(2, 2)
+    return replace(
+        found, phi=phi, standard_error=0 * phi, base=base, prediction=base + phi.nansum(1),
+        outputs=partition.names, space=ms.spaces.ILR(), partition=partition,
     )  # fmt: skip
 
 

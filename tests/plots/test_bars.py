@@ -167,14 +167,15 @@ def test_a_bar_of_errors_alone_is_told_of(tokens) -> None:
 def test_of_texts_bars_are_means_over_the_places_of_a_word() -> None:
     explanation = texts()
     axes = bar(explanation, signed=True)
-    assert tick_labels(axes) == ["good (2 ×)", "is (2 ×)"]
-    np.testing.assert_allclose(widths(axes), [(0.1 + 0.25) / 2, (-0.3 + 0.4) / 2], rtol=1e-6)
+    assert tick_labels(axes) == ["good (2 ×)", "bad (1 ×)", "is (2 ×)"]
+    assert widths(axes) == pytest.approx([(0.1 + 0.25) / 2, 0.15, (-0.3 + 0.4) / 2])
     (whiskers,) = axes.collections
     length = [np.ptp(ends[:, 0]) for ends in whiskers.get_segments() if len(ends)]
     np.testing.assert_allclose(length, [4 * 0.7 / 2], rtol=1e-6)  # "good" is in one text alone.
-    assert "2 of 2 words" in axes.figure.get_suptitle()
-    np.testing.assert_allclose(widths(bar(explanation)), [0.35, 0.175], rtol=1e-6)
+    assert "3 of 3 words" in axes.figure.get_suptitle()
+    assert widths(bar(explanation)) == pytest.approx([0.35, 0.175, 0.15])
     assert tick_labels(bar(explanation[[1]], signed=True)) == ["is (1 ×)", "bad (1 ×)"]
     words = [["no", "good", "no"], ["good"] * 2]
     assert tick_labels(bar(ragged((6,)), tokens=words)) == ["good (3 ×)", "no (2 ×)"]
     assert "word 1 = Good" in tick_labels(bar(explanation, row=0))
+    assert tick_labels(bar(explanation, row=0, max_display=1))[-1] == "2 other words"

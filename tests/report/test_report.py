@@ -258,6 +258,18 @@ def test_texts_have_coloured_words_and_words_with_punctuation_count(
     assert {"good (2 ×)", "is (2 ×)"} <= set(re.findall(r">([^<>]*×\))<", drawn))
 
 
+def test_words_in_log_ratios_are_coloured_for_the_predicted_class(written) -> None:
+    explanation = helpers.composed_texts()
+    page = written(explanation)
+    spans = [each["title"] for each in page.named("span") if "title" in each]
+    p = ms.simplex.ilr_inv(explanation.prediction, explanation.basis)
+    towards = explanation.projections()[[0, 1], :, p.argmax(1)]
+    expected = [*towards[0].tolist(), *towards[1, :2].tolist()]
+    assert spans == [shown.signed([each])[0] for each in expected]
+    assert "class that is predicted" in page.rows[0]
+    assert "raises the output" not in page.text
+
+
 def test_series_are_figures_on_their_values(written) -> None:
     x = torch.randn(3, 2, 12, generator=torch.Generator().manual_seed(0))
     players = ms.Players.segments((2, 12), 4)

@@ -12,6 +12,7 @@ import manifold_shap as ms
 from manifold_shap import simplex
 from manifold_shap.simplex import compositions
 from tests.examples import Recorded, Table, random_table, uniform
+from tests.plots.helpers import composed_texts
 
 few = settings(max_examples=12)
 seeds = st.integers(0, 10_000)
@@ -74,6 +75,14 @@ def test_compositions_are_those_with_these_coordinates() -> None:
     explanation = explained(4)[1].in_basis((("0", "2"), ("1", "3")))
     weights = (explanation.phi.double() @ explanation.basis).exp()
     assert_near(explanation.compositions(), weights / weights.sum(-1, keepdim=True))
+
+
+def test_words_that_a_text_lacks_have_no_composition() -> None:
+    explanation = composed_texts()
+    found = explanation.compositions()
+    assert torch.equal(found.isfinite().all(-1), explanation.present)
+    assert_near(found[:1], explanation[0].compositions())
+    assert [*explanation.summarize(1, most=3).index] == ["word 1", "word 2"]
 
 
 def test_norms_cosines_and_projections_are_inner_products_of_compositions() -> None:

@@ -76,6 +76,24 @@ def test_an_explainer_of_texts_is_saved(explainer: ms.Explainer, tmp_path: Path)
     torch.testing.assert_close(again(TEXTS[:2]).phi, explainer(TEXTS[:2]).phi, equal_nan=True)
 
 
+def test_deletion_is_measured_by_few_rows_of_the_model_and_learns_nothing() -> None:
+    asked = 0
+
+    def counted(texts: list[str]) -> Any:
+        nonlocal asked
+        asked += len(texts)
+        return worth(texts)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = ms.Explainer(counted, TEXTS * 20, returns="values")
+    # An eighth of 2,048 pairs, by 16 draws of words and by deletion, and all texts for each fit.
+    assert asked < 3 * 256 * 17
+    assert "nothing is fitted" in repr(made.quality)
+    with pytest.raises(ValueError, match="halves=0 of 'deletion' but got 4: nothing is learned"):
+        made(TEXTS[:2], halves=4)
+
+
 def test_a_network_sees_new_words_as_one() -> None:
     words = Texts.fit(TEXTS)
     new = words.encode(words.rows(["never seen words"]))

@@ -1,5 +1,6 @@
 """Texts of no token, of one and of ten thousand, and tokens that nobody knows, from text to phi."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -54,6 +55,16 @@ def test_many_tokens_are_learned_and_explained_in_groups(length: int) -> None:
     short = ms.permutation_shapley(made, x[:2], permutations=2, progress=False)
     assert short.counts.tolist() == [1, 50]
     assert short.efficiency_gap < 1e-5
+
+
+def test_ids_of_tokens_have_no_distance() -> None:
+    x = rows([3, 4] * 60, 4)
+    last = torch.tensor([[GOOD, BAD, GOOD, 99]])
+    players = ms.Players.tokens(4)
+    made = ms.fit_surrogate(model, x, x_validation=last, players=players, **FEW)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*far outside")
+        ms.exact_shapley(made, last)
 
 
 def test_what_cannot_be_explained_is_named(value: ms.ValueFunction) -> None:

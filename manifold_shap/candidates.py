@@ -203,21 +203,21 @@ def choose(
     with progress_bar(task.progress, name="value functions", over=wanted) as bar:
         for number, name in enumerate(bar):
             bar.set_postfix_str(name.replace("_", " "), refresh=False)
-            found, took = list[_Errors](), 0.0
+            of_folds, took = list[_Errors](), 0.0
             try:
                 for fold, (own, (_, held_out)) in enumerate(zip(fits, folds, strict=True)):
                     start = time.perf_counter()
                     if start > stop and len(errors) > 1:
                         raise UnfitError(f"fit_seconds={fit_seconds:g} had passed")
-                    if start > stop and found:
+                    if start > stop and of_folds:
                         break
                     value, known = own[name], errors.get(OFF_MANIFOLD, [None] * len(folds))[fold]
                     took += time.perf_counter() - start
-                    found.append(_errors(task, value, fold, held_out, share, number, known))
-                errors[name], seconds[name] = found, took
+                    of_folds.append(_errors(task, value, fold, held_out, share, number, known))
+                errors[name], seconds[name] = of_folds, took
                 # All are compared on the same rows.
-                fits, folds = fits[: len(found)], folds[: len(found)]
-                errors = {name: own[: len(found)] for name, own in errors.items()}
+                fits, folds = fits[: len(of_folds)], folds[: len(of_folds)]
+                errors = {each: known[: len(of_folds)] for each, known in errors.items()}
             except (UnfitError, torch.linalg.LinAlgError) as error:
                 skipped[name] = str(error).splitlines()[0]
             except KeyboardInterrupt:

@@ -265,8 +265,8 @@ class Explainer(Instead):
             )
         if halves and not learns(self.candidates):
             raise ValueError(
-                f"Expected halves=0 of {self.quality.chosen!r} but got {halves}: nothing is learned "
-                "there, so that halves tell nothing."
+                f"Expected halves=0 of {self.quality.chosen!r} but got {halves}: nothing is "
+                "learned there, so that halves tell nothing."
             )
         fits: Any = self.candidates
         for number in range(len(self._halves), halves):

@@ -519,8 +519,8 @@ class Explanation(Instead):
         size, errors, by_class, angles = (
             part[0] for part in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
         )
-        names, order = row.players.names, size.argsort(descending=True, stable=True)
-        order = order[row.present[0, order]][:most].tolist()
+        names, largest = row.players.names, size.argsort(descending=True, stable=True)
+        order = largest[row.present[0, largest]][:most].tolist()
         columns = {
             "norm": size,
             "standard_error": errors,

@@ -113,8 +113,8 @@ def superpixels(segments: int = 50, compactness: int | float = 30.0) -> Superpix
         segments: the most superpixels of a picture. They begin as the cells of a grid, so that
             there may be fewer.
         compactness: how much closeness counts against colour, whose range from black to white is
-            100: with 30 superpixels follow edges, with 100 they are almost squares, and below 10
-            ragged and few. A picture is brought to that range by its smallest and its largest
+            100. At 30, superpixels follow edges; at 100 they are almost squares, and below 10 they
+            are ragged and few. A picture is brought to that range by its smallest and its largest
             number first, so that it may be in any unit. Three channels are taken for red, green and
             blue, any others for shades of grey.
 

@@ -32,6 +32,8 @@ from manifold_shap.training.classifier import fit_classifier, load_classifier, q
 
 CONFIG, METRICS = "config.yaml", "metrics.json"
 _SHARED = ("seed", "players", "space", "unit")
+# Test rows whose labels tell whether the classes of a model are in order, at most.
+_LABELLED = 512
 # Settings of a value function that are not arguments of its target.
 _NOT_ITS = ("name", "draws", "teacher", "teacher_draws")
 # Completions of an imputer whose settings name no number, where it has as many.
@@ -70,8 +72,9 @@ def model_of(cfg: Any, data: Data) -> ms.Model:
     nameless = classes is None and not model.predictor.classes and model.returns != "values"
     if nameless and len(model.classes) == len(data.classes):
         model.classes = data.classes
-    if (right := quality(model, data).get("accuracy")) is not None:
-        agreement = f"agrees with {100 * right:.0f} % of the labels of the test rows"
+    if (right := quality(model, data, _LABELLED).get("accuracy")) is not None:
+        labelled = min(_LABELLED, len(data.y_test))
+        agreement = f"agrees with {100 * right:.0f} % of the labels of {labelled} test rows"
         print(f"The model, of {shown(model.classes)}, {agreement}.")
         if right < 1 / len(data.classes):
             warn(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -473,18 +474,14 @@ def _compared(value: SurrogateValue, rows: TrainingRows, whole: Tensor, outputs:
     mask = shapley_pairs(count, len(value.players), _COMPARED_PAIRS, counts=counts)
     score = partial(mean_squared_error, x=x, mask=mask, progress=False, truth=truth)
     scores = {value.name: score(value)}
-    try:
-        table = rows.table
-        imputer = (
-            MarginalImputer(whole, value.players)
-            if table is None
-            else table_imputer(MarginalImputer, table, whole)
-        )
-        of_imputer = value.model, value.space, value.expectation, _COMPARED_DRAWS
-        scores[OFF_MANIFOLD] = score(ImputedValue(imputer, *of_imputer))
-    except Exception:
-        # A model may refuse rows that never occur; what was learned is not lost for that.
-        pass
+    if rows.table is None:
+        imputer: Imputer = MarginalImputer(whole, value.players)
+    else:
+        imputer = table_imputer(MarginalImputer, rows.table, whole)
+    off = ImputedValue(imputer, value.model, value.space, value.expectation, _COMPARED_DRAWS)
+    # A model may refuse rows that never occur; what was learned is not lost for that.
+    with suppress(Exception):
+        scores[OFF_MANIFOLD] = score(off)
     return measured(scores, value.name, f"a fit to {len(rows.train)} rows")
 
 

@@ -264,16 +264,17 @@ def load_classifier(directory: str | Path, data: "Data") -> Model:
     return as_model(model, data.x_test[:64], data.outputs, returns, table=seen)
 
 
-def quality(model: Model, data: "Data") -> dict[str, float]:
+def quality(model: Model, data: "Data", most: int | None = None) -> dict[str, float]:
     """The accuracy on the test rows; of a regression "r2", the share of variance explained.
 
-    Nothing where what is to be predicted is not known, or the model has other classes.
+    Of these rows the first `most` are asked about, or all. Nothing where what is to be predicted
+    is not known, or the model has other classes.
     """
-    y = data.y_test
+    x, y = data.x_test[:most], data.y_test[:most]
     is_regression = model.returns == "values"
     if not len(y) or not (is_regression or set(model.classes) == set(data.classes)):
         return {}
-    predicted = torch.cat([model(rows) for rows in data.x_test.split(8192)])
+    predicted = torch.cat([model(rows) for rows in x.split(8192)])
     if is_regression:
         errors, y = predicted[:, 0] - y.double(), y.double()
         return {"r2": 1 - errors.square().mean().item() / y.var(correction=0).item()}
@@ -307,11 +308,11 @@ def _fit_network(
     task = ClassifierTask.initial({**rows, **options.settings})
     task.network.standardise(some)
     held_out = x_validation, data.y_validation
-    record = learn(task, ((x_train, data.y_train), held_out), options)
+    learn(task, ((x_train, data.y_train), held_out), options)
     save(task, directory)
     for name in ("last.ckpt", "best.ckpt"):
         (directory / name).unlink()
-    return record["train_seconds"]
+    return task.record["train_seconds"]
 
 
 def load_estimator(directory: str | Path) -> Any:

@@ -161,7 +161,11 @@ class Task(nn.Module, ABC):
 
     @property
     def record(self) -> dict[str, Any]:
-        """Epochs, seconds and validation loss of the training; nothing before it."""
+        """Of the training; nothing before it.
+
+        `epochs` and `train_seconds`, those before an interruption included, and `validation`, the
+        loss of the weights that were kept.
+        """
         return self.settings.get("record", {})
 
     @property
@@ -294,7 +298,7 @@ def trained(task: AnyTask | None) -> AnyTask:
     return task
 
 
-def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> dict[str, Any]:
+def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> None:
     """Train a task until the last epoch, or until the validation loss no longer falls.
 
     After every epoch `best.ckpt` and `last.ckpt` are written. Where there is a `last.ckpt` of the
@@ -305,14 +309,10 @@ def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> di
     `torchrun` and the like do; then each of them has to call this, and ends with the same weights.
 
     Args:
-        task: what to train; it ends on the CPU, with the weights that were kept.
+        task: what to train; it ends on the CPU, with the weights that were kept and its `record`.
         data: rows to train on, and the same of held-out rows: tensors with one common first axis,
             or `StoredRows`; a batch is a tuple with a part of each.
         options: those of the training.
-
-    Returns:
-        `epochs` and `train_seconds`, those before an interruption included, and `validation`, the
-        loss of the weights that were kept.
 
     Raises:
         ValueError: the loss is not finite; settings that Lightning or this machine refuses; the
@@ -332,7 +332,6 @@ def learn(task: Task, data: tuple[Parts, Parts], options: TrainingOptions) -> di
     task.eval().cpu()
     record = {"epochs": epochs, "train_seconds": seconds, "validation": kept["validation"]}
     task.settings["record"] = record
-    return record
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue
 
@@ -15,6 +17,7 @@ import manifold_shap as ms
 from manifold_shap import data as data_sets
 from manifold_shap.cli.explain import executor
 from manifold_shap.data import Data
+from manifold_shap.shown import number
 from manifold_shap.training.classifier import load_classifier
 from tests.cli.commands import (
     FOREST,
@@ -167,22 +170,26 @@ def test_every_value_function_goes_through_both_commands(
     assert found.outputs == ("setosa", "versicolor", "virginica")
 
 
+@pytest.mark.usefixtures("drawn_figures")
 @pytest.mark.filterwarnings("ignore:.*are exactly zero")
 def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     irises: Path, copied: Copy, iris_data: Data, capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[Any] = []
-    figures = "manifold_shap.cli.report._figures"
-    monkeypatch.setattr(figures, lambda _, by_title, *__: drawn.append(by_title) or {})
+    drawn = list[str]()  # What stands in the figures.
+    monkeypatch.setattr(
+        Figure, "savefig", lambda f, *_, **__: drawn.extend(t.get_text() for t in f.findobj(Text))
+    )
     place = copied(irises)
     names = ["gaussian", "surrogate", "marginal", "vae"]
-    summary = explain_iris(place, f"compare=[{','.join(names)}]")
+    summary = explain_iris(place, f"compare=[{','.join(names)}]", "report=false")
     assert list(summary["compared"]) == names
     assert explained(place, data="iris").made_by["value_function"] == "surrogate"
-    (by_title,) = drawn
-    for name, each in zip(names, by_title.values(), strict=True):
-        assert each.quality["chosen"] == name
-        assert each.quality["error"] == summary["compared"][name]["mse_debiased"]
+    said = " ".join(drawn)
+    assert "error not measured" not in said
+    for name in names:
+        error = number(summary["compared"][name]["mse_debiased"] ** 0.5)
+        assert f"{name} (root mean squared error {error})" in said
+        assert f"{name} explains" in said
     imputer = ms.imputers.table_imputer(
         ms.imputers.GaussianImputer, iris_data.table, iris_data.x_train
     )

@@ -62,7 +62,8 @@ def fit(
     options.trainer = {"accelerator": "cpu", **(options.trainer or {})}
     task = LineTask.initial({"inputs": inputs, **options.settings})
     held_out = x[:validation], y[:validation]
-    return Trained(task, learn(task, ((x, y), held_out), options))
+    learn(task, ((x, y), held_out), options)
+    return Trained(task, task.record)
 
 
 def line(trained: Trained) -> Tensor:

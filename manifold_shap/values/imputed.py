@@ -37,6 +37,9 @@ _PROBE_ROWS = 32
 # New rows that are drawn at a time.
 _ROWS_DRAWN = 8192
 
+# At least so many stand behind v(∅) of a row, whose error is in all its values and in none of ±.
+_BASE_DRAWS = 256
+
 # Weighted samples warn below this mean effective sample size, (Σw)²/Σw²: about one draw counts.
 LEAST_EFFECTIVE_DRAWS = 2.0
 
@@ -149,7 +152,8 @@ class ImputedValue(ModelValue):
         none = torch.zeros(1, 1, len(self.players), dtype=torch.bool, device=x.device)
         keys = torch.zeros(1, 1, dtype=torch.int64, device=x.device)
         several = Listed(none.expand(len(x), 1, -1), keys.expand(len(x), 1))
-        return self.values(x, several).values[:, 0]
+        precise = self.with_draws(max(self.draws_requested, _BASE_DRAWS))
+        return precise.values(x, several).values[:, 0]
 
     def values(self, x: Tensor, coalitions: Coalitions) -> Estimate:
         """Means over draws, with the variance that these leave.

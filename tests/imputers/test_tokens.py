@@ -90,3 +90,11 @@ def test_a_model_of_token_ids_is_explained(kind: str) -> None:
         assert explanation.efficiency_gap < 1e-6
         assert torch.equal(explanation.phi.isnan().any(2), torch.arange(4) >= lengths[:, None])
         torch.testing.assert_close(explanation.base, values[:, 2])
+
+
+def test_the_base_of_texts_does_not_depend_on_the_draws_of_coalitions() -> None:
+    texts = torch.randint(2, 100, (200, 4), generator=torch.Generator().manual_seed(0)).float()
+    marginal = ms.imputers.MarginalImputer(texts, ms.Players.tokens(4))
+    base = ms.imputed_value(Words(), marginal, draws=2).base(texts[:1])[0]
+    outputs = Words()(texts.long())
+    assert bool(((base - outputs.mean(0)).abs() < 0.2 * outputs.std(0)).all())

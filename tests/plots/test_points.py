@@ -167,6 +167,16 @@ def test_missing_cells_stand_apart_at_the_left() -> None:
     assert to_hex(missing.get_facecolor()[0]) == canvas.NEUTRAL
 
 
+def test_few_numbers_are_spread_within_the_limits_and_apart_from_missing_cells() -> None:
+    frame = pd.DataFrame({"two": [0.0, 1.0, NAN] * 10, "x": range(30)})
+    explanation = explained(frame, ms.Players.of_columns(frame, (2,)), ("y",), ms.spaces.Identity())
+    axes = scatter(explanation, "two")
+    zeros, ones, missing = points(axes)[:, 0].reshape(10, 3).T
+    low, high = axes.get_xlim()
+    assert low < missing.min() <= missing.max() < zeros.min() <= ones.max() < high
+    assert "spread sideways" in axes.get_xlabel()
+
+
 def test_dates_are_dates_and_categories_stand_in_their_order_the_rarest_together() -> None:
     axes = scatter(messy(), "born", color="age")
     axes.figure.draw_without_rendering()

@@ -1,6 +1,6 @@
 """Draws what experiments found: curves, and figures with whiskers beside the paper's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
@@ -19,8 +19,11 @@ LOOK: Any = {
     "axes.titlesize": "medium",
     "font.size": 8,
     "legend.frameon": False,
+    "xtick.labelcolor": "black",
 }
 MARKS = "os^vPXd*D"
+STYLES = cycler(color=(*SERIES, "#cc79a7", "#999933")) + cycler(marker=list(MARKS))
+PAPER = {"color": NEUTRAL, "marker": "D", "fillstyle": "none"}
 
 
 @dataclass(frozen=True)
@@ -61,34 +64,37 @@ def logarithmic(axes: Axes, which: str) -> None:
 
 
 def legend(figure: Figure, title: str = "") -> None:
-    """One legend of all panels, below them."""
+    """One legend of all panels, below them; a single name needs none."""
     handles = {
         label: handle
         for axes in figure.axes
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     below: dict[str, Any] = {"loc": "outside lower center", "ncols": 4, "title": title}
-    figure.legend(list(handles.values()), list(handles), **below)
+    shown = handles if len(handles) > 1 else {}
+    figure.legend(shown.values(), shown.keys(), **below)
+
+
+def looks_of(panels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The colour and the mark of each name, the same in all panels."""
+    names = dict.fromkeys(name for panel in panels for name in panel)
+    return {**dict(zip(names, cycle(STYLES), strict=False)), "paper": PAPER}
 
 
 def curves(panels: Sequence[Panel], columns: int = 3) -> Figure:
     """Panels side by side; a name has one colour in all of them."""
     figure, every = grid(len(panels), 2.7, columns)
-    names = dict.fromkeys(name for panel in panels for name in panel.curves)
-    both = zip(names, cycle(SERIES), cycle(MARKS), strict=False)
-    looks: dict[str, Any] = {n: {"color": colour, "marker": mark} for n, colour, mark in both}
+    looks = looks_of(panel.curves for panel in panels)
     for axes, panel in zip(every, panels, strict=True):
         for name, points in panel.curves.items():
             axes.plot(*zip(*points, strict=True), label=name, markersize=3.5, **looks[name])
         for name, x in panel.marks.items():
             axes.axvline(x, color=looks[name]["color"], linestyle="--", linewidth=1)
         axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
-        if "x" in panel.log:
-            logarithmic(axes, "x")
-        if "y" in panel.log:
-            logarithmic(axes, "y")
-        else:
-            axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+        for which in panel.log:
+            logarithmic(axes, which)
+        if "y" not in panel.log and 0 < axes.get_ylim()[0] < 0.5 * axes.get_ylim()[1]:
+            axes.set_ylim(bottom=0)
     legend(figure)
     return figure
 
@@ -98,6 +104,7 @@ def dots(
     measure: str,
     log: bool = False,
     whiskers: tuple[int, str] = (2, "two standard errors"),
+    line: float = 0.0,
 ) -> Figure:
     """Figures by name, a line for each, with whiskers; those of the paper are open diamonds.
 
@@ -108,34 +115,31 @@ def dots(
         measure: what the figures are.
         log: whether axes are logarithmic.
         whiskers: how many errors they have to either side, and what that is called.
+        line: where one stands for comparison.
     """
-    names = {name: None for sides in panels.values() for by in sides.values() for name in by}
-    lines = {name: line for line, name in enumerate(names)}
+    looks = looks_of(panels.values())
+    names = [*dict.fromkeys(n for sides in panels.values() for by in sides.values() for n in by)]
     most = max(len(sides) for sides in panels.values())
-    figure, every = grid(len(panels), len(lines) * max(0.2, 0.09 * most) + 0.6, sharey=True)
+    figure, every = grid(len(panels), len(names) * max(0.2, 0.09 * most) + 0.6, sharey=True)
     some = False
     for axes, (title, sides) in zip(every, panels.items(), strict=True):
-        looks = zip(cycle(SERIES), cycle(MARKS[:-1]), strict=True)
         for k, (side, by) in enumerate(sides.items()):
             pairs = [one if isinstance(one, (list, tuple)) else (one, None) for one in by.values()]
-            where = [lines[name] + 0.7 * ((k + 0.5) / len(sides) - 0.5) for name in by]
+            where = [names.index(name) + 0.7 * ((k + 0.5) / len(sides) - 0.5) for name in by]
             errors = [whiskers[0] * (error or 0.0) for _, error in pairs]
-            colour, mark = (NEUTRAL, "D") if side == "paper" else next(looks)
-            axes.errorbar(
-                [middle for middle, _ in pairs], where, xerr=errors if any(errors) else None,
-                fmt=mark, color=colour, label=side, markersize=4, elinewidth=0.8,
-                fillstyle="none" if side == "paper" else "full",
-            )  # fmt: skip
+            look = {"linestyle": "", "markersize": 4, "elinewidth": 0.8, **looks[side]}
+            middles, ends = [middle for middle, _ in pairs], errors if any(errors) else None
+            axes.errorbar(middles, where, xerr=ends, label=side if by else None, **look)
             some |= any(errors)
         axes.set(title=title, xlabel=measure)
         if log:
             logarithmic(axes, "x")
         else:
             axes.locator_params(axis="x", nbins=5)
-            axes.axvline(0, color=NEUTRAL, linewidth=0.8)
-        for line in range(1, len(lines)):
-            axes.axhline(line - 0.5, color=GRID, linewidth=0.6)
-    every[0].set_yticks(range(len(lines)), list(lines))
-    every[0].set_ylim(len(lines) - 0.5, -0.5)
+            axes.axvline(line, color=NEUTRAL, linewidth=0.8)
+        for k in range(1, len(names)):
+            axes.axhline(k - 0.5, color=GRID, linewidth=0.6)
+    every[0].set_yticks(range(len(names)), names)
+    every[0].set_ylim(len(names) - 0.5, -0.5)
     legend(figure, f"Whiskers: {whiskers[1]}." if some else "")
     return figure

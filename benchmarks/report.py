@@ -319,7 +319,7 @@ def cell(entry: Any) -> str:
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
+    lines = [[name.replace("_", " ") for name in columns], ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines) + "\n"
 
 

@@ -78,7 +78,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib",),
     "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"manifold_shap\.plots|matplotlib|list|tuple",
+    "ignore_repr_types": r"manifold_shap\.plots\.(canvas|simplex)|matplotlib|list|tuple",
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,

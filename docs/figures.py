@@ -37,7 +37,7 @@ def manifold() -> None:
     model = HistGradientBoostingRegressor(max_iter=60, random_state=0).fit(frame, price)
     row = pd.DataFrame({"size": [125.0], "rooms": [5.1]})
 
-    space = ms.spaces.Identity("EUR 1000")
+    space = ms.spaces.Identity("thousand EUR")
     imputers = {"on": ms.imputers.GaussianImputer(frame), "off": ms.imputers.MarginalImputer(frame)}
     x, mask = torch.tensor(row.to_numpy(np.float32)), torch.tensor([[[True, False]]])
     explained = {
@@ -55,7 +55,8 @@ def manifold() -> None:
         left.scatter(drawn[:, 0] + aside, drawn[:, 1], s=10, color=colour, label=label)
     left.scatter(row["size"], row["rooms"], color="black", s=50, zorder=3, label="the row")
     left.set(xlabel="size (m²)", ylabel="rooms", title="Size is kept, rooms are completed")
-    left.legend(loc="upper left", fontsize="small")
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}
+    left.legend(fontsize="small", frameon=False, **place)
     ms.plots.bar(explained, row=0, ax=right)
     plt.savefig(HERE / "manifold.png", dpi=150)
 

@@ -108,4 +108,4 @@ def figures(found: Found) -> Figures:
     kinds = (LOCAL, SHARED, GLOBAL)
     sides = {name: {kind: by[kind] for kind in kinds} for name, by in found.items()}
     sides["paper"] = dict.fromkeys(kinds, PAPER)
-    return {"": draw.dots({"": sides}, "evaluations of the unsupervised method for one supervised")}
+    return {"": draw.dots({"": sides}, "evaluations of the VAE\nfor one of the surrogate")}

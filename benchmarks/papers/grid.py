@@ -120,4 +120,4 @@ def along(
         )
     marks = {f"{NAMES[colour]} {paper[colour]:g}": paper[x]} if paper else {}
     words = f"{NAMES[x]} (dashed: paper)"
-    return draw.Panel(title, words, "mean squared error, validation rows", lines, marks, "x")
+    return draw.Panel(title, words, "MSE, validation rows", lines, marks, "x" * (x == "beta"))

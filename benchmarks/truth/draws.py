@@ -96,7 +96,7 @@ def figures(found: Found) -> Figures:
     for which, one in found["intervals"].items():
         table, imputer, estimator = which.split(", ", 2)
         panels.setdefault(estimator, {})[f"{table}, {imputer}"] = one["coverage"]
-    return {"": draw.dots({"coverage of 95 % intervals": panels}, "")}
+    return {"": draw.dots({"coverage of 95 % intervals": panels}, "", line=LEVEL)}
 
 
 def summary(found: Found) -> dict[str, Any]:

@@ -33,5 +33,10 @@ unknown = 1  # the number of tokens that the model does not know
 masked = ms.imputers.MaskTokenImputer(unknown, players)
 value = ms.imputed_value(ms.as_model(model, x, classes=["bad", "good"]), masked)
 explanation = ms.exact_shapley(value, x)
-coloured = explanation.plot.text(vocabulary.decode(x), output="good")
-coloured
+words = vocabulary.decode(x)
+explanation.plot.text(words, output="good")
+
+# %%
+# Means of each word over all texts:
+
+explanation.plot.bar(output="good", signed=True, tokens=words)

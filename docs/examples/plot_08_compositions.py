@@ -21,14 +21,14 @@ value = ms.imputed_value(
     draws=64,
 )
 explanation = ms.exact_shapley(value, iris.data[[60, 90, 120]])
-ms.plots.ilr_plane(explanation)
+ms.plots.ilr_plane(explanation, row=2)
 
 # %%
-# Norms, projections on the classes and angles, as numbers:
+# Norms, projections on the classes and cosines of angles, as numbers:
 
-explanation.summarize(0)
+explanation.summarize(2).drop(columns="standard_error").round(2)
 
 # %%
 # The compositions themselves, which multiply the base to the prediction:
 
-ms.plots.compositions(explanation)
+ms.plots.compositions(explanation, row=2)

@@ -28,6 +28,8 @@ from manifold_shap.plots.selection import Explained, cautions, notes
 # Of what has no sign, is missing, or is only a mark, and of faint lines: upon light and dark
 # grounds alike.
 NEUTRAL, GRID = "#8c8c8c", "#8c8c8c40"
+# How opaque small print is: as readable as pages are to be, upon light and dark grounds alike.
+SOFT = 0.65
 # Red and blue of ColorBrewer's RdBu, which every kind of colour vision tells apart.
 RAISES, LOWERS = "#c23b3c", "#2f79b5"
 DIVERGING = colormaps["RdBu_r"].with_extremes(bad=NEUTRAL)
@@ -50,7 +52,6 @@ LOOK: dict[str, Any] = {
     "grid.linewidth": 0.6,
     "xtick.color": NEUTRAL,
     "ytick.major.size": 0,
-    "figure.dpi": 120,
 }
 # Of all sizes, on a scale of colours: few extreme ones would leave all others pale.
 _SHARE = 0.995
@@ -66,9 +67,10 @@ class Drawn:
 
         Args:
             path: of the file.
-            settings: of `matplotlib.figure.Figure.savefig`, such as `dpi=300`.
+            settings: of `matplotlib.figure.Figure.savefig`, such as `dpi=300`; by default, pixels
+                are 160 an inch.
         """
-        self.figure.savefig(Path(path).expanduser(), **settings)
+        self.figure.savefig(Path(path).expanduser(), **{"dpi": 160, **settings})
 
 
 class Panel(Drawn, Axes):
@@ -180,8 +182,7 @@ def finish(
             axes.set_xlabel(f"{axes.get_xlabel()}\n{below}".lstrip())
     else:
         place.suptitle(above, x=0.01, ha="left", fontsize="medium")
-        look: dict[str, Any] = {"fontsize": "small", "color": NEUTRAL}
-        place.supxlabel(below, x=0.01, ha="left", **look)
+        place.supxlabel(below, x=0.01, ha="left", fontsize="small", alpha=SOFT)
     if isinstance(place, Figure):
         lines = 0.7 * above.count("\n") + 0.6 * below.count("\n") + 1.3
         place.set_figheight(place.get_figheight() + line_height(lines))

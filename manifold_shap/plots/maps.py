@@ -100,7 +100,7 @@ def heatmap(
     above.axhline(base, color=canvas.NEUTRAL, linewidth=0.8, linestyle="--")
     # Above the scale of colours, where there is room.
     where: dict[str, Any] = {"transform": above.get_yaxis_transform(), "in_layout": False}
-    look: dict[str, Any] = {"fontsize": "small", "color": canvas.NEUTRAL, "va": "center"}
+    look: dict[str, Any] = {"fontsize": "small", "alpha": canvas.SOFT, "va": "center"}
     above.text(1.01, base, "mean base", **look, **where)
     above.set_ylabel("prediction", rotation=0, ha="right", va="center")
     above.locator_params(axis="y", nbins=2)

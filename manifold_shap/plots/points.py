@@ -196,6 +196,7 @@ def scatter(
     error = total_error(explanation)[:, player, k].double().numpy()
     axes = canvas.panel(ax, 13)
     axes.axhline(0, color=canvas.NEUTRAL, linewidth=0.8, zorder=1)
+    axes.set_xlabel(shown.shorten(str(cells.name), 50))
     places = _places(axes, Column.of(cells, _PLACES))
     if len(phi) <= _WHISKERS and (error > 0).any():
         whiskers = np.where(error > 0, 2 * error, 0.0)
@@ -203,7 +204,6 @@ def scatter(
     _draw_points(
         axes, places, phi, None if color is None else _feature(explanation, "color", color)[1]
     )
-    axes.set_xlabel(shown.shorten(str(cells.name), 50))
     owner = shown.shorten(explanation.players.names[player])
     axes.set_ylabel(selection.axis(explanation, k, f" of {owner}", "\n"))
     title, said = [selection.title(explanation, k), why], ""
@@ -246,15 +246,17 @@ def _places(axes: Axes, column: Column) -> Float[np.ndarray, " rows"]:
     elif 1 < len(distinct) <= min(_FEW, len(places) // 3):
         gap = float(np.diff(distinct).min())
         axes.set_xticks(distinct, [as_text(value) for value in distinct.tolist()])
+        axes.set_xlabel(f"{axes.get_xlabel()} (points are spread sideways)")
     if (absent := ~np.isfinite(places)).any():
-        span = np.ptp(distinct) or 1.0
-        places[absent] = left = distinct[0] - 0.12 * span
-        axes.axvline(left, color=canvas.GRID, zorder=1)
-        axes.annotate(
-            "missing", (left, 0), (-4, 4), ("data", "axes fraction"), "offset points",
-            ha="right", va="bottom", rotation=90, color=canvas.NEUTRAL,
-        )  # fmt: skip
-        axes.set_xlim(left - 0.1 * span, distinct[-1] + 0.04 * span)
+        apart = max(0.15 * (np.ptp(distinct) or 1.0), gap)
+        places[absent] = left = distinct[0] - apart
+        axes.set_xlim(left - 0.5 * apart, distinct[-1] + 0.5 * apart)
+        # Numbers and dates are of the cells that are there, and not below the missing ones.
+        axis: Any = axes.xaxis
+        ticks, form = axes.get_xticks(), axis.get_major_formatter()
+        ticks = ticks[(ticks >= distinct[0]) & (ticks <= axes.get_xlim()[1])]
+        axes.set_xticks([left, *ticks], ["missing", *form.format_ticks(ticks)])
+        axis.get_major_formatter().set_offset_string(form.get_offset())
     return places + 0.45 * gap * _spread(np.arange(len(places)))
 
 

@@ -145,11 +145,11 @@ def cumulative(
     label: Any = None,
     show: bool = False,
 ) -> Panels:
-    """Draws how the features of one row turn the base into the prediction step by step (Fig. 1).
+    """Draws how the features of one row turn the base into the prediction step by step.
 
     Each panel has the probabilities once the feature in its title has perturbed those of the panel
     before, the largest norm first; upright strokes are the probabilities before. The bar of the
-    predicted class is blue.
+    predicted class is blue (Noé et al. 2024, Fig. 1).
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -220,11 +220,11 @@ def parallel_coordinates(
     label: Any = None,
     show: bool = False,
 ) -> Axes:
-    """Draws one line per class from the base to the prediction of one row (Fig. 10).
+    """Draws one line per class from the base to the prediction of one row.
 
     From left to right, each feature perturbs the distribution that those before it made, the
-    largest norm first. Of many classes, the most probable ones at the end have colours, and the
-    others are grey.
+    largest norm first (Noé et al. 2024, Fig. 10). Of many classes, the most probable ones at the
+    end have colours, and the others are grey.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -301,11 +301,12 @@ def _draw_view(
         colour = canvas.SERIES[number % len(canvas.SERIES)]
         if number == len(path.lines.players):
             colour = canvas.NEUTRAL
-        # Further colours are those of the first steps, with thinner lines.
-        width = 2.4 if number < len(canvas.SERIES) else 1.2
+        # Later lines are thinner: they may lie upon the earlier ones, and colours recur.
+        width = 4 * 0.8**number
         handles += axes.plot(*np.transpose(pair), color=colour, linewidth=width)
         if len(balances) == 2:
             look = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
+            look["mutation_scale"] = 8 + 3 * width
             axes.annotate("", pair[1], pair[0], arrowprops=look, zorder=4)
         else:
             axes.plot(*np.transpose(pair[1:]), marker="o", markersize=4, color=colour)

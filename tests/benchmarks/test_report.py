@@ -27,6 +27,20 @@ def made() -> Experiment:
     )  # fmt: skip
 
 
+def test_a_name_has_one_look_in_all_panels_and_is_in_the_legend_if_it_has_a_point() -> None:
+    names, count = ["a", "b", "c"], iter(range(9))
+    panels = {str(k): {n: {"x": next(count)} for n in names[k:]} | {"none": {}} for k in range(3)}
+    figure = draw.dots(panels, "error")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == names
+    looks = [
+        {n: (h[0].get_color(), h[0].get_marker()) for h, n in zip(*found, strict=True)}
+        for found in (axes.get_legend_handles_labels() for axes in figure.axes)
+    ]
+    assert len(set(looks[0].values())) == 3
+    assert looks[1].items() <= looks[0].items() >= looks[2].items()
+
+
 def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
     report.save(made(), tmp_path, "one", report.measured(made(), {"samples": 9}, "python some.py"))
     kept = json.loads((tmp_path / "one.json").read_text(), parse_constant=pytest.fail)

@@ -159,10 +159,22 @@ def test_missing_cells_stand_apart_at_the_left() -> None:
     x = points(axes)[:, 0]
     assert sorted(x)[1:] == [20, 30, 40, 50, 60]
     assert axes.get_xlim()[0] < x.min() < 18
-    assert "missing" in [text.get_text() for text in axes.texts]
+    ticks = dict(zip(names(axes.get_xticklabels()), axes.get_xticks(), strict=True))
+    assert ticks.pop("missing") == x.min()
+    assert min(ticks.values()) >= 20
     legend = axes.get_legend()
     missing = legend.legend_handles[names(legend.get_texts()).index("missing")]
     assert to_hex(missing.get_facecolor()[0]) == canvas.NEUTRAL
+
+
+def test_few_numbers_are_spread_within_the_limits_and_apart_from_missing_cells() -> None:
+    frame = pd.DataFrame({"two": [0.0, 1.0, NAN] * 10, "x": range(30)})
+    explanation = explained(frame, ms.Players.of_columns(frame, (2,)), ("y",), ms.spaces.Identity())
+    axes = scatter(explanation, "two")
+    zeros, ones, missing = points(axes)[:, 0].reshape(10, 3).T
+    low, high = axes.get_xlim()
+    assert low < missing.min() <= missing.max() < zeros.min() <= ones.max() < high
+    assert "spread sideways" in axes.get_xlabel()
 
 
 def test_dates_are_dates_and_categories_stand_in_their_order_the_rarest_together() -> None:

@@ -149,8 +149,8 @@ def in_words(quality: Mapping[str, Any], unit: str | None = "") -> str:
 
     >>> measured = {"error": 0.0004, "variance": 0.01, "mse": {"marginal": 0.004}}
     >>> in_words({**measured, "error_standard_error": 0.0001}, "probability")
-    "explains 96 ± 1 % of the model's variance where features are hidden (off the manifold 60 %; 100 % \
-is out of reach), root mean squared error 0.02 (probability)"
+    "explains 96 ± 1 % of the model's variance where features are hidden (off the manifold 60 %; \
+100 % is out of reach), root mean squared error 0.02 (probability)"
 
     Args:
         quality: what a `Quality` says, as plain data.
@@ -168,8 +168,8 @@ is out of reach), root mean squared error 0.02 (probability)"
     off = f"{_yardstick(others)} {there[0]} %; " if there else ""
     of_error = f", root mean squared error {number(max(error, 0.0) ** 0.5)}"
     return (
-        f"explains {here} % of the model's variance where features are hidden ({off}100 % is out of "
-        f"reach){'' if unit is None else of_error}{f' ({unit})' if unit else ''}"
+        f"explains {here} % of the model's variance where features are hidden ({off}100 % is out "
+        f"of reach){'' if unit is None else of_error}{f' ({unit})' if unit else ''}"
     )
 
 
@@ -278,9 +278,7 @@ def measured(scores: Mapping[str, "Score"], chosen: str, fits: str) -> Quality:
     spread = {name: _spread(score.by_row - own.by_row) for name, score in scores.items()}
     warning = _caution(chosen, mse, spread)
     sure = {"error_standard_error": _spread(own.by_row), "warning": warning}
-    return Quality(
-        chosen, mse, spread, mse[chosen], len(own.by_row), own.variance, fits, **sure
-    )
+    return Quality(chosen, mse, spread, mse[chosen], len(own.by_row), own.variance, fits, **sure)
 
 
 def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float]) -> str:

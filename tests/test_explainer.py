@@ -255,7 +255,8 @@ def test_a_column_that_never_repeats_may_be_left_out() -> None:
         return rows["size"].to_numpy()
 
     few: Any = {"returns": "values", "candidates": ["gaussian"]}
-    with pytest.warns(UserWarning, match=r"No value repeats in columns \['number'\].*data.drop=\['number'\].*`left_out`"):
+    told = r"No value repeats in columns \['number'\].*data.drop=\['number'\].*`left_out`"
+    with pytest.warns(UserWarning, match=told):
         assert ms.Explainer(predict, frame, **few).table.names == ("size", "number")
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "No value repeats")

@@ -54,8 +54,9 @@ _DRAWS, _COMPARED_DRAWS = 8, 16
 # Pairs of a row and a coalition on which candidates are compared; and the part of them on which a
 # single one is measured, which informs and chooses nothing.
 _PAIRS, _OF_ONE = 2048, 8
-# Seconds of the comparison from which it is announced, and rows whose prediction is timed.
-_LONG, _TIMED_ROWS = 10.0, 512
+# Seconds of the comparison from which it is announced; rows whose prediction is timed, at most, and
+# the part of all that are asked which may be more than there are rows.
+_LONG, _TIMED_ROWS, _OF_ASKED = 10.0, 512, 64
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5
 # Of more rows, the share that is held out, at most a row for each pair.
@@ -262,16 +263,17 @@ def _announce(
         task, wanted, pairs: see `choose`.
         held_out: how many rows each fit is scored on.
     """
-    few = task.x[:_TIMED_ROWS]
-    start = time.perf_counter()
-    task.model(few, scale=task.space.takes)
     folds, trained = len(held_out), [name for name in wanted if name in SLOW]
     scored = sum(rows * -(-(pairs // folds) // rows) for rows in held_out)
     asked = scored * sum(_ROWS_FOR_A_VALUE.get(name, _COMPARED_DRAWS) for name in wanted)
     asked += folds * len(task.x)
     if not task.table.players.by_row:
         asked += folds * _TAUGHT_ROWS * len({*trained} - {"vae"})
-    seconds = asked * (time.perf_counter() - start) / len(few)
+    # A call of a few rows would mostly take what any call takes.
+    timed = torch.arange(min(_TIMED_ROWS, max(len(task.x), asked // _OF_ASKED))) % len(task.x)
+    start = time.perf_counter()
+    task.model(task.x[timed], scale=task.space.takes)
+    seconds = asked * (time.perf_counter() - start) / len(timed)
     if not trained and seconds < _LONG:
         return
     trainings = (

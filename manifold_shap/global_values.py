@@ -228,10 +228,10 @@ def _of_regression(
             "are several."
         )
     k = 0 if output is None else output_position("output", output, explanation.outputs)
-    if not (np.isfinite(y).all() and np.ptp(y) > 0):
+    if not (y.dtype.kind in "biuf" and np.isfinite(y).all() and np.ptp(y) > 0):
         raise ValueError(
-            "Expected finite targets `y` that differ between rows but some are NaN or infinite, or "
-            "all are alike; drop such rows."
+            "Expected finite targets `y` that differ between rows but some are text, NaN or "
+            "infinite, or all are alike; drop such rows."
         )
     apart = torch.from_numpy(y.astype(np.float64) - y.mean(dtype=np.float64))
     # (y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y.

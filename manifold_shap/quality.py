@@ -24,6 +24,8 @@ OFF_MANIFOLD, STACKED = "marginal", "stacked"
 _CLEARLY = 2.0
 # The least weight of a candidate in a mean: what is less is not worth its fit.
 _LEAST_WEIGHT = 1 / 16
+# What is known of the chosen candidate alone.
+_OF_OTHERS = {"error_standard_error": math.nan, "warning": ""}
 # Parts of the rows, each of which is scored by the choice of the others.
 _PARTS = 5
 
@@ -42,7 +44,7 @@ class Quality:
     of a Shapley value.
 
         >>> errors = {"marginal": 0.04, "gaussian": 0.02}
-        >>> Quality("gaussian", errors, {"gaussian": 0.001}, 0.021, 500, 0.1, "5 fits to 400 rows")
+        >>> Quality("gaussian", errors, {"marginal": 0.001}, 0.021, 500, 0.1, "5 fits to 400 rows")
         Quality('gaussian' explains 79 % of the model's variance where features are hidden (off \
 the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500 held-out rows, \
 5 fits to 400 rows; root mean squared errors of others: marginal 0.2)
@@ -55,6 +57,7 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
         error: of the choice, on rows that did not choose: each fifth of the held-out rows is
             scored for the candidate that the others choose.
         rows: how many rows the errors are means over.
+        error_standard_error: of `error`, over these rows; NaN where it was not measured.
         variance: of the model's outputs over these rows, the mean of those of its outputs; NaN
             where it was not measured.
         fits: which fits the errors are of.
@@ -76,6 +79,7 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
     seconds: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     warning: str = ""
+    error_standard_error: float = math.nan
 
     @property
     def explained(self) -> float:
@@ -115,7 +119,7 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
         """
         if name == self.chosen:
             return self.to_dict()
-        return {**self.to_dict(), "chosen": name, "error": self.mse[name], "warning": ""}
+        return {**self.to_dict(), "chosen": name, "error": self.mse[name], **_OF_OTHERS}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, as `made_by["quality"]` of an explanation has them."""
@@ -123,8 +127,13 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
 
     def __repr__(self) -> str:
         by_error = sorted(self.mse.items(), key=lambda pair: pair[1])
+        apart = {n: abs(e - self.mse[self.chosen]) for n, e in by_error if n != self.chosen}
+        ties = [name for name, gap in apart.items() if gap < self.standard_error[name]]
         # That of the chosen one is of rows that did not choose.
-        roots = [f"{n} {number(max(e, 0) ** 0.5)}" for n, e in by_error if n != self.chosen]
+        roots = [
+            f"{name} {number(max(self.mse[name], 0) ** 0.5)}{' (a tie)' * (name in ties)}"
+            for name in apart
+        ]
         others = f"; root mean squared errors of others: {', '.join(roots)}" if roots else ""
         parts = " + ".join(f"{share:.2f} {name}" for name, share in self.weights.items())
         of = f" ({parts})" if self.chosen == STACKED else ""
@@ -139,9 +148,9 @@ def in_words(quality: Mapping[str, Any], unit: str | None = "") -> str:
     """How good the chosen value function is, as a person can judge it; empty if nobody knows.
 
     >>> measured = {"error": 0.0004, "variance": 0.01, "mse": {"marginal": 0.004}}
-    >>> in_words(measured, "probability")
-    "explains 96 % of the model's variance where features are hidden (off the manifold 60 %; 100 % \
-is out of reach), root mean squared error 0.02 (probability)"
+    >>> in_words({**measured, "error_standard_error": 0.0001}, "probability")
+    "explains 96 ± 1 % of the model's variance where features are hidden (off the manifold 60 %; \
+100 % is out of reach), root mean squared error 0.02 (probability)"
 
     Args:
         quality: what a `Quality` says, as plain data.
@@ -152,12 +161,15 @@ is out of reach), root mean squared error 0.02 (probability)"
         return ""
     others = {} if quality.get("chosen") == OFF_MANIFOLD else quality.get("mse", {})
     shares = [error, *(e for name, e in others.items() if name == OFF_MANIFOLD)]
-    here, *there = (f"{round(100 * (1 - each / variance))} %".replace("-", "−") for each in shares)
-    off = f"{_yardstick(others)} {there[0]}; " if there else ""
+    here, *there = (f"{round(100 * (1 - each / variance))}".replace("-", "−") for each in shares)
+    # One standard error, a percent at least.
+    sure = 100 * quality.get("error_standard_error", math.nan) / variance
+    here += f" ± {max(1, round(sure))}" if sure > 0 else ""
+    off = f"{_yardstick(others)} {there[0]} %; " if there else ""
     of_error = f", root mean squared error {number(max(error, 0.0) ** 0.5)}"
     return (
-        f"explains {here} of the model's variance where features are hidden ({off}100 % is out of "
-        f"reach){'' if unit is None else of_error}{f' ({unit})' if unit else ''}"
+        f"explains {here} % of the model's variance where features are hidden ({off}100 % is out "
+        f"of reach){'' if unit is None else of_error}{f' ({unit})' if unit else ''}"
     )
 
 
@@ -246,6 +258,7 @@ def report(
         spread,
         kept.mean().item(),
         len(kept),
+        error_standard_error=_spread(kept),
         weights={n: w for n, w in zip(names, stack, strict=True) if w > 0},
         warning=_caution(chosen, mse, spread),
         **further,
@@ -264,8 +277,8 @@ def measured(scores: Mapping[str, "Score"], chosen: str, fits: str) -> Quality:
     mse = {name: score.error for name, score in scores.items()}
     spread = {name: _spread(score.by_row - own.by_row) for name, score in scores.items()}
     warning = _caution(chosen, mse, spread)
-    rows = len(own.by_row)
-    return Quality(chosen, mse, spread, mse[chosen], rows, own.variance, fits, warning=warning)
+    sure = {"error_standard_error": _spread(own.by_row), "warning": warning}
+    return Quality(chosen, mse, spread, mse[chosen], len(own.by_row), own.variance, fits, **sure)
 
 
 def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float]) -> str:

@@ -81,6 +81,18 @@ def test_a_gap_within_two_standard_errors_is_warned_of() -> None:
     assert "'vae' is not clearly better than off the manifold" in warning
 
 
+def test_how_sure_an_error_is_and_which_candidates_tie() -> None:
+    by_row = {"marginal": [9, 9, 9, 9], "copula": [1, 3, 2, 2], "vae": [2, 2, 2.5, 1.6]}
+    names, found = products(**{name: [e**0.5 for e in own] for name, own in by_row.items()})
+    quality = report(names, found, ["vae"], variance=8.0)
+    assert quality.chosen == "copula"
+    assert quality.error_standard_error == pytest.approx((2 / 3) ** 0.5 / 2)
+    assert "explains 75 ± 5 %" in repr(quality)
+    told = repr(quality).partition("others: ")[2]
+    assert told.startswith("vae 1.42 (a tie), marginal 3")
+    assert "±" not in in_words(quality.of("vae"))
+
+
 def test_a_quality_is_a_table_and_plain_data() -> None:
     names, found = products(marginal=[0.8, 0.9], vae=[0.3, 0.5], copula=[0.5, 0.6])
     quality = report(names, found, seconds={"vae": 2.0}, variance=0.85)

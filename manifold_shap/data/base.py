@@ -196,8 +196,9 @@ class Data:
             raise ValueError(
                 f"Expected labels of {self.name!r} in two classes or more, each of which some "
                 f"training row is of, but got {len(self.y_train)} labels of {len(self.classes)} "
-                f"classes{f', none of {shown(absent)}' if absent else ''}; check the target, drop "
-                "rare classes, choose another `seed`, or predict numbers by task=regression."
+                f"classes{f', none of {shown(absent, 3)}' if absent else ''}; check the target, "
+                "drop rare classes, choose another `seed`, or predict numbers by "
+                "data.task=regression and classifier=random_forest_regressor."
             )
 
 

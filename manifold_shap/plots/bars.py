@@ -242,12 +242,12 @@ def _of_row(
 def _over_rows(
     by_name: dict[str, Explanation], output: Any, most: int, signed: bool, tokens: Any
 ) -> _Bars:
-    first, *_ = by_name.values()
+    first, *_ = several = [*by_name.values()]
     k, why = shown.output_of_all(first, output)
-    phi = torch.stack([e.phi[..., k].double() for e in by_name.values()])
+    phi = torch.stack([e.phi[..., k].double() for e in several])
     sizes = phi if signed else phi.abs()
     # E|e| of an error e that is normal.
-    noise = (2 / math.pi) ** 0.5 * torch.stack([total_error(e)[..., k] for e in by_name.values()])
+    noise = (2 / math.pi) ** 0.5 * torch.stack([total_error(e)[..., k] for e in several])
     of = "mean Shapley value" if signed else "mean |Shapley value|"
     axis = selection.capital(selection.axis(first, k).replace("Shapley value", of, 1))
     title = [selection.title(first, k), why]
@@ -276,16 +276,23 @@ def _over_rows(
     small = []
     if bool((error > 0).any()):
         of, alone = ("each", ", not of differences") if len(phi) > 1 else ("the", "")
-        small.append(f"whiskers: 2 standard errors of {of} mean over {over}{alone}")
+        learned = any(e.model_error is not None or e.made_by.get("learned") for e in several)
+        small.append(
+            f"whiskers: 2 standard errors of {of} mean over {over}{alone}"
+            f"{', those of learning not included' * learned}"
+        )
     if over == "texts" and bool(error.isnan().any()):
         small.append(f"{noun}s of one text have none")
     noisy = noise > _NOISE * mean
     if not signed and bool(noisy.any()):
-        learned = any(e.model_error is not None for e in by_name.values())
-        about = float(f"{noise[noisy][mean[noisy].argmin()].item():.2g}")
+        # Of each explanation, that of its least bar; the largest of these is told.
+        least = mean.where(noisy, torch.inf).argmin(1, keepdim=True)
+        floors = noise.where(noisy, 0.0).gather(1, least)[:, 0]
+        learned = several[int(floors.argmax())].model_error is not None
+        about = float(f"{floors.max().item():.2g}")
         small.append(
             f"errors of sampling{' and learning' * learned} alone give a feature without effect a "
-            f"bar of about {shown.number(about)}"
+            f"bar of {'up to ' * (len(phi) > 1)}about {shown.number(about)}"
         )
     said = "; ".join(small)
     return _Bars(list(by_name), mean, error, names, axis, title, others, said, signed)

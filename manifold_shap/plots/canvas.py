@@ -172,7 +172,9 @@ def finish(
     # Small print has smaller letters, but not below given axes.
     small = letters if place is axes else int(1.2 * letters)
     above = "\n".join(fill(line, letters) for line in [*title, *cautions(by_name)] if line)
-    below = "\n".join(fill(line, small) for line in [errors, *notes(by_name, True)] if line)
+    shows_ratios = "log-ratio" in " ".join([*title, axes.get_xlabel()]).lower()
+    sign = "positive log-ratios favour the classes before the colon" * shows_ratios
+    below = "\n".join(fill(line, small) for line in [errors, sign, *notes(by_name, True)] if line)
     for panel in [axes] if isinstance(drawn, Axes) else drawn:
         if type(panel.xaxis.get_major_locator()) is AutoLocator:
             panel.xaxis.set_major_locator(_Apart())

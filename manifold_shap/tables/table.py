@@ -299,7 +299,8 @@ class Table(RowAdapter):
         if identifiers:
             warn(
                 f"No value repeats in columns {shown(identifiers)}: where they number or name the "
-                "rows, leave them out of the game by `left_out`, or drop them."
+                f'rows, drop them (in commands by "data.drop={shown(identifiers)}") or, where the '
+                "model needs them, leave them out of the game by `left_out`."
             )
         copies = dict[bytes, dict[int, str]]()
         for name, codes, player in zip(self.names, x.T, self.players.index.tolist(), strict=True):
@@ -388,7 +389,7 @@ class Table(RowAdapter):
         return found
 
     def _warn_of_new(self, codes: Sequence[Codes]) -> None:
-        met = []
+        met, new = [], []
         for column, own in zip(self._playing, codes, strict=True):
             odd = np.unique(own[column.unknown[own]])
             if len(odd):
@@ -397,13 +398,17 @@ class Table(RowAdapter):
                 held = [shown(labels, 3)] if labels else []
                 held += ["missing cells"] if len(labels) < len(cells) else []
                 met.append(f"{column.encoding.name!r} holds {' and '.join(held)}")
+                new.append(column.encoding.name)
             elif (wider := column.take(own).to_native().dtype) != column.like.to_native().dtype:
                 met.append(f"{column.encoding.name!r} is {wider}")
         if met:
+            taken = (
+                f"; the value function takes those of {shown(new)} for rare categories, or for "
+                "average cells"
+            )
             warn(
                 f"Cells that training had none of: {'; '.join(met)}. A model of frames sees them "
-                "as they are; the value function takes them for rare categories, or for average "
-                "cells.",
+                f"as they are{taken * bool(new)}."
             )
 
 

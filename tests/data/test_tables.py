@@ -174,7 +174,7 @@ def test_targets_that_are_numbers(tmp_path: Path) -> None:
         ({"task": "regress"}, "`task` to be one of"),
         ({"task": "regression"}, "could not convert"),
         ({"target": "always"}, "two classes or more"),
-        ({"target": "price"}, "none of .*task=regression"),
+        ({"target": "price"}, "none of .*data.task=regression .*random_forest_regressor"),
     ],
 )
 def test_settings_that_do_not_fit_the_table(

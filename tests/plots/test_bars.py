@@ -139,6 +139,11 @@ def test_over_rows_bars_are_means_with_their_errors() -> None:
     assert axes.get_xlabel() == "Mean |Shapley value| (probability of rich)"
     said = "whiskers: 2 standard errors of the mean over 6 rows"
     assert axes.figure.get_supxlabel() == said
+    for of_learned in (
+        replace(people, made_by={"learned": True}),
+        replace(people, model_error=people.standard_error),
+    ):
+        assert "learning not included" in bar(of_learned).figure.get_supxlabel()
     assert axes.get_xlim()[0] == 0
     # What has no sign has neither of the colours of signs.
     colours = {to_hex(patch.get_facecolor()) for patch in axes.patches}
@@ -159,9 +164,15 @@ def test_a_bar_of_errors_alone_is_told_of(tokens) -> None:
     for other in (replace(pure, phi=1 + pure.phi), replace(pure, standard_error=0 * pure.phi)):
         assert "without effect" not in bar(other).figure.get_supxlabel()
     assert "without effect" not in bar(pure, signed=True).figure.get_supxlabel()
-    learned = bar(replace(pure, model_error=pure.standard_error)).figure.get_supxlabel()
-    assert float(learned.split()[-1]) == pytest.approx(2**0.5 * height, rel=0.05)
-    assert "of each mean" in bar({"a": pure, "b": pure}).figure.get_supxlabel()
+    learned = replace(pure, model_error=pure.standard_error)
+    small = bar(learned).figure.get_supxlabel()
+    assert float(small.split()[-1]) == pytest.approx(2**0.5 * height, rel=0.05)
+    # Of several, the largest.
+    for both in ({"a": learned, "b": pure}, {"a": pure, "b": learned}):
+        small = bar(both).figure.get_supxlabel()
+        assert float(small.split()[-1]) == pytest.approx(2**0.5 * height, rel=0.05)
+        assert "of each mean" in small
+        assert "and learning alone" in small.replace("\n", " ")
 
 
 def test_of_texts_bars_are_means_over_the_places_of_a_word() -> None:

@@ -179,6 +179,17 @@ def test_two_balances_of_more_say_so_and_name_what_they_lack() -> None:
 
 
 @pytest.mark.parametrize(
+    ("plot", "ratios"),
+    [("ilr_plane", True), ("waterfall", True), ("bar", True), ("parallel_coordinates", False)],
+)
+def test_figures_of_log_ratios_say_which_classes_a_positive_one_favours(
+    plot: str, ratios: bool
+) -> None:
+    drawn = getattr(ms.plots, plot)(composed())
+    assert ("before the colon" in drawn.figure.get_supxlabel()) == ratios
+
+
+@pytest.mark.parametrize(
     "tree", [["a", "b"], [["a", ["d", "c"]], [["e", "b"], "f"]], [[["c", "b"], "a"], "d"]]
 )
 def test_trees_have_a_node_per_balance_and_groups_side_by_side(tree: list) -> None:

@@ -5,7 +5,7 @@ They all ask here, so that a row has one output and a number one wording whereve
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,9 +144,10 @@ def of_errors(
     return "; ".join(said) if said or not len(errors) else exact
 
 
-def ungrouped(explanation: "Explanation") -> str:
-    """What players the quality was measured for, where those of `explanation` are coarser."""
-    return ", for ungrouped players" * ("grouped" in explanation.made_by)
+def unmeasured(made_by: Mapping[str, Any]) -> str:
+    """That the error of a learned value function of groups is not known, where it is not."""
+    known = made_by.get("quality") or "grouped" not in made_by or not made_by.get("learned")
+    return "" if known else "error not measured for these players"
 
 
 def has_words(explanation: "Explanation") -> bool:

@@ -335,7 +335,7 @@ def cautions(by_name: Explained) -> list[str]:
 def notes(by_name: Explained, brief: bool = False) -> list[str]:
     """A line on each value function, if one was measured: how good it is."""
     found = []
-    measured = any("chosen" in quality for *_, quality in _measured(by_name))
+    compared = {name for *_, quality in _measured(by_name) for name in quality.get("mse", {})}
     for of, each, quality in _measured(by_name):
         if chosen := quality.get("chosen"):
             unit = each.unit if isinstance(each, Explanation) else ""
@@ -348,9 +348,13 @@ def notes(by_name: Explained, brief: bool = False) -> list[str]:
                 roots = {k: shown.number(max(e, 0.0) ** 0.5) for k, e in errors.items()}
                 off = f" ({roots[OFF_MANIFOLD]} off the manifold)" if OFF_MANIFOLD in roots else ""
                 said = f"has a root mean squared error of {roots[chosen]}{off}"
-            found.append(f"{of or 'value function: '}{chosen} {said}{rows}{shown.ungrouped(each)}")
-        elif measured:
-            found.append(f"{of}error not measured")
+            found.append(f"{of or 'value function: '}{chosen} {said}{rows}")
+            continue
+        unmeasured = shown.unmeasured(each.made_by) or "error not measured" * bool(compared)
+        # That off the manifold stands beside those of others.
+        is_told = each.made_by.get("value_function") == OFF_MANIFOLD in compared
+        if unmeasured and not is_told:
+            found.append(f"{of or 'value function: '}{unmeasured}")
     return found
 
 

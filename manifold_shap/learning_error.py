@@ -5,8 +5,9 @@ the rows gives other Shapley values, and these are as far from those of all rows
 the truth, on average (see `with_learning_error`). What any number of rows would leave stays unseen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_number
+from manifold_shap._messages import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,14 +126,19 @@ def half_width(
 def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> list["Explanation"]:
     """Those of halves, with the players in the order of the explanation."""
 
-    def facts(each: "Explanation") -> tuple[Any, ...]:
-        return sorted(each.players.names), each.outputs, each.space, each.instances
-
-    if any(facts(half) != facts(explanation) for half in halves):
-        raise ValueError(
-            "Expected explanations of the same players, outputs, output space and instances but "
-            f"got {[facts(each) for each in (explanation, *halves)]!s:.500}."
-        )
+    facts: Mapping[str, Callable[[Explanation], Any]] = {
+        "players": lambda each: sorted(each.players.names),
+        "outputs": lambda each: each.outputs,
+        "output spaces": lambda each: [each.space],
+        "instances": lambda each: each.instances,
+    }
+    for half, (what, fact) in product(halves, facts.items()):
+        pairs = zip_longest(fact(explanation), fact(half))
+        if differ := [pair for pair in pairs if pair[0] != pair[1]]:
+            raise ValueError(
+                "Expected explanations of the same players, outputs, output space and instances "
+                f"but {what} differ, here and in a half: {shown(differ, 10)}."
+            )
     ordered = [in_order(half, explanation.players.names) for half in halves]
     if any(other_rows(explanation, half) for half in ordered):
         raise ValueError(

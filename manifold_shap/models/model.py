@@ -109,9 +109,16 @@ class Model:
         model = passed.model
         if isinstance(model, str | os.PathLike):
             model = load_model(model)
-        dtype = settings["dtype"] and getattr(torch, settings["dtype"])
+        dtype, classes = (
+            settings["dtype"] and getattr(torch, settings["dtype"]),
+            settings["classes"],
+        )
         predict = model.predictor if isinstance(model, Model) else model
-        return cls(predict, **{**settings, "dtype": dtype})
+        named = model.classes if isinstance(model, Model) else ()
+        # As many of other names as numbers; a model with another number of outputs is refused.
+        if len(named) == len(classes) and named != tuple(map(str, range(len(named)))):
+            classes = named
+        return cls(predict, **{**settings, "classes": classes, "dtype": dtype})
 
     def __call__(
         self, x: Float[Tensor, "batch *event"], *, scale: str | None = None

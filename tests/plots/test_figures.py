@@ -314,7 +314,7 @@ WORDS = [list("abcdef"), list("ABCDE")]
         (lambda: plots.waterfall(TWICE, label=7), "that of 2 rows"),
         (lambda: plots.pixel_maps({"a": digits(), "b": digits()[:2]}), "'b' differ in their rows"),
         (lambda: plots.bar({"a": digits(), "b": OTHER}), "'a' and 'b' differ in their players"),
-        (lambda: plots.bar({"a": FIVE, "b": FOUR}), "'a' and 'b' differ in their outputs"),
+        (lambda: plots.bar({"a": FIVE, "b": FOUR}), r"in their outputs, \[.* by `ms\.as_model`"),
         (lambda: plots.bar({"a": VALUES, "b": table()}), "plot them apart"),
         (lambda: plots.scatter(table(), "agee"), "Expected `feature` to be"),
         (lambda: plots.scatter(table(), 17), "Expected `feature` to be"),

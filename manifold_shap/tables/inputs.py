@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._arrays import is_frame
+from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice, shown
 from manifold_shap._saved import saved
 from manifold_shap.models.rows import whole
@@ -150,7 +152,15 @@ def _named(inputs: Any) -> dict[str, Tensor]:
             f"Expected a tensor for each name but got a dictionary for {shown(nested)}; "
             "`pandas.DataFrame(columns)` makes a frame of it."
         )
-    tensors = {name: torch.as_tensor(each) for name, each in inputs.items()}
+    tensors = {
+        name: to_tensor(each, str(name)) if is_frame(each) else torch.as_tensor(each)
+        for name, each in inputs.items()
+    }
+    if flat := [name for name, each in tensors.items() if each.ndim < 2]:
+        raise ValueError(
+            f"Expected tensors of shape [rows, ...] but those of {shown(flat)} have one axis; "
+            "leave labels out, which are not needed; a column is `column[:, None]`."
+        )
     if len({len(each) for each in tensors.values()}) != 1:
         counts = {name: len(each) for name, each in tensors.items()}
         raise ValueError(f"Expected tensors of the same number of rows but got {counts}.")

@@ -685,11 +685,9 @@ class Explanation(Instead):
             notes.append(f"base: of {base}")
         errors = total_error(self)[self.present].flatten()
         notes += filter(None, [shown.of_errors([self], errors, "± is one standard error")])
-        of = self.made_by.get("value_function")
-        if words := in_words(self.quality or {}, self.unit):
+        if words := in_words(self.quality or {}, self.unit) or shown.unmeasured(self.made_by):
+            of = self.made_by.get("value_function")
             notes.append(f"{of!r} {words}")
-        if words := shown.unmeasured(self.made_by):
-            notes.append(f"{of!r}: {words}; `ms.metrics.mean_squared_error(value, x)` measures it")
         if warning := (self.quality or {}).get("warning"):
             notes.append(f"Caution: {warning}")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes

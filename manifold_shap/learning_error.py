@@ -5,9 +5,9 @@ the rows gives other Shapley values, and these are as far from those of all rows
 the truth, on average (see `with_learning_error`). What any number of rows would leave stays unseen.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product, zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,15 +126,13 @@ def half_width(
 def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> list["Explanation"]:
     """Those of halves, with the players in the order of the explanation."""
 
-    facts: Mapping[str, Callable[[Explanation], Any]] = {
-        "players": lambda each: sorted(each.players.names),
-        "outputs": lambda each: each.outputs,
-        "output spaces": lambda each: [each.space],
-        "instances": lambda each: each.instances,
-    }
-    for half, (what, fact) in product(halves, facts.items()):
-        pairs = zip_longest(fact(explanation), fact(half))
-        if differ := [pair for pair in pairs if pair[0] != pair[1]]:
+    def facts(each: "Explanation") -> tuple[Any, ...]:
+        return sorted(each.players.names), each.outputs, [each.space], each.instances
+
+    names, mine = ("players", "outputs", "output spaces", "instances"), facts(explanation)
+    compared = (zip(names, mine, facts(half), strict=True) for half in halves)
+    for what, *both in chain.from_iterable(compared):
+        if differ := [pair for pair in zip_longest(*both) if pair[0] != pair[1]]:
             raise ValueError(
                 "Expected explanations of the same players, outputs, output space and instances "
                 f"but {what} differ, here and in a half: {shown(differ, 10)}."

@@ -169,18 +169,14 @@ def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
     least = 1 if returns == "values" else 2
     if raw.ndim != 2 or raw.shape[0] != rows or raw.shape[1] < least:
         both = "torch.stack((0 * z, z), 1)" if raw.ndim == 1 else "nn.ZeroPad1d((1, 0))(z)"
-        fix = (
-            "several axes are one row by `lambda x: model(x).flatten(1)`"
-            if raw.ndim > 2
-            else f"for two classes return both columns, `{both}` of a logit z or "
-            "`numpy.column_stack((1 - p, p))` of a probability; in place of numbers of classes "
-            "pass the classifier itself, or its `predict_proba`; for a regression give "
-            "`ms.Explainer` returns='values', and other functions the model itself with "
-            "space='identity'"
-        )
         raise ValueError(
             "Expected the model to return a column for every class, of shape "
-            f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; {fix}."
+            f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for two "
+            f"classes return both columns, `{both}` of a logit z or `numpy.column_stack((1 - p, "
+            "p))` of a probability; for a regression give `ms.Explainer` returns='values', and "
+            "others the model itself with space='identity'; in place of numbers of classes pass "
+            "the classifier itself, or its `predict_proba`; several axes are one row by `lambda x: "
+            "model(x).flatten(1)`."
         )
 
 

@@ -327,16 +327,11 @@ def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:
 
     phi = torch.cat([drawn(each.phi) for each in by_name.values()])
     error = torch.cat([drawn(total_error(each)) for each in by_name.values()])
-    drawn_error = error[error > 0]
-    if not len(drawn_error):
-        return ""
-    clear = int((phi.abs() > 2 * error)[error > 0].sum())
-    said = f"{clear} of {len(drawn_error)} values are farther from 0 than two standard errors"
-    said = shown.of_errors([*by_name.values()], drawn_error, said)
-    if 2 * clear >= len(drawn_error):
-        return said
+    clear, sampled = (phi.abs() > 2 * error)[error > 0], error[error > 0]
+    said = f"{int(clear.sum())} of {len(clear)} values are farther from 0 than two standard errors"
+    said = shown.of_errors([*by_name.values()], sampled, said) if len(clear) else ""
     fix = "patches (`ms.Players.patches`) or more `evaluations=` show more"
-    return f"mostly noise: {said}; {fix}"
+    return f"mostly noise: {said}; {fix}" if 2 * clear.sum() < len(clear) else said
 
 
 def per_pixel(explanation: Explanation) -> str:

@@ -350,12 +350,10 @@ def notes(by_name: Explained, brief: bool = False) -> list[str]:
                 off = f" ({roots[OFF_MANIFOLD]} off the manifold)" if OFF_MANIFOLD in roots else ""
                 said = f"has a root mean squared error of {roots[chosen]}{off}"
             found.append(f"{of or 'value function: '}{chosen} {said}{rows}")
-            continue
-        unmeasured = shown.unmeasured(each.made_by) or "error not measured" * bool(compared)
-        # That off the manifold stands beside those of others.
-        is_told = each.made_by.get("value_function") == OFF_MANIFOLD in compared
-        if unmeasured and not is_told:
-            found.append(f"{of or 'value function: '}{unmeasured}")
+        elif each.made_by.get("value_function") in compared & {OFF_MANIFOLD}:
+            continue  # It stands beside that of another.
+        elif said := shown.unmeasured(each.made_by) or "error not measured" * bool(compared):
+            found.append(f"{of or 'value function '}{said}")
     return found
 
 

@@ -156,12 +156,11 @@ def _named(inputs: Any) -> dict[str, Tensor]:
         name: to_tensor(each, str(name)) if is_frame(each) else torch.as_tensor(each)
         for name, each in inputs.items()
     }
-    if flat := [name for name, each in tensors.items() if each.ndim < 2]:
+    shapes = {name: tuple(each.shape) for name, each in tensors.items()}
+    flat = any(len(shape) < 2 for shape in shapes.values())
+    if flat or len({rows for rows, *_ in shapes.values()}) != 1:
         raise ValueError(
-            f"Expected tensors of shape [rows, ...] but those of {shown(flat)} have one axis; "
+            f"Expected tensors [rows, ...] of the same number of rows but got shapes {shapes}; "
             "leave labels out, which are not needed; a column is `column[:, None]`."
         )
-    if len({len(each) for each in tensors.values()}) != 1:
-        counts = {name: len(each) for name, each in tensors.items()}
-        raise ValueError(f"Expected tensors of the same number of rows but got {counts}.")
     return tensors

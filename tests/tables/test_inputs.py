@@ -76,7 +76,7 @@ def test_tensors_share_players_and_keep_their_types() -> None:
     [
         ({"a": torch.zeros(2, 1), "b": torch.zeros(3, 1)}, {}, "same number of rows"),
         ({"a": torch.zeros(2, 1)}, {"c": "a"}, "'c'"),
-        ((torch.zeros(2, 1), torch.zeros(2)), {}, r"\['1'\] have one axis; leave labels out"),
+        ((torch.zeros(2, 1), torch.zeros(2)), {}, r"'1': \(2,\)}; leave labels out"),
         ({"a": torch.zeros(2, 1)}, {"a": ms.Players("ab", [0, 1])}, r"shape \(1,\)"),
         ({"a": torch.zeros(2, 1)}, {"a": ["b", "c"]}, "for 2 names"),
     ],

@@ -685,9 +685,9 @@ class Explanation(Instead):
             notes.append(f"base: of {base}")
         errors = total_error(self)[self.present].flatten()
         notes += filter(None, [shown.of_errors([self], errors, "± is one standard error")])
-        if words := in_words(self.quality or {}, self.unit):
+        if words := in_words(self.quality or {}, self.unit) or shown.unmeasured(self.made_by):
             of = self.made_by.get("value_function")
-            notes.append(f"{of!r} {words}{shown.ungrouped(self)}")
+            notes.append(f"{of!r} {words}")
         if warning := (self.quality or {}).get("warning"):
             notes.append(f"Caution: {warning}")
         return pd.DataFrame(lines, index=list(map(as_text, some.instances))), notes

@@ -7,6 +7,7 @@ the truth, on average (see `with_learning_error`). What any number of rows would
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manifold_shap._checks import check_number
+from manifold_shap._messages import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,13 +127,16 @@ def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> lis
     """Those of halves, with the players in the order of the explanation."""
 
     def facts(each: "Explanation") -> tuple[Any, ...]:
-        return sorted(each.players.names), each.outputs, each.space, each.instances
+        return sorted(each.players.names), each.outputs, [each.space], each.instances
 
-    if any(facts(half) != facts(explanation) for half in halves):
-        raise ValueError(
-            "Expected explanations of the same players, outputs, output space and instances but "
-            f"got {[facts(each) for each in (explanation, *halves)]!s:.500}."
-        )
+    names, mine = ("players", "outputs", "output spaces", "instances"), facts(explanation)
+    compared = (zip(names, mine, facts(half), strict=True) for half in halves)
+    for what, *both in chain.from_iterable(compared):
+        if differ := [pair for pair in zip_longest(*both) if pair[0] != pair[1]]:
+            raise ValueError(
+                "Expected explanations of the same players, outputs, output space and instances "
+                f"but {what} differ, here and in a half: {shown(differ, 10)}."
+            )
     ordered = [in_order(half, explanation.players.names) for half in halves]
     if any(other_rows(explanation, half) for half in ordered):
         raise ValueError(

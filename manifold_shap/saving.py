@@ -106,7 +106,8 @@ def load(folder: str | Path, model: Any = None, *, network: Any = None) -> Any:
 
     Args:
         folder: where.
-        model: the model that is explained, where the folder has no file of it.
+        model: the model that is explained, where the folder has no file of it. Names of outputs
+            are those that `ms.as_model` gave it, else those that were saved.
         network: the torch module of the user's that was trained, or the function that made it,
             where there is one; its weights are those in the folder. Of an amortised explainer whose
             surrogate is of the user's as well, a function that makes either by its shapes:

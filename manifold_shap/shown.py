@@ -5,7 +5,7 @@ They all ask here, so that a row has one output and a number one wording whereve
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,9 +144,11 @@ def of_errors(
     return "; ".join(said) if said or not len(errors) else exact
 
 
-def ungrouped(explanation: "Explanation") -> str:
-    """What players the quality was measured for, where those of `explanation` are coarser."""
-    return ", for ungrouped players" * ("grouped" in explanation.made_by)
+def unmeasured(made_by: Mapping[str, Any]) -> str:
+    """That the error of a learned value function of groups is not known, where it is not."""
+    known = made_by.get("quality") or "grouped" not in made_by or not made_by.get("learned")
+    measure = "`ms.metrics.mean_squared_error(value, x)` measures it"
+    return "" if known else f"has an error that was not measured for these players; {measure}"
 
 
 def has_words(explanation: "Explanation") -> bool:

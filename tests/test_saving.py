@@ -96,6 +96,11 @@ def test_a_value_function_is_what_it_was(name: str, tmp_path: Path) -> None:
     assert again.provenance == value.provenance
     assert type(again) is type(value)
     assert {path.name for path in tmp_path.iterdir()} == FILES
+    if not of_table:
+        named = ms.as_model(model, X, ["a", "b", "c"])
+        assert ms.load(tmp_path, named).classes == named.classes
+        with pytest.raises(ValueError, match="returned 4 columns"):
+            ms.load(tmp_path, ms.as_model(lambda x: x.softmax(-1), X, list("abcd")))
     with pytest.raises(ValueError, match="got none"):
         ms.load(tmp_path)
     with pytest.raises(ValueError, match="this one predicts otherwise"):

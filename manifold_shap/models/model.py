@@ -109,9 +109,14 @@ class Model:
         model = passed.model
         if isinstance(model, str | os.PathLike):
             model = load_model(model)
-        dtype = settings["dtype"] and getattr(torch, settings["dtype"])
-        predict = model.predictor if isinstance(model, Model) else model
-        return cls(predict, **{**settings, "dtype": dtype})
+        settings["dtype"] = settings["dtype"] and getattr(torch, settings["dtype"])
+        if not isinstance(model, Model):
+            return cls(model, **settings)
+        # Its names, where these are no numbers; another number of outputs is refused when asked.
+        numbered = model.classes == tuple(map(str, range(len(model.classes))))
+        if not numbered and len(model.classes) == len(settings["classes"]):
+            settings["classes"] = model.classes
+        return cls(model.predictor, **settings)
 
     def __call__(
         self, x: Float[Tensor, "batch *event"], *, scale: str | None = None

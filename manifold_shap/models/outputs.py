@@ -168,13 +168,15 @@ def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
     """Raise ValueError unless there is a row of outputs for every row, one for every class."""
     least = 1 if returns == "values" else 2
     if raw.ndim != 2 or raw.shape[0] != rows or raw.shape[1] < least:
+        both = "torch.stack((0 * z, z), 1)" if raw.ndim == 1 else "nn.ZeroPad1d((1, 0))(z)"
         raise ValueError(
             "Expected the model to return a column for every class, of shape "
-            f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for a regression, pass "
-            "returns='values', as in `ms.Explainer(model, frame, returns='values')`; in place of "
-            "numbers of classes pass the classifier itself, or its `predict_proba`; of two classes "
-            "return both columns, `numpy.column_stack((1 - p, p))`, or (0, z) of a logit; several "
-            "axes are one row by `lambda x: model(x).flatten(1)`."
+            f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for two "
+            f"classes return both columns, `{both}` of a logit z or `numpy.column_stack((1 - p, "
+            "p))` of a probability; for a regression give `ms.Explainer` returns='values', and "
+            "others the model itself with space='identity'; in place of numbers of classes pass "
+            "the classifier itself, or its `predict_proba`; several axes are one row by `lambda x: "
+            "model(x).flatten(1)`."
         )
 
 

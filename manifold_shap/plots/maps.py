@@ -220,8 +220,8 @@ def pixel_maps(
     percent of the pixels may lie beyond the ends of the scale, which are then pointed. The value of
     a player with several pixels is spread evenly over its elements, and the channels of a pixel are
     summed: a map always sums to `prediction - base`, but for that of a model of several inputs,
-    which has the picture's share; the sum of the others is noted below. So is, where most values on
-    the maps are within two standard errors of 0, how many are not.
+    which has the picture's share; the sum of the others is noted below. So is how many values are
+    farther from 0 than two standard errors, and what to do where these are less than half.
 
         >>> import torch
         >>> import manifold_shap as ms
@@ -320,20 +320,18 @@ def _others(whole: Any, pictures: Any, rows: list[int], outputs: Tensor) -> str:
 
 
 def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:
-    """How many values are clear of their errors of sampling, where these are less than half."""
+    """How many values are clear of their errors, of what these are, and what shows more."""
 
     def drawn(values: Tensor) -> Tensor:
         return values[rows].gather(2, outputs[:, None].expand(-1, values.shape[1], -1)).flatten()
 
     phi = torch.cat([drawn(each.phi) for each in by_name.values()])
     error = torch.cat([drawn(total_error(each)) for each in by_name.values()])
-    clear = (phi.abs() > 2 * error)[error > 0]
-    if not len(clear) or 2 * clear.sum() >= len(clear):
-        return ""
-    return (
-        f"of {len(clear)} values on these maps {int(clear.sum())} are more than two standard "
-        "errors from 0: more `evaluations=`, or larger patches, show more"
-    )
+    clear, sampled = (phi.abs() > 2 * error)[error > 0], error[error > 0]
+    said = f"{int(clear.sum())} of {len(clear)} values are farther from 0 than two standard errors"
+    said = shown.of_errors([*by_name.values()], sampled, said) if len(clear) else ""
+    fix = "patches (`ms.Players.patches`) or more `evaluations=` show more"
+    return f"mostly noise: {said}; {fix}" if 2 * clear.sum() < len(clear) else said
 
 
 def per_pixel(explanation: Explanation) -> str:

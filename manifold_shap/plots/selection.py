@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from pandas.api import types
 from torch import Tensor
 
-from manifold_shap import shown
+from manifold_shap import _messages, shown
 from manifold_shap._checks import check_whole
 from manifold_shap._messages import warn
 from manifold_shap.explanation import Explanation, check_explanation
@@ -45,8 +45,7 @@ def named(explanations: Any) -> dict[str, Explanation]:
         if explanation is not first and (difference := _difference(first, explanation)):
             raise ValueError(
                 f"Expected explanations of the same rows, players and outputs but {first_name!r} "
-                f"and {name!r} differ in their {difference}; explain the same `x` with both, or "
-                "plot them apart."
+                f"and {name!r} differ in their {difference}, or plot them apart."
             )
     return {str(name): explanation for name, explanation in explanations.items()}
 
@@ -63,11 +62,13 @@ def check_one(explanation: Any) -> None:
 
 def _difference(first: Explanation, other: Explanation) -> str:
     if len(first) != len(other) or other_rows(first, other):
-        return "rows"
+        return "rows; explain the same `x` with both"
     if first.players.names != other.players.names or not torch.equal(first.owner, other.owner):
-        return "players"
-    same = first.space == other.space and first.outputs == other.outputs
-    return "" if same else "outputs"
+        return "players; group both alike"
+    if first.outputs != other.outputs:
+        names = f"{_messages.shown(first.outputs)} and {_messages.shown(other.outputs)}"
+        return f"outputs, {names}; name those of both models alike by `ms.as_model`"
+    return "" if first.space == other.space else "output spaces; explain both in the same `space`"
 
 
 def unaligned(explanation: Explanation) -> str:
@@ -81,7 +82,7 @@ def unaligned(explanation: Explanation) -> str:
 
 def picture_of(explanation: Explanation) -> Explanation:
     """Of several inputs, the first one that is a picture, with its players; or else all."""
-    start = 0
+    start, learned = 0, explanation.model_error
     for shape in map(tuple, explanation.made_by.get("inputs", {}).values()):
         part = slice(start, start := start + math.prod(shape))
         if len(shape) == 3 and min(shape[1:]) > 1 and explanation.players.fixed:
@@ -94,7 +95,7 @@ def picture_of(explanation: Explanation) -> Explanation:
                 x=explanation.x[:, part].unflatten(1, shape),
                 players=Players(names, index.reshape(shape)),
                 covariance=None,
-                model_error=None,
+                model_error=None if learned is None else learned[:, players],
             )
     return explanation
 
@@ -335,7 +336,7 @@ def cautions(by_name: Explained) -> list[str]:
 def notes(by_name: Explained, brief: bool = False) -> list[str]:
     """A line on each value function, if one was measured: how good it is."""
     found = []
-    measured = any("chosen" in quality for *_, quality in _measured(by_name))
+    compared = {name for *_, quality in _measured(by_name) for name in quality.get("mse", {})}
     for of, each, quality in _measured(by_name):
         if chosen := quality.get("chosen"):
             unit = each.unit if isinstance(each, Explanation) else ""
@@ -348,9 +349,11 @@ def notes(by_name: Explained, brief: bool = False) -> list[str]:
                 roots = {k: shown.number(max(e, 0.0) ** 0.5) for k, e in errors.items()}
                 off = f" ({roots[OFF_MANIFOLD]} off the manifold)" if OFF_MANIFOLD in roots else ""
                 said = f"has a root mean squared error of {roots[chosen]}{off}"
-            found.append(f"{of or 'value function: '}{chosen} {said}{rows}{shown.ungrouped(each)}")
-        elif measured:
-            found.append(f"{of}error not measured")
+            found.append(f"{of or 'value function: '}{chosen} {said}{rows}")
+        elif each.made_by.get("value_function") in compared & {OFF_MANIFOLD}:
+            continue  # It stands beside that of another.
+        elif said := shown.unmeasured(each.made_by) or "error not measured" * bool(compared):
+            found.append(f"{of or 'value function '}{said}")
     return found
 
 

@@ -101,7 +101,7 @@ def page(explanation: Explanation, rows: Rows, title: str | None, global_values:
         "script": script,
         "colours": canvas,
         "model": _model(explanation),
-        "quality": selection.notes({"": explanation}),
+        "quality": selection.notes({"": explanation}) if explanation.quality else [],
         "warnings": _warnings(explanation),
         "made_by": list(_flat(made_by)),
         "estimator": made_by.get("estimator"),

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manifold_shap._arrays import is_frame
+from manifold_shap._checks import to_tensor
 from manifold_shap._messages import check_choice, shown
 from manifold_shap._saved import saved
 from manifold_shap.models.rows import whole
@@ -150,8 +152,15 @@ def _named(inputs: Any) -> dict[str, Tensor]:
             f"Expected a tensor for each name but got a dictionary for {shown(nested)}; "
             "`pandas.DataFrame(columns)` makes a frame of it."
         )
-    tensors = {name: torch.as_tensor(each) for name, each in inputs.items()}
-    if len({len(each) for each in tensors.values()}) != 1:
-        counts = {name: len(each) for name, each in tensors.items()}
-        raise ValueError(f"Expected tensors of the same number of rows but got {counts}.")
+    tensors = {
+        name: to_tensor(each, str(name)) if is_frame(each) else torch.as_tensor(each)
+        for name, each in inputs.items()
+    }
+    shapes = {name: tuple(each.shape) for name, each in tensors.items()}
+    flat = any(len(shape) < 2 for shape in shapes.values())
+    if flat or len({rows for rows, *_ in shapes.values()}) != 1:
+        raise ValueError(
+            f"Expected tensors [rows, ...] of the same number of rows but got shapes {shapes}; "
+            "leave labels out, which are not needed; a column is `column[:, None]`."
+        )
     return tensors

@@ -96,8 +96,8 @@ class GroupedValue(MappedValue):
             else Players.of_rows(value.players.event, len(names), names)
         )
         constant_players(players, value.spec.table)  # Their names are not for groups.
-        # A law is over players: the training was not on coalitions of groups.
-        super().__init__(value, players=players, training_law=None)
+        # A law is over players, and so is a quality: neither is of coalitions of groups.
+        super().__init__(value, players=players, training_law=None, quality=None)
         self._member = member
 
     @property

@@ -227,13 +227,17 @@ def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -
     assert "Caution: b: half-trained value function" in both.get_suptitle()
     said = f"{NOTE.replace('value function', 'a')} b: error not measured"
     assert " ".join(both.get_supxlabel().split()) == said
+    # That off the manifold is in the first line.
+    off = plots.beeswarm({"a": good, "b": replace(good, made_by={"value_function": "marginal"})})
+    assert "not measured" not in off.figure.get_supxlabel()
     told = {**QUALITY, "error": 0.0004, "variance": 0.01}
-    grouped = replace(good, made_by={"quality": told, "grouped": 2})
-    figure = plots.bar(grouped).figure
+    figure = plots.bar(replace(good, made_by={"quality": told, "grouped": 2})).figure
     said = " ".join(figure.get_supxlabel().split())
     assert "vae explains 96 % of the model's variance" in said
-    assert said.endswith("100 % is out of reach), for ungrouped players")
-    assert "for ungrouped players" in repr(grouped)
+    assert said.endswith("100 % is out of reach)")
+    grouped = replace(good, made_by={"learned": True, "grouped": 2})
+    for told in (repr(grouped), plots.bar(grouped).figure.get_supxlabel()):
+        assert "not measured for these players" in " ".join(told.split())
     figure, ax = plt.subplots(layout="constrained")
     plots.bar(bad, ax=ax)
     assert WARNING in " ".join(ax.get_title("left").split())
@@ -310,7 +314,7 @@ WORDS = [list("abcdef"), list("ABCDE")]
         (lambda: plots.waterfall(TWICE, label=7), "that of 2 rows"),
         (lambda: plots.pixel_maps({"a": digits(), "b": digits()[:2]}), "'b' differ in their rows"),
         (lambda: plots.bar({"a": digits(), "b": OTHER}), "'a' and 'b' differ in their players"),
-        (lambda: plots.bar({"a": FIVE, "b": FOUR}), "'a' and 'b' differ in their outputs"),
+        (lambda: plots.bar({"a": FIVE, "b": FOUR}), r"in their outputs, \[.* by `ms\.as_model`"),
         (lambda: plots.bar({"a": VALUES, "b": table()}), "plot them apart"),
         (lambda: plots.scatter(table(), "agee"), "Expected `feature` to be"),
         (lambda: plots.scatter(table(), 17), "Expected `feature` to be"),

@@ -140,6 +140,8 @@ def test_of_several_inputs_the_picture_has_a_map_and_its_patches_have_no_numbers
     assert {"patch 0,0", "patch 1,1"} <= set(labels)
     (said,) = shown.signed([explanation.phi[0, :2, 0].sum().item()])
     assert f"add {said}" in drawn.figure.get_supxlabel().replace("\n", " ")
+    learned = replace(explanation, model_error=torch.full_like(explanation.phi, 10.0))
+    assert "mostly noise" in pixel_maps(learned)[0].figure.get_supxlabel()
 
 
 def test_maps_of_noise_say_so() -> None:
@@ -149,7 +151,12 @@ def test_maps_of_noise_say_so() -> None:
     below = pixel_maps(noise, row=[0, 1])[0].figure.get_supxlabel().replace("\n", " ")
     k = noise.prediction[:2].argmax(1)
     phi = torch.stack([noise.phi[row, 20:, k[row]] for row in (0, 1)])
-    assert f"of 48 values on these maps {int((phi.abs() > 0.02).sum())} are" in below
+    assert f"mostly noise: {int((phi.abs() > 0.02).sum())} of 48 values are farther" in below
+    learned = replace(clear, standard_error=error / 1e4, model_error=error)
+    for each, said in ((learned, "mostly noise"), (replace(learned, model_error=error / 1e4), "")):
+        below = pixel_maps(each)[0].figure.get_supxlabel().replace("\n", " ")
+        assert below.startswith(said or "1")
+        assert "standard errors of sampling and learning" in below
     exact = replace(clear, standard_error=0 * error)
     assert "evaluations" not in pixel_maps({"a": clear, "b": exact})[0].figure.get_supxlabel()
 

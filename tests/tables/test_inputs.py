@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
@@ -64,6 +65,8 @@ def test_tensors_share_players_and_keep_their_types() -> None:
     again = inputs.frame(inputs.rows((ids, mask)))
     assert [each.dtype for each in again] == [torch.int64, torch.bool]
     assert torch.equal(again[0], ids)
+    frame = pd.DataFrame({"age": [1, 2]})
+    assert Inputs.fit({"a": frame}).rows({"a": frame}).tolist() == [[1.0], [2.0]]
     drawn = inputs.frame(torch.full((1, 6), 1.7))
     assert drawn[0].tolist() == [[2, 2, 2]]
 
@@ -73,6 +76,7 @@ def test_tensors_share_players_and_keep_their_types() -> None:
     [
         ({"a": torch.zeros(2, 1), "b": torch.zeros(3, 1)}, {}, "same number of rows"),
         ({"a": torch.zeros(2, 1)}, {"c": "a"}, "'c'"),
+        ((torch.zeros(2, 1), torch.zeros(2)), {}, r"'1': \(2,\)}; leave labels out"),
         ({"a": torch.zeros(2, 1)}, {"a": ms.Players("ab", [0, 1])}, r"shape \(1,\)"),
         ({"a": torch.zeros(2, 1)}, {"a": ["b", "c"]}, "for 2 names"),
     ],

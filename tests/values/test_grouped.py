@@ -40,7 +40,9 @@ def test_coarser_players_group_finer_ones_and_name_the_groups() -> None:
         return product(x.flatten(1), mask)
 
     value = ms.as_value_function(product_of_pixels, images, ms.Players.pixels((2, 4)))
+    value.update(quality={"mse": {}})
     grouped = value.grouped(patches)
+    assert "quality" not in grouped.provenance  # That is one of pixels.
     assert grouped.players.same_as(patches)
     found = grouped(images, torch.tensor([[[True, False], [False, True]]]))
     torch.testing.assert_close(found[0, :, 0], torch.stack([X[:, :2].prod(), X[:, 2:].prod()]))

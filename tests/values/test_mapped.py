@@ -34,7 +34,9 @@ def test_entries_are_those_of_the_value_function_within(name: str) -> None:
     )
     entry = getattr(value.spec, name)
     for outer in wrapped:
-        differs = {"players", "training_law"} if outer is grouped else {"outputs", "classes"}
+        differs = (
+            {"players", "training_law", "quality"} if outer is grouped else {"outputs", "classes"}
+        )
         assert (getattr(outer.spec, name) is entry) == (name not in differs)
     assert grouped.spec.training_law is None  # It was of other players.
 

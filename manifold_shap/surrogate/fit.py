@@ -17,7 +17,7 @@ from manifold_shap._checks import check_number, check_whole
 from manifold_shap._messages import warn
 from manifold_shap._saved import Passed, saved
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
-from manifold_shap.imputers import Imputer, MarginalImputer, table_imputer
+from manifold_shap.imputers import Imputer, MarginalImputer
 from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.io.files import digest
 from manifold_shap.laws import laws_for
@@ -474,10 +474,8 @@ def _compared(value: SurrogateValue, rows: TrainingRows, whole: Tensor, outputs:
     mask = shapley_pairs(count, len(value.players), _COMPARED_PAIRS, counts=counts)
     score = partial(mean_squared_error, x=x, mask=mask, progress=False, truth=truth)
     scores = {value.name: score(value)}
-    if rows.table is None:
-        imputer: Imputer = MarginalImputer(whole, value.players)
-    else:
-        imputer = table_imputer(MarginalImputer, rows.table, whole)
+    imputer = MarginalImputer(whole, value.players)
+    imputer.table = rows.table
     off = ImputedValue(imputer, value.model, value.space, value.expectation, _COMPARED_DRAWS)
     # A model may refuse rows that never occur; what was learned is not lost for that.
     with suppress(Exception):

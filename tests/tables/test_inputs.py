@@ -46,6 +46,8 @@ def test_a_surrogate_takes_what_the_model_takes(tmp_path: Path, wrapped: bool) -
     value = ms.fit_surrogate(named, x, players=PLAYERS, space="identity", **few)
     assert value.outputs == (("sum",) if wrapped else ("0",))
     assert value.players.names[0] == "patch 0,0"
+    assert value.quality is not None
+    assert set(value.quality.mse) == {"surrogate", "marginal"}
     some = {name: each[:2] for name, each in x.items()}
     found = ms.exact_shapley(value, some)
     torch.testing.assert_close(found.prediction, OfBoth()(**some))

@@ -44,6 +44,7 @@ from manifold_shap.surrogate.targets import (
 )
 from manifold_shap.surrogate.transformer import Transformer
 from manifold_shap.surrogate.value import SurrogateValue
+from manifold_shap.tables.inputs import Inputs
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.batches import Parts
 from manifold_shap.training.rows import TrainingRows, training_rows
@@ -394,6 +395,12 @@ def fit_surrogate(
     if network is None:
         network = "conv" if len(rows.players.event) == 3 and not guided else "mlp"
     kind = kind_of(network, NAMED)
+    if isinstance(rows.table, Inputs) and kind not in ("mlp", "own"):
+        raise ValueError(
+            "Expected network='mlp' or a module for a model of several tensors, which networks see "
+            f"joined, but got {kind!r}; others take a model of one tensor that computes the rest, "
+            "such as the mask of token ids (docs/text.md)."
+        )
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.table)
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:

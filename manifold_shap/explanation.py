@@ -516,13 +516,14 @@ class Explanation(Instead):
         import pandas as pd
 
         row = self[instance]
+        words: Any = row.data
         size, errors, by_class, angles = (
             part[0] for part in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
         )
         names, largest = row.players.names, size.argsort(descending=True, stable=True)
         order = largest[row.present[0, largest]][:most].tolist()
         columns = {
-            **({"text": row.data.iloc[0].to_numpy()} if shown.has_words(row) else {}),
+            **({"text": words.iloc[0].to_numpy()} if shown.has_words(row) else {}),
             "norm": size,
             "standard_error": errors,
             **{f"on {name}": by_class[:, k] for k, name in enumerate(row.classes)},

@@ -10,6 +10,7 @@ import numbers
 import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,7 +116,9 @@ def check_known(words: Iterable[Any], known: Collection[Any], what: str) -> None
     there = frozenset(known)
     unknown = [word for word in words if word not in there]
     if unknown:
-        raise ValueError(f"Expected {what} among {shown(known)} but got {shown(unknown)}.")
+        close = get_close_matches(str(unknown[0]), map(str, known), 1)
+        fix = f"; is it {close[0]!r}?" if close else "."
+        raise ValueError(f"Expected {what} among {shown(known)} but got {shown(unknown)}{fix}")
 
 
 def check_seed(seed: Any) -> int:

@@ -141,6 +141,9 @@ class Fits(Mapping):
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({[*self]})"
+
     def half(self, number: int) -> ValueFunction:
         """Chosen by a random half of the errors, and learned from a random half of the rows.
 

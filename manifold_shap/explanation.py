@@ -360,7 +360,7 @@ class Explanation(Instead):
     def to_frame(self, output: str | int | None = None) -> "pd.DataFrame":
         """A line per instance, with its label as index, and a column per player: `phi`.
 
-        Players that a row lacks have NaN.
+        Players that a row lacks have NaN. What each player was, such as a word, is in `data`.
 
         Args:
             output: its name or position; by default all of several: columns then have an output and
@@ -482,7 +482,7 @@ class Explanation(Instead):
     def norms(self) -> Float[Tensor, "instances players"]:
         """How strongly each player moves the prediction, whatever the direction."""
         self._on_simplex()
-        return self.phi.norm(dim=-1)
+        return compositions.norms(self.phi)
 
     def norm_errors(self) -> Float[Tensor, "instances players"]:
         """Standard errors of the norms; NaN where they are not known, see `in_basis`."""
@@ -506,8 +506,8 @@ class Explanation(Instead):
     def summarize(self, instance: int = 0, most: int = 10) -> "pd.DataFrame":
         """Norms, projections and cosines of one row's players, the largest norm first.
 
-        Columns: `norm` with its `standard_error`, `on <class>` for the projection
-        on each class-composition, `cosine with <player>` (Noé et al. 2024, Section 6.3).
+        Columns: the `text` of words, `norm` with its `standard_error`, `on <class>` for the
+        projection on each class-composition, `cosine with <player>` (Noé et al. 2024, Section 6.3).
 
         Args:
             instance: position of the row.
@@ -516,18 +516,20 @@ class Explanation(Instead):
         import pandas as pd
 
         row = self[instance]
+        words: Any = row.data
         size, errors, by_class, angles = (
             part[0] for part in (row.norms(), row.norm_errors(), row.projections(), row.cosines())
         )
         names, largest = row.players.names, size.argsort(descending=True, stable=True)
         order = largest[row.present[0, largest]][:most].tolist()
         columns = {
+            **({"text": words.iloc[0].to_numpy()} if shown.has_words(row) else {}),
             "norm": size,
             "standard_error": errors,
             **{f"on {name}": by_class[:, k] for k, name in enumerate(row.classes)},
             **{f"cosine with {names[k]}": angles[:, k] for k in order},
         }
-        frame = pd.DataFrame({name: column.numpy() for name, column in columns.items()})
+        frame = pd.DataFrame({name: np.asarray(column) for name, column in columns.items()})
         return frame.set_axis(list(names)).iloc[order].rename_axis("players")
 
     def in_basis(self, partition: Partition | Tree) -> "Explanation":
@@ -654,11 +656,11 @@ class Explanation(Instead):
         made = self.made_by.get("estimator", "unknown estimator")
         if isinstance(made, Mapping):
             # By how many players rows have.
-            made = " and ".join(dict.fromkeys(made.values()))
+            made = ", ".join(dict.fromkeys(made.values()))
         counts = self.counts.unique().tolist() or [len(self.players)]
-        some = f"{counts[0]} to " * (len(counts) > 1)
+        some = f"{counts[0]} to " * (len(counts) > 1) + shown.count(counts[-1], "player")
         return (
-            f"Explanation({len(self)} instances, {some}{counts[-1]} players, "
+            f"Explanation({shown.count(len(self), 'instance')}, {some}, "
             f"{self.space.named(self.outputs)}, by {made!r})"
         )
 

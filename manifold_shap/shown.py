@@ -135,7 +135,10 @@ def of_errors(
         learned = " and learning"
     elif any(each.made_by.get("learned") for each in explanations):
         learned = ", that of learning not included"
-        exact = "exact sums; the error of learning is unknown; halves= of an Explainer estimates it"
+        exact = (
+            "exact sums; the error of learning is unknown: halves= of an Explainer, or "
+            "ms.with_learning_error, estimates it"
+        )
     unknown, said = errors.isnan(), list[str]()
     if bool((errors > 0).any()):
         said.append(f"{mark} of sampling{learned}")

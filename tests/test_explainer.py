@@ -353,6 +353,7 @@ def test_names_of_classes_are_no_choice_of_their_order() -> None:
 
 def test_each_candidate_says_how_good_it_is(explainer: ms.Explainer) -> None:
     off = ms.auto_shapley(explainer.candidates["marginal"], FRAME.head(2), evaluations=60)
+    assert repr(explainer.candidates).startswith("Fits(['marginal', ")
     share = 100 * (1 - explainer.quality.off_manifold / explainer.quality.variance)
     assert f"'marginal' explains {share:.0f} % of the model's variance where" in repr(off)
 
@@ -367,6 +368,7 @@ def test_a_target_has_no_place() -> None:
     ("settings", "message"),
     [
         ({"max_evals": 9}, r"\['evaluations', .*'outputs'.* but got \['max_evals'\]"),
+        ({"output": "True"}, "got .'output'.; is it 'outputs'"),
         ({"estimator": "exact"}, "a function, such as `ms.exact_shapley`, but got 'exact'"),
     ],
 )

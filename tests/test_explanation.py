@@ -389,6 +389,8 @@ def test_the_largest_contributions_of_each_row_with_the_values_of_players() -> N
         "Bob  7.75        0     b = 5: +5.00, a = 3: +3.00, d = −0.25: −0.25",
     ]
     assert "2 to 3 players" in repr(ragged())
+    one = ms.exact_shapley(total, X[:1, :1])
+    assert repr(one).startswith("Explanation(1 instance, 1 player, ")
 
 
 def test_errors_are_shown_where_they_are_known() -> None:
@@ -410,8 +412,9 @@ def test_errors_are_shown_where_they_are_known() -> None:
     assert "± is one standard error of sampling and learning" in repr(halved)
     exact = replace(learned, standard_error=0 * explanation.phi)
     assert "error of learning is unknown" in repr(exact)
+    assert "ms.with_learning_error" in repr(exact)
     by_count = replace(unknown, made_by={"estimator": {"5": "exact", "8": "odd", "9": "odd"}})
-    assert "by 'exact and odd')" in repr(by_count)
+    assert "by 'exact, odd')" in repr(by_count)
 
 
 def test_of_several_outputs_the_one_that_is_moved_most_is_shown() -> None:

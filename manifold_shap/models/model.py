@@ -227,7 +227,8 @@ def as_model(
     `classifier.predict_proba`; or any function of rows to a tensor, an array or a frame. A `Model`
     passes unchanged, with its own names and settings.
 
-    Of a classifier of several labels at once each label's P(yes) is a plain value.
+    Of a classifier of several labels at once each label's P(yes) is a plain value. The unit of what
+    a regression predicts goes to the value function, as `space=ms.spaces.Identity("EUR")`.
 
     Args:
         model: gives outputs `[batch, classes]` for a batch of rows.

@@ -118,7 +118,7 @@ def compositions(
         ValueError: the output space is not `ilr`, `max_display` is not positive, or no such row.
     """
     path = Path.of_row(explanation, row, label, max_display)
-    norms = path.phi.norm(dim=1)
+    norms = simplex.compositions.norms(path.phi)
     errors = path.lines.errors(path.explanation.norm_errors())[0]
     # Rounding errors do not show.
     errors = errors.masked_fill(errors <= 5e-4 * norms, 0.0)

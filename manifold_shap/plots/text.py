@@ -238,7 +238,8 @@ def coloured_words(
         value = float(values[first.player]) if first.player >= 0 else float("nan")
         if isfinite(value):
             look = f"border-radius:3px;background:{_colour(value / limit)}"
-            inside = f'<span style="{look}" title="{shown.signed([value])[0]}">{inside}</span>'
+            said, _ = shown.signed([value, limit])
+            inside = f'<span style="{look}" title="{said}">{inside}</span>'
         found.append(escape(first.before) + inside)
     return (
         f'<div dir="auto" style="white-space:pre-wrap">{"".join(found) or "<i>no words</i>"}</div>'

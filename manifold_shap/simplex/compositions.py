@@ -17,6 +17,17 @@ _LOG_T, _STEP = (-13.0, 21.0), 0.6
 _TINY = torch.finfo(torch.float64).tiny
 
 
+def norms(phi: Float[Tensor, "*batch players outputs"]) -> Float[Tensor, "*batch players"]:
+    """How strongly each player moves the prediction; what rounding leaves of zero is 0.
+
+    >>> norms(torch.tensor([[3.0, 4.0], [0.0, 1e-16]]))
+    tensor([5., 0.])
+    """
+    found = phi.norm(dim=-1)
+    least = torch.finfo().eps * found.nan_to_num().amax(-1, keepdim=True)
+    return found.masked_fill(found < least, 0.0)
+
+
 def norm_errors(
     phi: Float[Tensor, "*batch outputs"], covariance: Float[Tensor, "*batch outputs outputs"]
 ) -> Float[Tensor, "*batch"]:

@@ -120,8 +120,8 @@ class AdaptedModel(SurrogateNetwork):
     ) -> dict[str, Any]:
         if model.table is not None and not isinstance(model.table, EncodedRows):
             raise ValueError(
-                "Expected rows as the model takes them for network='model' but got a frame, texts "
-                "or several tensors, of which networks see numbers; use network='mlp'."
+                "Expected rows as the model takes them for network='model' but got a frame or "
+                "texts, of which networks see numbers; use network='mlp'."
             )
         return {"returns": model.returns, "space": space.settings}
 

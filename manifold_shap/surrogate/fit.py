@@ -17,7 +17,7 @@ from manifold_shap._checks import check_number, check_whole
 from manifold_shap._messages import warn
 from manifold_shap._saved import Passed, saved
 from manifold_shap._stored import StoredRows, sample_of, stored, with_extremes
-from manifold_shap.imputers import Imputer, MarginalImputer, table_imputer
+from manifold_shap.imputers import Imputer, MarginalImputer
 from manifold_shap.imputers.mixture import Mixture
 from manifold_shap.io.files import digest
 from manifold_shap.laws import laws_for
@@ -44,6 +44,7 @@ from manifold_shap.surrogate.targets import (
 )
 from manifold_shap.surrogate.transformer import Transformer
 from manifold_shap.surrogate.value import SurrogateValue
+from manifold_shap.tables.inputs import Inputs
 from manifold_shap.tables.rows import encoded
 from manifold_shap.training.batches import Parts
 from manifold_shap.training.rows import TrainingRows, training_rows
@@ -394,6 +395,12 @@ def fit_surrogate(
     if network is None:
         network = "conv" if len(rows.players.event) == 3 and not guided else "mlp"
     kind = kind_of(network, NAMED)
+    if isinstance(rows.table, Inputs) and kind not in ("mlp", "own"):
+        raise ValueError(
+            "Expected network='mlp' or a module for a model of several tensors, which networks see "
+            f"joined, but got {kind!r}; others take a model of one tensor that computes the rest, "
+            "such as the mask of token ids (docs/text.md)."
+        )
     few, dtype = rows.train[:64], whole_dtype(x_train)
     wrapped = model_for(model, few if dtype is None else few.to(dtype), space, rows.table)
     if isinstance(space, LogRatios) and space.zero_replacement is None and teacher is not None:
@@ -474,10 +481,8 @@ def _compared(value: SurrogateValue, rows: TrainingRows, whole: Tensor, outputs:
     mask = shapley_pairs(count, len(value.players), _COMPARED_PAIRS, counts=counts)
     score = partial(mean_squared_error, x=x, mask=mask, progress=False, truth=truth)
     scores = {value.name: score(value)}
-    if rows.table is None:
-        imputer: Imputer = MarginalImputer(whole, value.players)
-    else:
-        imputer = table_imputer(MarginalImputer, rows.table, whole)
+    imputer = MarginalImputer(whole, value.players)
+    imputer.table = rows.table
     off = ImputedValue(imputer, value.model, value.space, value.expectation, _COMPARED_DRAWS)
     # A model may refuse rows that never occur; what was learned is not lost for that.
     with suppress(Exception):

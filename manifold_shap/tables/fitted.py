@@ -31,7 +31,7 @@ def fit_table(
     'Texts'
     """
     out = [left_out] if isinstance(left_out, str) else list(left_out)
-    of_texts = is_texts(x)
+    of_texts = is_texts(x) or isinstance(x, str)  # A text alone is told to be put in a list.
     if out and (of_texts or is_inputs(x)):
         raise ValueError(
             f"Expected `left_out` for columns of a frame alone but got {shown(out)} for "

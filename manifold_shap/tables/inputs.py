@@ -69,14 +69,18 @@ class Inputs(RowAdapter):
             inputs: a tuple of tensors or a dictionary of them, each `[rows, ...]`.
             players: of each tensor, by its name: `Players`; names of its elements, in a list; or
                 another tensor's name where both have the same players, such as ids of tokens and
-                their mask: `{"mask": "ids"}`. By default pixels of pictures, or each element.
+                their mask: `{"mask": "ids"}`. By default pixels of pictures, or each element. Every
+                row has all of them: rows are not padded.
 
         Raises:
-            ValueError: tensors of different numbers of rows; players of another name or shape.
+            ValueError: tensors of different numbers of rows; players of another name or shape, or
+                that some rows lack.
         """
         named = _named(inputs)
         shapes = {name: tuple(each.shape[1:]) for name, each in named.items()}
-        wanted = dict(players or {})
+        # Those of a tuple are called by numbers.
+        given = (players or {}).items()
+        wanted = {str(name): str(own) if isinstance(own, int) else own for name, own in given}
         for name in wanted:
             check_choice("players", name, tuple(shapes))
         owned = dict[str, Tensor]()
@@ -92,6 +96,13 @@ class Inputs(RowAdapter):
                 own = Players(called, usual.index)
             elif not isinstance(own, Players):
                 own = Players.of_elements(shapes[name], own)
+            elif own.by_row:
+                raise ValueError(
+                    f"Expected players that every row has for {name!r}, one of several tensors, "
+                    "but padded rows lack some; explain this tensor alone, by a model that "
+                    "computes the others, such as `mask = ids != 0` (docs/text.md), or give "
+                    "padding=None where no row is padded."
+                )
             owned[name] = own.index + len(names)
             names += own.names
         for name, index in owned.items():

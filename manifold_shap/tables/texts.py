@@ -112,9 +112,11 @@ class Texts(RowAdapter):
                     f"{texts[k]!r:.100}; leave it out, by `{without_missing(frame)}`."
                 )
             if len(words) > most:
+                cut = f', by `" ".join(text.split()[:{most}])`,' if self.parts == "words" else ""
                 raise ValueError(
                     f"Expected texts of at most {most} {self.parts}, as those of training have, "
-                    f"but {place_of(frame, k)} has {len(words)}; cut it, or learn from longer ones."
+                    f"but {place_of(frame, k)} has {len(words)}; cut it{cut} or learn "
+                    "from longer ones."
                 )
         number = self._number
         with _NUMBERING:

@@ -322,9 +322,8 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
     several = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
     found = list(texts) if several else []
     if not found:
-        raise TypeError(
-            f"Expected `{name}` to be a list of texts but got {texts!r:.100}; one text is `[text]`."
-        )
+        fix = "give at least one" if several else "one text is `[text]`"
+        raise TypeError(f"Expected `{name}` to be a list of texts but got {texts!r:.100}; {fix}.")
     for k, text in enumerate(found):
         if not isinstance(text, str):
             raise TypeError(

@@ -248,9 +248,8 @@ def test_texts_have_coloured_words_and_words_with_punctuation_count(
 ) -> None:
     page = written(explanation, tokens=tokens)
     spans = [each["title"] for each in page.named("span") if "title" in each]
-    assert spans == [shown.signed([float(value)])[0] for value in (
-        *explanation.phi[0, :, 0], *explanation.phi[1, :2, 0]
-    )]  # fmt: skip
+    values = [*explanation.phi[0, :, 0].tolist(), *explanation.phi[1, :2, 0].tolist()]
+    assert spans == shown.signed(values)
     assert "good." in page.rows[0]
     assert "word 1" not in " ".join(page.rows)
     (drawn,) = page.svgs
@@ -265,7 +264,7 @@ def test_words_in_log_ratios_are_coloured_for_the_predicted_class(written) -> No
     p = ms.simplex.ilr_inv(explanation.prediction, explanation.basis)
     towards = explanation.projections()[[0, 1], :, p.argmax(1)]
     expected = [*towards[0].tolist(), *towards[1, :2].tolist()]
-    assert spans == [shown.signed([each])[0] for each in expected]
+    assert spans == shown.signed(expected)
     assert "class that is predicted" in page.rows[0]
     assert "raises the output" not in page.text
 

@@ -1,5 +1,6 @@
 """Shapley compositions: the axioms on the simplex, and what no choice of a basis changes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,7 +83,8 @@ def test_words_that_a_text_lacks_have_no_composition() -> None:
     found = explanation.compositions()
     assert torch.equal(found.isfinite().all(-1), explanation.present)
     assert_near(found[:1], explanation[0].compositions())
-    assert [*explanation.summarize(1, most=3).index] == ["word 1", "word 2"]
+    summary = explanation.summarize(1, most=3)
+    assert summary["text"].to_dict() == {"word 1": "Is ", "word 2": "bad!"}
 
 
 def test_norms_cosines_and_projections_are_inner_products_of_compositions() -> None:
@@ -93,6 +95,8 @@ def test_norms_cosines_and_projections_are_inner_products_of_compositions() -> N
     size = inner.diagonal().sqrt()
     assert_near(explanation.norms()[0], size)
     assert_near(explanation.cosines()[0], inner / size / size[:, None], 1e-4)
+    faint = replace(explanation, phi=explanation.phi.index_fill(1, torch.tensor([0]), 1e-16))
+    assert faint.norms()[0, 0] == 0
     onto = centred @ simplex.clr(simplex.class_compositions(4)).T
     assert_near(explanation.projections()[0], onto)
 

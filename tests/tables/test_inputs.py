@@ -1,5 +1,6 @@
 """Models of several tensors: a tuple or a dictionary, with players over all of them."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class OfBoth(nn.Module):
 def test_players_own_elements_of_all_tensors(given: type) -> None:
     named = {"picture": PICTURES, "columns": COLUMNS}
     x = named if given is dict else tuple(named.values())
-    players = PLAYERS if given is dict else {"0": PLAYERS["picture"]}
+    players: Any = PLAYERS if given is dict else {0: PLAYERS["picture"]}
     inputs = Inputs.fit(x, players)
     rows = inputs.rows(x)
     model = ms.as_model(OfBoth(), rows, returns="values", table=inputs)
@@ -47,6 +48,8 @@ def test_a_surrogate_takes_what_the_model_takes(tmp_path: Path, wrapped: bool) -
     value = ms.fit_surrogate(named, x, players=PLAYERS, space="identity", **few)
     assert value.outputs == (("sum",) if wrapped else ("0",))
     assert value.players.names[0] == "patch 0,0"
+    assert value.quality is not None
+    assert set(value.quality.mse) == {"surrogate", "marginal"}
     some = {name: each[:2] for name, each in x.items()}
     found = ms.exact_shapley(value, some)
     torch.testing.assert_close(found.prediction, OfBoth()(**some))
@@ -58,7 +61,7 @@ def test_a_surrogate_takes_what_the_model_takes(tmp_path: Path, wrapped: bool) -
 
 def test_tensors_share_players_and_keep_their_types() -> None:
     ids, mask = torch.randint(9, (5, 3)), torch.ones(5, 3, dtype=torch.bool)
-    inputs = Inputs.fit((ids, mask), {"1": "0"})
+    inputs = Inputs.fit((ids, mask), {1: 0})
     assert inputs.players.index.tolist() == [0, 1, 2, 0, 1, 2]
     named = Inputs.fit({"ids": ids, "picture": torch.zeros(5, 3, 1, 2)}, {"ids": ["a", "b", "c"]})
     assert named.players.names == ("a", "b", "c", "picture pixel 0,0", "picture pixel 0,1")
@@ -79,6 +82,7 @@ def test_tensors_share_players_and_keep_their_types() -> None:
         ((torch.zeros(2, 1), torch.zeros(2)), {}, r"'1': \(2,\)}; leave labels out"),
         ({"a": torch.zeros(2, 1)}, {"a": ms.Players("ab", [0, 1])}, r"shape \(1,\)"),
         ({"a": torch.zeros(2, 1)}, {"a": ["b", "c"]}, "for 2 names"),
+        ({"a": torch.zeros(2, 1)}, {"a": ms.Players.tokens(1)}, "every row has for 'a'.*ids != 0"),
     ],
 )
 def test_what_does_not_fit_is_named(x: Any, players: Any, says: str) -> None:
@@ -91,7 +95,13 @@ def test_what_does_not_fit_is_named(x: Any, players: Any, says: str) -> None:
     [
         (lambda x: ms.Explainer(OfBoth(), x), r"\(40, 1, 4, 4\); pictures and series"),
         (lambda x: ms.imputers.MarginalImputer(x), r"got several; .*Inputs\.fit\(.*table_imputer"),
-        (lambda x: ms.fit_surrogate(OfBoth(), x, network="model", space="identity"), "'mlp'"),
+        *[
+            (
+                partial(ms.fit_surrogate, OfBoth(), network=name, space="identity"),
+                "'mlp'.*one tensor",
+            )
+            for name in ("model", "conv", "transformer")
+        ],
     ],
 )
 def test_doors_for_one_tensor_name_those_for_several(call: Any, says: str) -> None:

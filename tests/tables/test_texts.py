@@ -66,8 +66,9 @@ def test_what_rounding_leaves_of_a_word_is_zero(explainer: ms.Explainer) -> None
     found = explainer(["good film", "bad film"])
     phi = found.phi.clone()
     phi[:, 1] = torch.tensor([-4.9e-17, 1e-17]).to(phi)[:, None]
-    words = replace(found, phi=phi).words()
-    assert words.loc["film"].tolist() == [0.0, 0.0, 2.0]
+    noisy = replace(found, phi=phi)
+    assert noisy.words().loc["film"].tolist() == [0.0, 0.0, 2.0]
+    assert 'title="0.00">film' in noisy.plot.text(0).html
 
 
 def test_an_explainer_of_texts_is_saved(explainer: ms.Explainer, tmp_path: Path) -> None:
@@ -105,7 +106,10 @@ def test_a_network_sees_new_words_as_one() -> None:
     [
         ("", r"at least one word but text 1 \(label 'b'\) is ''; .* `texts\[texts.notna\(\) &"),
         (None, r"texts alone but text 1 \(label 'b'\) is None; leave it out"),
-        ("one two three four five six", r"at most 4 words, .* text 1 \(label 'b'\) has 6; cut"),
+        (
+            "one two three four five six",
+            r"at most 4 words, .* text 1 \(label 'b'\) has 6; .*split\(\)\[:4\]\)`,",
+        ),
     ],
 )
 def test_a_text_that_fits_no_row_is_named(
@@ -154,6 +158,7 @@ def test_sentences_are_players_as_groups_of_words_are(
     [
         (TEXTS, {"candidates": ["gaussian"]}, "deletion.*gaussian"),
         ([None, *TEXTS], {}, "texts alone but text 0 is None"),
+        ("one text", {}, r"list of texts but got 'one text'; one text is `\[text\]`"),
         (
             TEXTS,
             {"players": {"first": ["word 1"]}},

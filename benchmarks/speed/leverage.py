@@ -19,7 +19,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, spread
-from benchmarks.support.measures import by_shapiq
+from benchmarks.support.measures import SHAPIQ, by_shapiq
 from manifold_shap.data import census
 
 TITLE = "LeverageSHAP's benchmark"
@@ -30,14 +30,6 @@ QUICK = {"data": ["diabetes"], "seeds": [3, 3, 3], "budgets": [5, 20]}
 PAPER = ("iris", "diabetes", "census", "independent", "correlated")
 OVER = {"data": (*PAPER, "forest")}
 LEVERAGE, AUTO = "LeverageSHAP", "ours, auto"
-# Of shapiq, with their settings.
-PEERS: dict[str, tuple[str, dict[str, Any]]] = {
-    LEVERAGE: ("LeverageSHAP", {}),
-    "RegressionMSR": ("RegressionMSR", {}),
-    "OddSHAP": ("OddSHAP", {}),
-    "shapiq, kernel": ("KernelSHAP", {"pairing_trick": True}),
-    "shapiq, permutation": ("PermutationSamplingSV", {}),
-}
 
 
 class Games(NamedTuple):
@@ -105,7 +97,7 @@ def estimated(side: str, played: Games, budget: int, seed: int) -> Tensor:
     x = played.x[[seed]]
     if side == AUTO:
         return ms.auto_shapley(played.value, x, evaluations=budget, seed=seed).phi[0, :, 0]
-    method, settings = PEERS[side]
+    method, settings = SHAPIQ[side]
     game = partial(played.value, x)
     how = {"seed": seed, **settings}
     return by_shapiq(method, lambda mask: game(mask)[0, :, 0], x.shape[1], budget, **how)
@@ -124,7 +116,7 @@ def measure(
         played = games(name, max(seeds))
         players = played.phi.shape[1]
         several = seeds[(players > 10) + (players > 20)]
-        peers = [side for side, (method, _) in PEERS.items() if getattr(shapiq, method, None)]
+        peers = [side for side, (method, _) in SHAPIQ.items() if getattr(shapiq, method, None)]
         found: dict[str, list[dict[str, Any]]] = {}
         for side in (AUTO, *peers):
             for budget in budgets:

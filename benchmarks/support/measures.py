@@ -25,6 +25,16 @@ FEW = 13  # So few players are enumerated.
 # Values behind the reference of a row, about, and the longest run that it is the mean of.
 REFERENCE, LONGEST = 2**24, 2**16
 MOST = 2**20  # The largest budget.
+# Approximators of shapiq, with their settings.
+SHAPIQ: dict[str, tuple[str, dict[str, Any]]] = {
+    "LeverageSHAP": ("LeverageSHAP", {}),
+    "RegressionMSR": ("RegressionMSR", {"index": "SV"}),
+    "OddSHAP": ("OddSHAP", {}),
+    "PolySHAP": ("PolySHAP", {"max_order": 3, "pairing_trick": True}),
+    "ProxySHAP": ("ProxySHAP", {"index": "SV", "max_order": 1, "adjustment": True}),
+    "shapiq, kernel": ("KernelSHAP", {"pairing_trick": True}),
+    "shapiq, permutation": ("PermutationSamplingSV", {}),
+}
 
 
 def timed(work: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T, float]:
@@ -106,7 +116,13 @@ def by_shapiq(
     **settings: Any,
 ) -> Tensor:
     """What an approximator of shapiq has of this order, from so many values of coalitions."""
+    # Without boosted trees, shapiq silently takes a single one.
+    import lightgbm  # noqa: F401
     import shapiq
+    import xgboost  # noqa: F401
+
+    if method == "PolySHAP":  # As many terms as OddSHAP has: all pairs are too many for memory.
+        settings["max_terms"] = max(players + 1, budget // 10)
 
     def values(coalitions: Any) -> np.ndarray:
         mask = torch.as_tensor(np.atleast_2d(coalitions)) > 0.5

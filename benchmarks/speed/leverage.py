@@ -7,7 +7,6 @@ shapiq lacks are left out.
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -97,10 +96,7 @@ def estimated(side: str, played: Games, budget: int, seed: int) -> Tensor:
     x = played.x[[seed]]
     if side == AUTO:
         return ms.auto_shapley(played.value, x, evaluations=budget, seed=seed).phi[0, :, 0]
-    method, settings = SHAPIQ[side]
-    game = partial(played.value, x)
-    how = {"seed": seed, **settings}
-    return by_shapiq(method, lambda mask: game(mask)[0, :, 0], x.shape[1], budget, **how)
+    return by_shapiq(side, lambda m: played.value(x, m)[0, :, 0], x.shape[1], budget, seed)
 
 
 def measure(
@@ -109,16 +105,13 @@ def measure(
     budgets: Sequence[int] = (5, 10, 20, 40, 80, 160),  # evaluations per player
 ) -> dict[str, Any]:
     """Errors of all sides on one data set."""
-    import shapiq
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         played = games(name, max(seeds))
         players = played.phi.shape[1]
         several = seeds[(players > 10) + (players > 20)]
-        peers = [side for side, (method, _) in SHAPIQ.items() if getattr(shapiq, method, None)]
         found: dict[str, list[dict[str, Any]]] = {}
-        for side in (AUTO, *peers):
+        for side in (AUTO, *SHAPIQ):
             for budget in budgets:
                 errors = []
                 try:
@@ -126,7 +119,8 @@ def measure(
                         phi = estimated(side, played, budget * players // 2 * 2, seed)
                         gap = phi.double() - played.phi[seed]
                         errors.append(float(gap.norm() / played.phi[seed].norm()))
-                except (ValueError, IndexError):  # Too few values, or more than coalitions.
+                except (ValueError, IndexError, AttributeError):
+                    # Too few values, more than coalitions, or an older shapiq.
                     continue
                 error, standard = spread(errors, of_mean=True)
                 point = {"budget": budget, "error": error, "standard_error": standard}

@@ -20,15 +20,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Figures, Found, Table
-from benchmarks.support.measures import (
-    FEW,
-    REFERENCE,
-    SHAPIQ,
-    by_shapiq,
-    calibrated,
-    reference,
-    relative,
-)
+from benchmarks.support.measures import FEW, SHAPIQ, by_shapiq, calibrated, reference, relative
 from benchmarks.support.trained import brief_surrogate
 
 TITLE = "Beside other packages"
@@ -39,7 +31,6 @@ SEEDS = range(2, 7)  # Runs of which errors are medians.
 ENOUGH, TOO_LONG = 60.0, 180.0
 SLACK = 1.25  # What a side may take of the time, or of the evaluations, that it has.
 OVER = {"data": ("digits", "mnist", "census")}
-AUTO = "ours, auto"
 # These explain one class per run.
 ONE_CLASS = {"captum", *SHAPIQ}
 # phi of a row (or of its first class) by about so many evaluations.
@@ -62,16 +53,13 @@ class Counted:
 
 def sides(game: Counted) -> dict[str, Side]:
     """All packages on one game."""
-    import captum.attr
-    import lightshap
     import shap
 
     players = game.full.size
     start, end = (torch.from_numpy(side).float() for side in (game.empty, game.full))
 
     def ours(estimator: Any, evaluations: int) -> Any:
-        how: dict[str, Any] = {"evaluations": evaluations, "seed": game.seed}
-        found = estimator(game.value, game.x, **how)
+        found = estimator(game.value, game.x, evaluations=evaluations, seed=game.seed)
         game.asked = found.made_by["evaluations"]
         return found.phi[0]
 
@@ -79,8 +67,7 @@ def sides(game: Counted) -> dict[str, Side]:
         masker = shap.maskers.Independent(game.empty)
         explainer = shap.PermutationExplainer(game, masker, seed=game.seed)
         # Of the batch sizes 16, 128 and 1,024 the fastest, as captum's below.
-        how = {"max_evals": evaluations, "batch_size": 128, "silent": True}
-        return explainer(game.full, **how).values[0]
+        return explainer(game.full, max_evals=evaluations, batch_size=128, silent=True).values[0]
 
     def by_shap_kernel(evaluations: int) -> Any:
         np.random.seed(game.seed)
@@ -88,6 +75,8 @@ def sides(game: Counted) -> dict[str, Side]:
         return kernel.shap_values(game.full, nsamples=evaluations, l1_reg=0, silent=True)[0]
 
     def by_lightshap(method: str, how: str, evaluations: int) -> Any:
+        import lightshap
+
         # Coalitions of one and of all but one come before the first iteration.
         most = max(1, (evaluations - 2 * players - 2) // (2 * players - 6))
         settings: Any = {"method": method, "how": how, "tol": 0.0, "verbose": False}
@@ -95,18 +84,19 @@ def sides(game: Counted) -> dict[str, Side]:
         return lightshap.explain_any(game, game.full, game.empty, **settings).shap_values
 
     def by_captum(evaluations: int) -> Any:
+        import captum.attr
+
         torch.manual_seed(game.seed)
         sampling = captum.attr.ShapleyValueSampling(lambda z: torch.from_numpy(game(z)))
         settings: Any = {"n_samples": evaluations // players, "perturbations_per_eval": 1024}
         return sampling.attribute(end, start, target=0, **settings)[0]
 
     def of_shapiq(side: str, evaluations: int) -> Any:
-        method, settings = SHAPIQ[side]
         first = lambda mask: torch.from_numpy(game(mask[0])[:, 0])  # noqa: E731
-        return by_shapiq(method, first, players, evaluations, game.seed, **settings)
+        return by_shapiq(side, first, players, evaluations, game.seed)
 
     return {
-        AUTO: partial(ours, ms.auto_shapley),
+        "ours, auto": partial(ours, ms.auto_shapley),
         "ours": partial(ours, ms.permutation_shapley),
         "shap": by_shap,
         "shap, kernel": by_shap_kernel,
@@ -123,7 +113,7 @@ def measure(
     seconds: float = 2.0,  # for one row, all classes; less where players are few
     evaluations: Sequence[int] = (16, 64),  # per player
     rows: int = 3,  # test rows of the errors
-    values: int = REFERENCE,  # behind the reference of a row
+    values: int = 2**24,  # behind the reference of a row
 ) -> dict[str, Any]:
     """Relative errors of all sides on one data set, and why others are left out."""
     value, loaded = brief_surrogate(name, epochs)
@@ -141,15 +131,14 @@ def measure(
         runs = len(value.outputs) if side in ONE_CLASS else 1
         try:
             signal.setitimer(signal.ITIMER_PROF, TOO_LONG)
-            budget = most * players if unit == "evaluations" else fitting(way, game, most / runs)
+            budget = fitting(way, game, most / runs) if unit == "seconds" else int(most) * players
             one = explained(way, budget, runs, game, x, phi)
             if one[unit] > SLACK * most:
                 raise TimeoutError(f"takes {one[unit]:.2g} {unit} at least")
             found[which][side] = one
         except Exception as error:  # Of other packages, whatever it is.
             left_out.append([side, which, str(error).partition("\n")[0]])
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     return {"players": players, "errors": found, "left out": left_out}
 
 
@@ -173,9 +162,7 @@ def fitting(way: Side, game: Counted, seconds: float) -> int:
     return calibrated(lambda budget: cpu_seconds(partial(way, budget)), seconds, least)
 
 
-def explained(
-    way: Side, budget: int, runs: int, game: Counted, x: Tensor, phi: Tensor
-) -> dict[str, float]:
+def explained(way: Side, budget: int, runs: int, game: Counted, x: Tensor, phi: Tensor) -> Found:
     """The relative error, mean over rows of medians over seeds, and what a row takes."""
     errors, start = [], process_time()
     for game.seed in SEEDS:
@@ -213,19 +200,18 @@ def summary(found: Found) -> dict[str, Any]:
         for which, sides in one["errors"].items():
             errors = by_side(sides)
             best = next(side for side in errors if not side.startswith("ours"))
-            ratio = errors[AUTO] / errors[best]
-            told[f"{name}, {one['players']} players, {which}, {best}"] = ratio
+            key = f"{name}, {one['players']} players, {which}, {best}"
+            told[key] = errors["ours, auto"] / errors[best]
     return told
 
 
 def figures(found: Found) -> Figures:
     """A row of panels for each data set: equal time, and equal evaluations."""
-    drawn = {}
+    drawn: dict[str, dict[str, dict[str, float]]] = {}
     for name, one in found.items():
         for which, sides in one["errors"].items():
             errors = by_side(sides)
-            panel: dict[str, dict[str, float]] = {"ours": {}, "others": {}}
+            panel = drawn[f"{name}, {which}"] = {"ours": {}, "others": {}}
             for side, error in errors.items():
                 panel["ours" if side.startswith("ours") else "others"][side] = error
-            drawn[f"{name}, {which}"] = panel
     return {"": draw.dots(drawn, "relative error", log=True)}

@@ -7,7 +7,6 @@ shapiq lacks are left out.
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, spread
-from benchmarks.support.measures import by_shapiq
+from benchmarks.support.measures import SHAPIQ, by_shapiq
 from manifold_shap.data import census
 
 TITLE = "LeverageSHAP's benchmark"
@@ -30,14 +29,6 @@ QUICK = {"data": ["diabetes"], "seeds": [3, 3, 3], "budgets": [5, 20]}
 PAPER = ("iris", "diabetes", "census", "independent", "correlated")
 OVER = {"data": (*PAPER, "forest")}
 LEVERAGE, AUTO = "LeverageSHAP", "ours, auto"
-# Of shapiq, with their settings.
-PEERS: dict[str, tuple[str, dict[str, Any]]] = {
-    LEVERAGE: ("LeverageSHAP", {}),
-    "RegressionMSR": ("RegressionMSR", {}),
-    "OddSHAP": ("OddSHAP", {}),
-    "shapiq, kernel": ("KernelSHAP", {"pairing_trick": True}),
-    "shapiq, permutation": ("PermutationSamplingSV", {}),
-}
 
 
 class Games(NamedTuple):
@@ -105,10 +96,7 @@ def estimated(side: str, played: Games, budget: int, seed: int) -> Tensor:
     x = played.x[[seed]]
     if side == AUTO:
         return ms.auto_shapley(played.value, x, evaluations=budget, seed=seed).phi[0, :, 0]
-    method, settings = PEERS[side]
-    game = partial(played.value, x)
-    how = {"seed": seed, **settings}
-    return by_shapiq(method, lambda mask: game(mask)[0, :, 0], x.shape[1], budget, **how)
+    return by_shapiq(side, lambda m: played.value(x, m)[0, :, 0], x.shape[1], budget, seed)
 
 
 def measure(
@@ -117,16 +105,13 @@ def measure(
     budgets: Sequence[int] = (5, 10, 20, 40, 80, 160),  # evaluations per player
 ) -> dict[str, Any]:
     """Errors of all sides on one data set."""
-    import shapiq
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         played = games(name, max(seeds))
         players = played.phi.shape[1]
         several = seeds[(players > 10) + (players > 20)]
-        peers = [side for side, (method, _) in PEERS.items() if getattr(shapiq, method, None)]
         found: dict[str, list[dict[str, Any]]] = {}
-        for side in (AUTO, *peers):
+        for side in (AUTO, *SHAPIQ):
             for budget in budgets:
                 errors = []
                 try:
@@ -134,7 +119,8 @@ def measure(
                         phi = estimated(side, played, budget * players // 2 * 2, seed)
                         gap = phi.double() - played.phi[seed]
                         errors.append(float(gap.norm() / played.phi[seed].norm()))
-                except (ValueError, IndexError):  # Too few values, or more than coalitions.
+                except (ValueError, IndexError, AttributeError):
+                    # Too few values, more than coalitions, or an older shapiq.
                     continue
                 error, standard = spread(errors, of_mean=True)
                 point = {"budget": budget, "error": error, "standard_error": standard}

@@ -22,9 +22,18 @@ T = TypeVar("T")
 # standard errors make a difference sure.
 HARDLY, SURELY = 0.1, 3.0
 FEW = 13  # So few players are enumerated.
-# Values behind the reference of a row, about, and the longest run that it is the mean of.
-REFERENCE, LONGEST = 2**24, 2**16
+LONGEST = 2**16  # Orders of the longest run that a reference is the mean of.
 MOST = 2**20  # The largest budget.
+# Approximators of shapiq, with their settings.
+SHAPIQ: dict[str, tuple[str, dict[str, Any]]] = {
+    "LeverageSHAP": ("LeverageSHAP", {}),
+    "RegressionMSR": ("RegressionMSR", {"index": "SV"}),
+    "OddSHAP": ("OddSHAP", {}),
+    "PolySHAP": ("PolySHAP", {"max_order": 3, "pairing_trick": True}),
+    "ProxySHAP": ("ProxySHAP", {"index": "SV", "max_order": 1, "adjustment": True}),
+    "shapiq, kernel": ("KernelSHAP", {"pairing_trick": True}),
+    "shapiq, permutation": ("PermutationSamplingSV", {}),
+}
 
 
 def timed(work: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T, float]:
@@ -66,9 +75,7 @@ def relative(gap: Tensor, phi: Tensor) -> Tensor:
     return gap.flatten(1).norm(dim=1) / phi.flatten(1).norm(dim=1)
 
 
-def reference(
-    value: ms.SurrogateValue, x: Tensor, values: int = REFERENCE
-) -> tuple[Tensor, Tensor]:
+def reference(value: ms.SurrogateValue, x: Tensor, values: int) -> tuple[Tensor, Tensor]:
     """phi of rows from about so many values each, and standard errors; exact of few players."""
     players = len(value.players)
     if players <= FEW:
@@ -97,7 +104,7 @@ def calibrated(seconds_of: Callable[[int], float], seconds: float, start: int) -
 
 
 def by_shapiq(
-    method: str,
+    name: str,
     game: Callable[[Tensor], Tensor],
     players: int,
     budget: int,
@@ -105,14 +112,27 @@ def by_shapiq(
     order: int = 1,
     **settings: Any,
 ) -> Tensor:
-    """What an approximator of shapiq has of this order, from so many values of coalitions."""
+    """What an approximator of shapiq has of this order, from so many values of coalitions.
+
+    Args:
+        name: a key of `SHAPIQ`, or a class of shapiq.
+    """
+    # Without boosted trees, shapiq silently takes a single one.
+    import lightgbm  # noqa: F401
     import shapiq
+    import xgboost  # noqa: F401
+
+    method, usual = SHAPIQ.get(name, (name, {}))
+    if method == "PolySHAP":  # All triples where evaluations and memory are enough.
+        settings["max_terms"] = max(players + 1, min(budget // 2, 2048))
 
     def values(coalitions: Any) -> np.ndarray:
         mask = torch.as_tensor(np.atleast_2d(coalitions)) > 0.5
         return game(mask[None]).flatten().double().numpy()
 
-    made = getattr(shapiq, method)(n=players, random_state=seed, **settings)
+    if not getattr(shapiq, method, None):
+        raise AttributeError(f"shapiq {shapiq.__version__} lacks {method}")
+    made = getattr(shapiq, method)(n=players, random_state=seed, **usual, **settings)
     return torch.as_tensor(made.approximate(budget, values).get_n_order_values(order)).double()
 
 

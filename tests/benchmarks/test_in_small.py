@@ -24,6 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "speed/gpu": {"devices": ["cpu"], "networks": ["mlp"]},
     "speed/interactions": {},
     "speed/leverage": {"budgets": [5, 20]},
+    "speed/peers": {},
     "speed/streams": {"shared": 128},
     "speed/training": {"data": "iris", "goal": 1.0},
     "truth/global_values": {"repetitions": 3, "truth_rows": 200, "laws": ["mixture"]},

@@ -26,6 +26,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "speed/streams": {"shared": 128},
     "speed/training": {"data": "iris", "goal": 1.0},
     "truth/global_values": {"repetitions": 3, "truth_rows": 200, "laws": ["mixture"]},
+    "truth/shapr": {"draws": 8},
 }
 
 

@@ -38,8 +38,6 @@ def measure(
 ) -> dict[str, Any]:
     """Ratios of the evaluations, of one data set."""
     own = of_paper(name)
-    if name == "drug":
-        own.tabulate()
     x, y = own.data.x_test[:rows], own.data.y_test[:rows]
     surrogate, vae = own.surrogate(**shorter(epochs)), own.vae(1, **shorter(epochs))
     exact = contributions(surrogate, x, y, orders)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestClassifier
 from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
+from benchmarks.papers.tree_shap import by_trees
 from benchmarks.report import Claim, Figures, Found, Table, number, records
 from benchmarks.support.measures import pearson
 from benchmarks.support.trained import by_player, of_paper, shorter
@@ -62,8 +62,7 @@ def run(
     trained = of_paper("drug")
     data, y = trained.data, trained.data.y_test[:samples]
     x, each, players = data.x_test[: len(y)], torch.arange(len(y)), data.players
-    rows = {TREE: tree_shap(trained.fitted, x)[each, :, y]}
-    trained.tabulate()
+    rows = {TREE: by_trees(trained.fitted, x)[1][each, :, y]}
     games = {
         TABLE: trained.imputed(
             ms.imputers.ExactMatchImputer(data.x_test, players), len(data.x_test)
@@ -93,14 +92,6 @@ def run(
         for what, measure in MEASURES.items()
     }
     return {"accuracy": trained.accuracy, "values": values, "tracking": tracks}
-
-
-def tree_shap(forest: Any, x: Tensor) -> Float[Tensor, "rows players classes"]:
-    """Path-dependent TreeSHAP."""
-    import shap
-
-    explainer = shap.TreeExplainer(forest, feature_perturbation="tree_path_dependent")
-    return torch.as_tensor(explainer.shap_values(x.numpy()))
 
 
 def tracking(found: Found, what: str) -> dict[str, float]:

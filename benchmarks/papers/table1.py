@@ -65,8 +65,6 @@ def measure(
     """Scores of methods that need no training, of the trainings of a seed, or of App. A."""
     name, _, kind = part.partition(", ")
     own = of_paper(name)
-    if name == "drug":
-        own.tabulate()
     makers: dict[str, Callable[[], ms.ValueFunction]] = {}
     if kind == "off the manifold":
         makers[OFF] = lambda: own.off_manifold(draws)

@@ -29,9 +29,7 @@ from manifold_shap.text import Vocabulary
 from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, load_classifier
 
 TITLE = "Pictures, texts and series"
-QUICK = {
-    "data": "digits", "epochs": 1, "scored": 50, "rows": 1200,
-}  # fmt: skip
+QUICK = {"data": "digits", "epochs": 1, "scored": 50, "rows": 1200}
 CPU = {"accelerator": "cpu"}
 SERIES = "series/JapaneseVowels_{}.ts"
 TRAIN, VALIDATION = 0.8, 0.08  # Shares of the reviews.

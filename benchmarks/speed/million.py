@@ -10,19 +10,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.lib.format import open_memmap
 
 import manifold_shap as ms
 from benchmarks.report import Found, Table, records
 from benchmarks.support.measures import in_own_process, peak_memory, timed
 from benchmarks.support.trained import Trained
-from manifold_shap.coalitions import Listed
 
 TITLE = "A million rows with an audit"
 QUICK = {
     "rows": 2000, "audit": 200, "others": 50, "epochs": 1, "amortized_epochs": 1, "vae_epochs": 1,
 }  # fmt: skip
-_DRAWN = 8192  # Rows that are drawn at a time.
 
 
 def run(
@@ -43,24 +40,13 @@ def run(
     quick = value.in_precision("auto")
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        draw(place, vae.imputer, x[:1], rows + others)
+        np.save(place / "rows.npy", vae.draw_rows(rows + others, seed=0).numpy())
         torch.save((quick, explainer), place / "trained.pt")
         streamed = in_own_process(stream, place, rows, audit)
         rest = torch.from_numpy(np.load(place / "rows.npy", mmap_mode="r")[rows:].copy())
     passed = ms.amortized_shapley(quick, rest, explainer=explainer)
     enumerated = ms.audit(passed, value, rows=len(rest), reference=ms.exact_shapley)
     return {"stream": streamed, "others": enumerated.summary}
-
-
-def draw(place: Path, imputer: Any, some: torch.Tensor, count: int) -> None:
-    """Draw rows into a file."""
-    rows = open_memmap(place / "rows.npy", "w+", np.float32, (count, *some.shape[1:]))
-    for numbers in torch.arange(count).split(_DRAWN):
-        nobody = torch.zeros(len(numbers), 1, len(imputer.players), dtype=torch.bool)
-        x = some.expand(len(numbers), *some.shape[1:])
-        found = imputer.impute(x, Listed(nobody, numbers[:, None]), range(1)).rows
-        rows[numbers[0] : numbers[-1] + 1] = found[:, 0, 0].numpy()
-    rows.flush()
 
 
 def stream(place: Path, rows: int, audit: int) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Figures, Found, number, spread
+from benchmarks.truth.shared_error import share_held
 from manifold_shap.data import load
 
 TITLE = "Coverage of intervals with draws of donors"
 CAPTION = "coverage of 95 % intervals"
 QUICK = {"tables": ["categories"], "rows": 4, "seeds": 2}
-LEVEL = 0.95
 
 
 def run(
@@ -40,9 +40,7 @@ def run(
             for estimator, explain in estimators_of(len(value.players)).items():
                 held = []
                 for value.seed in range(seeds):
-                    explained = explain(value, x, seed=value.seed)
-                    low, high = explained.interval(LEVEL)
-                    held.append(((low <= truth) & (truth <= high)).double().mean().item())
+                    held.append(share_held(explain(value, x, seed=value.seed), truth))
                 which = f"{table}, {name}, {estimator}"
                 found[which] = {"coverage": spread(held, of_mean=True)}
     return {"intervals": found}

@@ -68,8 +68,8 @@ def run(
     return found
 
 
-def share_held(values: ms.GlobalValues, truth: Tensor) -> float:
-    """Of the players, those whose interval holds the truth."""
+def share_held(values: ms.GlobalValues | ms.Explanation, truth: Tensor) -> float:
+    """Of the values, those whose interval holds the truth."""
     low, high = values.interval(LEVEL)
     return ((low <= truth) & (truth <= high)).double().mean().item()
 

@@ -74,20 +74,12 @@ def measure(
     frame, test = (data.frame.iloc[rows].reset_index(drop=True) for rows in (own, other))
     kind = "boosted regression" if data.regression else "boosting"
     model = table_models.fitted(kind, frame, data.y[own])
-    with warnings.catch_warnings():
-        # What they say is in `quality`.
-        warnings.simplefilter("ignore", UserWarning)
-        explainer = ms.Explainer(model, frame, progress=False)
-        chosen = explainer.candidates
-        assert isinstance(chosen, candidates.Fits)
-        weights = chosen.weights
-        names = [OFF_MANIFOLD, *fitted, *([STACKED] if weights else [])]
-        values = dict(candidates.Fits(chosen.task, names, chosen.x, weights=weights))
-    mask = ms.metrics.shapley_pairs(len(test), len(explainer.table.players), pairs, seed=1)
+    chosen, values = chosen_and_all(model, frame, fitted)
+    mask = ms.metrics.shapley_pairs(len(test), len(values[OFF_MANIFOLD].players), pairs, seed=1)
     # Of many draws, whose variance is small: what is left of it would be noise of the comparison.
-    precise = {name: with_draws(value) for name, value in values.items()}
+    precise = {name: value.with_draws(DRAWS) for name, value in values.items()}
     errors = {n: ms.metrics.mean_squared_error(v, test, mask).by_row for n, v in precise.items()}
-    found: dict[str, Any] = {"chosen": explainer.quality.chosen, "error": compared(errors)}
+    found: dict[str, Any] = {"chosen": chosen, "error": compared(errors)}
     if data.law is not None:
         # Sums where the whole table of states is small, elsewhere draws.
         truth = true_value(model_of(data.law, model), data.law, draws=DRAWS, rows=2**12)
@@ -113,13 +105,19 @@ def data_of(name: str, rows: int) -> Data:
     return Data(law.frame(x), y.numpy(), law=law)
 
 
-def with_draws(value: ms.ValueFunction) -> ms.ValueFunction:
-    """The same value function with more draws, if it has any."""
-    if isinstance(value, ms.values.StackedValue):
-        return ms.values.StackedValue([*map(with_draws, value.parts)], value.weights)
-    if isinstance(value, ms.ImputedValue):
-        return ms.imputed_value(value.model, value.imputer, value.space, DRAWS, value.seed)
-    return value
+def chosen_and_all(
+    model: Any, frame: pd.DataFrame, fitted: Sequence[str]
+) -> tuple[str, dict[str, ms.ValueFunction]]:
+    """The choice of `ms.Explainer`, and the value functions that are compared."""
+    with warnings.catch_warnings():
+        # What they say is in `quality`.
+        warnings.simplefilter("ignore", UserWarning)
+        explainer = ms.Explainer(model, frame, progress=False)
+        fits = explainer.candidates
+        assert isinstance(fits, candidates.Fits)
+        names = [OFF_MANIFOLD, *fitted, *([STACKED] if fits.weights else [])]
+        values = dict(candidates.Fits(fits.task, names, fits.x, weights=fits.weights))
+    return explainer.quality.chosen, values
 
 
 def compared(by_row: Mapping[str, Any]) -> dict[str, Any]:

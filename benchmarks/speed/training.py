@@ -35,7 +35,6 @@ def run(
     precisions: Sequence[str] = ("bf16-mixed", "32-true"),  # of the trainings
     goal: float = 0.0121,  # mean squared error: Frye et al., Table 1, the supervised method
     data: str = "mnist",  # the data set
-    device: str = "cpu",  # or gpu, of the trainings to an error; of the loop, the CPU
 ) -> dict[str, Any]:
     """Steps per second of both sides, and trainings of more and more epochs."""
     trained = Trained(data, seed=0)
@@ -45,7 +44,6 @@ def run(
         ours = timed(partial(fit, trained, epochs, "32-true"))[1]
         bare = timed(partial(bare_loop, trained, steps, epochs))[1]
         ratios.append({"steps": steps, "ours": steps / ours, "bare": steps / bare})
-    trained.trainer["accelerator"] = device
     tried = {
         precision: time_to_error(trained, precision, try_epochs, seeds, goal)
         for precision in precisions
@@ -54,7 +52,7 @@ def run(
 
 
 def fit(trained: Trained, epochs: int, precision: str, seed: int = 0) -> ms.SurrogateValue:
-    trainer = {**trained.trainer, "devices": 1, "precision": precision}
+    trainer = {"accelerator": "cpu", "precision": precision}
     return trained.surrogate(trainer=trainer, max_epochs=epochs, seed=seed, learning_rate=RATE)
 
 

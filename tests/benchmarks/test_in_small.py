@@ -21,6 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "papers/suppressed": {"samples": 100, "draws": 2, "rates": [1e-4], "tuning_epochs": 1},
     "papers/tree_shap": {"trees": 3, "draws": 4, "days": 3},
     "papers/two_forests": {"trees": 40, "permutations": 4},
+    "speed/gpu": {"devices": ["cpu"], "networks": ["mlp"]},
     "speed/interactions": {},
     "speed/leverage": {"budgets": [5, 20]},
     "speed/peers": {},

@@ -277,8 +277,17 @@ def measured(scores: Mapping[str, "Score"], chosen: str, fits: str) -> Quality:
     mse = {name: score.error for name, score in scores.items()}
     spread = {name: _spread(score.by_row - own.by_row) for name, score in scores.items()}
     warning = _caution(chosen, mse, spread)
-    sure = {"error_standard_error": _spread(own.by_row), "warning": warning}
-    return Quality(chosen, mse, spread, mse[chosen], len(own.by_row), own.variance, fits, **sure)
+    return Quality(
+        chosen,
+        mse,
+        spread,
+        mse[chosen],
+        len(own.by_row),
+        own.variance,
+        fits,
+        warning=warning,
+        error_standard_error=_spread(own.by_row),
+    )
 
 
 def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float]) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Figures, Found, number, spread
-from benchmarks.truth.shared_error import share_held
+from benchmarks.truth.shared_error import LEVEL, share_held
 from manifold_shap.data import load
 
 TITLE = "Coverage of intervals with draws of donors"

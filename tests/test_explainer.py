@@ -368,7 +368,6 @@ def test_a_target_has_no_place() -> None:
     ("settings", "message"),
     [
         ({"max_evals": 9}, r"\['evaluations', .*'outputs'.* but got \['max_evals'\]"),
-        ({"output": "True"}, "got .'output'.; is it 'outputs'"),
         ({"estimator": "exact"}, "a function, such as `ms.exact_shapley`, but got 'exact'"),
     ],
 )

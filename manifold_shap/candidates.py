@@ -54,8 +54,8 @@ _DRAWS, _COMPARED_DRAWS = 8, 16
 # Pairs of a row and a coalition on which candidates are compared; and the part of them on which a
 # single one is measured, which informs and chooses nothing.
 _PAIRS, _OF_ONE = 2048, 8
-# Seconds of the comparison from which it is announced; rows whose prediction is timed, at most, and
-# the part of all that are asked which may be more than there are rows.
+# Seconds of the comparison from which it is announced; rows whose prediction is timed: so many at
+# most and, beyond the rows that there are, so small a part of all that are asked.
 _LONG, _TIMED_ROWS, _OF_ASKED = 10.0, 512, 64
 # Rows up to which candidates are fitted to four fifths and compared on the rest, five times.
 _FEW_ROWS, _FOLDS = 2000, 5

@@ -230,8 +230,8 @@ def _of_regression(
     k = 0 if output is None else output_position("output", output, explanation.outputs)
     if not (y.dtype.kind in "biuf" and np.isfinite(y).all() and np.ptp(y) > 0):
         raise ValueError(
-            "Expected finite targets `y` that differ between rows but some are text, NaN or "
-            "infinite, or all are alike; drop such rows."
+            f"Expected finite targets `y` that differ between rows but got {y.dtype}, or some are "
+            "NaN or infinite, or all are alike; drop such rows, or cast numbers."
         )
     apart = torch.from_numpy(y.astype(np.float64) - y.mean(dtype=np.float64))
     # (y - mean) / (rows Var(y)), by population formulas: products with them are slopes on y.

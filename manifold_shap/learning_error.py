@@ -132,7 +132,7 @@ def _checked(explanation: "Explanation", halves: Sequence["Explanation"]) -> lis
     names, mine = ("players", "outputs", "output spaces", "instances"), facts(explanation)
     compared = (zip(names, mine, facts(half), strict=True) for half in halves)
     for what, *both in chain.from_iterable(compared):
-        if differ := [pair for pair in zip_longest(*both) if pair[0] != pair[1]]:
+        if differ := [(a, b) for a, b in zip_longest(*both) if a is not b and a != b]:
             raise ValueError(
                 "Expected explanations of the same players, outputs, output space and instances "
                 f"but {what} differ, here and in a half: {shown(differ, 10)}."

@@ -172,7 +172,10 @@ def finish(
     # Small print has smaller letters, but not below given axes.
     small = letters if place is axes else int(1.2 * letters)
     above = "\n".join(fill(line, letters) for line in [*title, *cautions(by_name)] if line)
-    shows_ratios = "log-ratio" in " ".join([*title, axes.get_xlabel()]).lower()
+    spaces = [getattr(each, "space", None) for each in by_name.values()]  # Global values have none.
+    in_ratios = any(space is not None and space.takes_logarithms for space in spaces)
+    shown_ones = "log-ratio" in " ".join([*title, axes.get_xlabel()]).lower()
+    shows_ratios = in_ratios and shown_ones and "|" not in axes.get_xlabel()
     sign = "positive log-ratios favour the classes before the colon" * shows_ratios
     below = "\n".join(fill(line, small) for line in [errors, sign, *notes(by_name, True)] if line)
     for panel in [axes] if isinstance(drawn, Axes) else drawn:

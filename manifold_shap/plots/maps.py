@@ -330,7 +330,10 @@ def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:
     clear, sampled = (phi.abs() > 2 * error)[error > 0], error[error > 0]
     said = f"{int(clear.sum())} of {len(clear)} values are farther from 0 than two standard errors"
     said = shown.of_errors([*by_name.values()], sampled, said) if len(clear) else ""
-    fix = "patches (`ms.Players.patches`) or more `evaluations=` show more"
+    alone = torch.cat([drawn(each.standard_error) for each in by_name.values()])[error > 0]
+    by_sampling = 2 * (phi.abs()[error > 0] > 2 * alone).sum() < len(clear)
+    more = "more `evaluations=`" if by_sampling else "more rows or a longer training"
+    fix = f"patches (`ms.Players.patches`) or {more} show more"
     return f"mostly noise: {said}; {fix}" if 2 * clear.sum() < len(clear) else said
 
 

@@ -62,7 +62,7 @@ class Inputs(RowAdapter):
         return {"inputs": {name: list(shape) for name, shape in self.shapes.items()}}
 
     @classmethod
-    def fit(cls, inputs: Any, players: Mapping[str, Any] | None = None) -> "Inputs":
+    def fit(cls, inputs: Any, players: Mapping[Any, Any] | None = None) -> "Inputs":
         """Read shapes and types of some rows.
 
         Args:

@@ -299,7 +299,7 @@ class Table(RowAdapter):
         if identifiers:
             warn(
                 f"No value repeats in columns {shown(identifiers)}: where they number or name the "
-                f'rows, drop them (in commands by "data.drop={shown(identifiers)}") or, where the '
+                f'rows, drop them (in commands by "data.drop={identifiers}") or, where the '
                 "model needs them, leave them out of the game by `left_out`."
             )
         copies = dict[bytes, dict[int, str]]()

@@ -417,10 +417,13 @@ class ValueFunction(Exportable, Instead, ABC):
         else:
             found = Estimate(torch.zeros((*mask.shape[:2], len(self.outputs)), device=x.device))
         values, variance = found.values, found.variance
-        if bool(empty.any()):
-            values = torch.where(empty, self.end(self.base, x)[:, None], values)
-        if bool(full.any()):
-            values = torch.where(full, self.end(self.prediction, x)[:, None], values)
+        for anchored, of in ((empty, self.base), (full, self.prediction)):
+            # Of the rows alone that have such a coalition: a model may be asked for each.
+            rows = anchored[..., 0].any(1)
+            if bool(rows.any()):
+                end = values.new_zeros(len(x), 1, values.shape[2])
+                end[rows] = self.end(of, x[rows])[:, None].to(end.dtype)
+                values = torch.where(anchored, end, values)
         if variance is None and work.sampled:
             variance = torch.full_like(values, torch.nan)
         if variance is not None:

@@ -98,3 +98,19 @@ def test_the_base_of_texts_does_not_depend_on_the_draws_of_coalitions() -> None:
     values = [ms.imputed_value(Words(), marginal, draws=1, seed=seed) for seed in range(6)]
     gaps = torch.cat([value.base(texts[:1]) for value in values]) - Words()(texts.long()).mean(0)
     assert (gaps.abs() < 0.2 * Words()(texts.long()).std(0)).all()
+
+
+def test_the_base_is_asked_only_of_rows_with_an_empty_coalition() -> None:
+    asked, texts = [], torch.randint(2, 100, (50, 4)).float()
+
+    def model(x: Tensor) -> Tensor:
+        asked.append(len(x))
+        return x[:, :1]
+
+    marginal = ms.imputers.MarginalImputer(texts, ms.Players.tokens(4))
+    value = ms.imputed_value(ms.as_model(model, returns="values"), marginal, "identity", draws=2)
+    mask = torch.eye(4, dtype=torch.bool).expand(10, -1, -1).clone()
+    mask[0, 0] = False
+    asked.clear()
+    value(texts[:10], mask)
+    assert sum(asked) < 2 * 40 + 2 * 256

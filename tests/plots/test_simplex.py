@@ -180,7 +180,7 @@ def test_two_balances_of_more_say_so_and_name_what_they_lack() -> None:
 
 @pytest.mark.parametrize(
     ("plot", "ratios"),
-    [("ilr_plane", True), ("waterfall", True), ("bar", True), ("parallel_coordinates", False)],
+    [("ilr_plane", True), ("waterfall", True), ("bar", False), ("parallel_coordinates", False)],
 )
 def test_figures_of_log_ratios_say_which_classes_a_positive_one_favours(
     plot: str, ratios: bool

@@ -108,7 +108,7 @@ def test_the_base_is_asked_only_of_rows_with_an_empty_coalition() -> None:
         return x[:, :1]
 
     marginal = ms.imputers.MarginalImputer(texts, ms.Players.tokens(4))
-    value = ms.imputed_value(ms.as_model(model, returns="values"), marginal, "identity", draws=2)
+    value = ms.imputed_value(model, marginal, "identity", draws=2)
     mask = torch.eye(4, dtype=torch.bool).expand(10, -1, -1).clone()
     mask[0, 0] = False
     asked.clear()

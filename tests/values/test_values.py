@@ -146,6 +146,9 @@ def test_more_draws_than_memory_holds_are_made_in_parts(
 
 WORDS = torch.tensor([[0, 1], [2, 3], [1, 1], [3, 0]])
 READER = torch.nn.Sequential(torch.nn.Embedding(4, 1), torch.nn.Flatten())
+# Logits, as negative ones tell, whatever was drawn before.
+torch.nn.init.constant_(READER[0].weight, -1.0)
+READER[0].weight.data += torch.arange(4)[:, None]
 
 
 def test_a_model_that_is_wrapped_with_whole_numbers_gets_these_of_any_imputer() -> None:

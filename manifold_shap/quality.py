@@ -24,8 +24,6 @@ OFF_MANIFOLD, STACKED = "marginal", "stacked"
 _CLEARLY = 2.0
 # The least weight of a candidate in a mean: what is less is not worth its fit.
 _LEAST_WEIGHT = 1 / 16
-# What is known of the chosen candidate alone.
-_OF_OTHERS = {"error_standard_error": math.nan, "warning": ""}
 # Parts of the rows, each of which is scored by the choice of the others.
 _PARTS = 5
 
@@ -119,7 +117,9 @@ the manifold 60 %; 100 % is out of reach), root mean squared error 0.145, on 500
         """
         if name == self.chosen:
             return self.to_dict()
-        return {**self.to_dict(), "chosen": name, "error": self.mse[name], **_OF_OTHERS}
+        # The others are of the chosen candidate alone.
+        other = {"chosen": name, "error": self.mse[name]}
+        return {**self.to_dict(), **other, "error_standard_error": math.nan, "warning": ""}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, as `made_by["quality"]` of an explanation has them."""

@@ -150,7 +150,7 @@ def of_errors(
 def unmeasured(made_by: Mapping[str, Any]) -> str:
     """That the error of a learned value function of groups is not known, where it is not."""
     known = made_by.get("quality") or "grouped" not in made_by or not made_by.get("learned")
-    measure = "`ms.metrics.mean_squared_error(grouped_value, x)` measures it"
+    measure = "`ms.metrics.mean_squared_error` of the grouped one and rows measures it"
     return "" if known else f"has an error that was not measured for these players; {measure}"
 
 

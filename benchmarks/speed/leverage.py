@@ -1,6 +1,6 @@
 """Error for as many evaluations per player (Musco & Witter 2025): |phi - exact| / |exact|, a mean
 over seeds, each with another row. Games are boosted trees with the mean of a column for absent
-players, and a random forest on census. Needs `.[peers]` and xgboost; sides that the installed
+players, and a random forest on census. Needs `.[peers]`; sides that the installed
 shapiq lacks are left out.
 """
 
@@ -119,7 +119,7 @@ def measure(
                         phi = estimated(side, played, budget * players // 2 * 2, seed)
                         gap = phi.double() - played.phi[seed]
                         errors.append(float(gap.norm() / played.phi[seed].norm()))
-                except (ValueError, IndexError, AttributeError):
+                except (ValueError, IndexError):
                     # Too few values, more than coalitions, or an older shapiq.
                     continue
                 error, standard = spread(errors, of_mean=True)

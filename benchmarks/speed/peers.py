@@ -3,7 +3,7 @@ coalitions, all classes at once. Sides have equal time of one processor for all 
 more, equal evaluations. captum and shapiq explain one class per run: their time counts for each
 class, their evaluations and errors are those of the first. A linearized coalition of ours counts as
 the evaluations that it costs. Where few players are enumerated, the time is a quarter of what that
-takes. Errors are means over rows of medians over seeds. Needs `.[peers]`, xgboost and lightgbm.
+takes. Errors are means over rows of medians over seeds. Needs `.[peers]`.
 """
 
 import signal

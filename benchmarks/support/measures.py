@@ -131,7 +131,7 @@ def by_shapiq(
         return game(mask[None]).flatten().double().numpy()
 
     if not getattr(shapiq, method, None):
-        raise AttributeError(f"shapiq {shapiq.__version__} lacks {method}")
+        raise ValueError(f"shapiq {shapiq.__version__} lacks {method}")
     made = getattr(shapiq, method)(n=players, random_state=seed, **usual, **settings)
     return torch.as_tensor(made.approximate(budget, values).get_n_order_values(order)).double()
 

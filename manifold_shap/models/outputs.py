@@ -173,8 +173,8 @@ def check_shape(raw: Tensor, rows: int, returns: str | None) -> None:
             "Expected the model to return a column for every class, of shape "
             f"({rows}, classes) for {rows} rows but got {tuple(raw.shape)}; for two "
             f"classes return both columns, `{both}` of a logit z or `numpy.column_stack((1 - p, "
-            "p))` of a probability; for a regression give `ms.Explainer` returns='values', and "
-            "others the model itself with space='identity'; in place of numbers of classes pass "
+            "p))` of a probability; of a regression, returns='values' for `ms.Explainer` "
+            "and space='identity' for others say so; in place of numbers of classes pass "
             "the classifier itself, or its `predict_proba`; several axes are one row by `lambda x: "
             "model(x).flatten(1)`."
         )

@@ -333,7 +333,7 @@ def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:
     alone = torch.cat([drawn(each.standard_error) for each in by_name.values()])[error > 0]
     by_sampling = 2 * (phi.abs()[error > 0] > 2 * alone).sum() < len(clear)
     more = "more `evaluations=`" if by_sampling else "more rows or a longer training"
-    fix = f"patches (`ms.Players.patches`) or {more} show more"
+    fix = f"larger patches (`ms.Players.patches`) or {more} show more"
     return f"mostly noise: {said}; {fix}" if 2 * clear.sum() < len(clear) else said
 
 

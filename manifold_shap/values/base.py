@@ -421,8 +421,9 @@ class ValueFunction(Exportable, Instead, ABC):
             # Of the rows alone that have such a coalition: a model may be asked for each.
             rows = anchored[..., 0].any(1)
             if bool(rows.any()):
-                end = values.new_zeros(len(x), 1, values.shape[2])
-                end[rows] = self.end(of, x[rows])[:, None].to(end.dtype)
+                some = self.end(of, x[rows])
+                end = some.new_zeros(len(x), 1, some.shape[1])
+                end[rows, 0] = some
                 values = torch.where(anchored, end, values)
         if variance is None and work.sampled:
             variance = torch.full_like(values, torch.nan)

@@ -156,6 +156,7 @@ def test_maps_of_noise_say_so() -> None:
     for each, said in ((learned, "mostly noise"), (replace(learned, model_error=error / 1e4), "")):
         below = pixel_maps(each)[0].figure.get_supxlabel().replace("\n", " ")
         assert below.startswith(said or "1")
+        assert "evaluations" not in below  # Errors of learning are the larger ones.
         assert "standard errors of sampling and learning" in below
     exact = replace(clear, standard_error=0 * error)
     assert "evaluations" not in pixel_maps({"a": clear, "b": exact})[0].figure.get_supxlabel()

@@ -31,9 +31,8 @@ _FEWEST_COALITIONS = 64
 # Players whose coalitions are all evaluated where values are drawn.
 _MOST_DRAWN = 6
 # Where values are drawn or contributions are linearized, a regression is more precise for so few
-# players, with so many evaluations for each of them; of the latter, with this share of all
-# coalitions.
-_MOST_FITTED, _LEAST_FITTED, _LEAST_SHARE = 20, 32, 1 / 8
+# players; where values are drawn, with so many evaluations for each of them.
+_MOST_FITTED, _LEAST_FITTED = 20, 32
 # Evaluations per player with which a regression is more precise than orders are.
 _LEAST_PAIRED = 4
 # Players, and evaluations for each, with which a regression with interactions is more precise.
@@ -66,13 +65,12 @@ def auto_shapley(
     - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact. Of up
       to 6 players also where values are drawn, as often for each coalition as `evaluations` allow,
       twice at least.
-    - Networks whose contributions can be linearized: the contributions of all players at sampled
-      coalitions (`coalition_shapley`) or, of up to 20 players and with an eighth of all coalitions,
-      a regression (`kernel_shapley`).
-    - A regression with interactions (`odd_shapley`), where nothing is drawn, of 3 to 128 players on
-      7 evaluations or more for each. It takes as many of those that are allowed, and 16,384 at
-      most, as leave time for the fit, which of 20 players may take as long as all of them, of 40
-      half as long. Where this leaves it too few, other estimators are more precise.
+    - Networks of more than 20 players whose contributions can be linearized: the contributions of
+      all players at sampled coalitions (`coalition_shapley`).
+    - A regression with interactions (`odd_shapley`), where nothing is drawn or linearized, of 3 to
+      128 players on 7 evaluations or more for each. It takes as many of those that are allowed, and
+      16,384 at most, as leave time for the fit, which of 20 players may take as long as all of
+      them, of 40 half as long. Where this leaves it too few, other estimators are more precise.
     - A regression (`kernel_shapley`) on 4 evaluations or more for each player or, where values are
       drawn, of up to 20 players on 32 or more for each.
     - Orders of the players (`permutation_shapley`), where values of more players are drawn, an
@@ -147,11 +145,10 @@ def choose(
         if fitted:
             why = f"{pairs}, with interactions, on as many as leave time for the fit"
             return odd(game, fitted, seed), why
-        least: float = _LEAST_PAIRED * players
-        if linear or game.sampled:
-            share = _LEAST_SHARE * 2**players if linear else 0
-            least = max(_LEAST_FITTED * players, share) if players <= _MOST_FITTED else math.inf
-        if budget >= least:
+        least: float = _LEAST_FITTED if game.sampled else _LEAST_PAIRED
+        if players > _MOST_FITTED and (linear or game.sampled):
+            least = math.inf
+        if budget >= least * players:
             return kernel(game, budget // 2 * 2, seed=seed), pairs
     limit = budget if target_error is None else evaluations
     rounds: dict[str, Any] = {"target_error": target_error, "seed": seed}

@@ -61,10 +61,12 @@ _FITTED = 1536
 # the largest step from one to the next.
 _PENALTIES = torch.logspace(-3, 3, 7, dtype=torch.float64)
 _STEP = math.log(10)
-# Relevances are powers of involvements, in up to so many rounds.
-_POWERS, _ROUNDS = (0.5, 1.0), 3
+# Rounds in which relevances follow involvements, at most.
+_ROUNDS = 5
 _LEAST_COEFFICIENT, _LEAST_INVOLVEMENT = 0.02, 1e-4
 _SMALLEST, _ROUNDING = 1e-30, 1e-9
+# Outputs whose sum varies by less than this part of them are a class and its opposite.
+_MIRRORED = 1e-5
 # Nodes of Gauss-Legendre quadrature: exact up to 48 players, to rounding beyond, since the
 # relevances of all add up to a few.
 _NODES = 24
@@ -138,7 +140,7 @@ def nominal_seconds(players: int, evaluations: int) -> float:
     """
     pairs = evaluations // 2
     few, fitted = min(pairs, max(_CHOOSING, _CHOOSING_EACH * players)), min(pairs, _FITTED)
-    tries = 2 + len(_POWERS) * _ROUNDS
+    tries = 2 + _ROUNDS
     return 1.8e-10 * tries * few**3 + 7e-11 * fitted**3 + 2e-8 * pairs * fitted + 1e-3
 
 
@@ -282,13 +284,17 @@ class _Fit:
             return beta, self.regression.covariance(
                 self.regression.inverse, y * 0, self.full_covariance
             )
+        # Of the probabilities of two classes, one is fitted.
+        mirrored = y.shape[2] == 2 and bool(y.sum(2).abs().max() <= _MIRRORED * y.abs().max())
         # Outputs of a row are games like those of other rows.
-        games = y.mT.flatten(0, 1)[..., None]
+        games = y[..., : 1 if mirrored else None].mT.flatten(0, 1)[..., None]
         step = max(1, MOST_NUMBERS // (len(pairs.mask) * len(self.fitted[0])))
         parts = [self._of(some) for some in games.split(step)]
         beta, change = (
             torch.cat(some).unflatten(0, (len(y), -1)) for some in zip(*parts, strict=True)
         )
+        if mirrored:
+            beta, change = (torch.cat((one, -one), 1) for one in (beta, change))
         if self.full_covariance:
             return beta[..., 0].mT, torch.einsum("bonp,bqnp->bnoq", change, change)
         return beta[..., 0].mT, change.square().sum(3).mT
@@ -346,10 +352,9 @@ class _Fit:
         attempt(_shares(regression.fit(y)[..., 0].abs()) + _LEAST_COEFFICIENT, every)
         for _ in range(_ROUNDS):
             before = best.loss[every]
-            for power in _POWERS:
-                games = OddGames(best.relevance[every])
-                found = games.involvement(self._equal.z, best.coefficients[every][..., None])
-                attempt((_shares(found) + _LEAST_INVOLVEMENT) ** power, every)
+            games = OddGames(best.relevance[every])
+            found = games.involvement(self._equal.z, best.coefficients[every][..., None])
+            attempt(_shares(found) + _LEAST_INVOLVEMENT, every)
             every = every[best.loss[every] < before]
             if len(every) == 0:
                 break

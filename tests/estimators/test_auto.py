@@ -94,12 +94,7 @@ def test_evaluations_are_never_exceeded_and_too_few_for_errors_are_said(
 
 @pytest.mark.parametrize(
     ("players", "evaluations", "expected"),
-    # Up to 20 players a regression takes an eighth of all coalitions.
-    [
-        (16, None, "kernel"),
-        (17, None, "coalition"),
-        (20, 800, "coalition"),
-    ],
+    [(16, None, "kernel"), (20, 800, "kernel"), (21, None, "coalition")],
 )
 def test_networks_are_linearized_where_that_pays(
     players: int, evaluations: int | None, expected: str

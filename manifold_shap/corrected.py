@@ -205,7 +205,7 @@ def corrected_global_values(
         accuracy=prediction[torch.arange(len(true)), true].double().mean().item(),
         offset=(mean.double() @ share.double()).item(),
         players=rows.players.names,
-        made_by={**_common(made_by), "seed": seed, "folds": folds},
+        made_by={**_common(made_by), "learned": False, "seed": seed, "folds": folds},
     )
 
 

@@ -131,7 +131,7 @@ class Explainer(Instead):
         if candidates is None:
             candidates = fast if effort == "low" else (*fast, *slow)
         candidates = [candidates] if isinstance(candidates, str) else candidates
-        check_known(candidates, (*fast, *slow), "`candidates`")
+        check_known(candidates, (*fast, *slow), "`candidates` (beside 'marginal', always there)")
         x = self.table.rows(frame)
         for shape in getattr(self.table, "shapes", {}).values():
             check_no_pictures((len(x), *shape))

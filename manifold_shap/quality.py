@@ -300,8 +300,8 @@ def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float])
         "words may tell little of each other, or the model may judge shortened texts unlike whole "
         "ones; deletion serves all the same, and effort='high' compares a learned value function"
         if chosen == "deletion"
-        else "features may be independent, or depend on others of their group alone; rows or "
-        "training may be too few, or it may not suit them"
+        else "players may be independent of each other, rows or epochs too few, or another value "
+        "function may suit them better"
     )
     return f"{chosen!r} is not clearly better than {_yardstick(mse)}: {why}"
 

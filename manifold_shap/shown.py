@@ -134,7 +134,7 @@ def of_errors(
     if any(each.model_error is not None for each in explanations):
         learned = " and learning"
     elif any(each.made_by.get("learned") for each in explanations):
-        learned = ", that of learning not included"
+        learned = ", that of learning, often larger, not included"
         exact = (
             "exact sums; the error of learning is unknown: halves= of an Explainer, or "
             "ms.with_learning_error, estimates it"
@@ -150,8 +150,8 @@ def of_errors(
 def unmeasured(made_by: Mapping[str, Any]) -> str:
     """That the error of a learned value function of groups is not known, where it is not."""
     known = made_by.get("quality") or "grouped" not in made_by or not made_by.get("learned")
-    measure = "`ms.metrics.mean_squared_error` of the grouped one and rows measures it"
-    return "" if known else f"has an error that was not measured for these players; {measure}"
+    measured = "`ms.metrics.mean_squared_error(value, x)` of this value function measures it"
+    return "" if known else f"has an unknown error for these players; {measured}"
 
 
 def has_words(explanation: "Explanation") -> bool:

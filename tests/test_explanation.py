@@ -407,7 +407,7 @@ def test_errors_are_shown_where_they_are_known() -> None:
         assert repr(of).splitlines()[-1] == said
         assert f"<p>{said}</p>" in of._repr_html_()
     learned = replace(explanation, made_by={"learned": True})
-    assert "of sampling, that of learning not included" in repr(learned)
+    assert "of sampling, that of learning, often larger, not included" in repr(learned)
     halved = replace(learned, model_error=learned.standard_error)
     assert "± is one standard error of sampling and learning" in repr(halved)
     exact = replace(learned, standard_error=0 * explanation.phi)

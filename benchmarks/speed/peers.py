@@ -1,15 +1,15 @@
 """Every side explains the same test rows by the same surrogate: a callable that gives the values of
 coalitions, all classes at once. Sides have equal time of one processor for all classes and, once
 more, equal evaluations. captum and shapiq explain one class per run: their time counts for each
-class, their evaluations and errors are those of the first. A linearized coalition of ours counts as
-the evaluations that it costs. Where few players are enumerated, the time is a quarter of what that
-takes. Errors are means over rows of medians over seeds. Needs `.[peers]`.
+class, their evaluations and errors are those of the first. Of equal evaluations `auto` is told that
+each takes as long as a model call; a linearized coalition counts as the evaluations that it costs.
+Where few players are enumerated, the time is a quarter of what that takes. Errors are means over
+rows of medians over seeds. Needs `.[peers]`.
 """
 
 import signal
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from time import process_time
 from typing import Any
 
@@ -51,15 +51,18 @@ class Counted:
         return self.value(self.x, mask[None])[0].numpy()
 
 
-def sides(game: Counted) -> dict[str, Side]:
-    """All packages on one game."""
+def sides(game: Counted, unit: str) -> dict[str, Side]:
+    """All packages on one game, for equal seconds or equal evaluations."""
     import shap
 
     players = game.full.size
     start, end = (torch.from_numpy(side).float() for side in (game.empty, game.full))
 
+    dear = partial(ms.as_value_function, lambda x, mask: game.value(x, mask), cost="model")
+
     def ours(estimator: Any, evaluations: int) -> Any:
-        found = estimator(game.value, game.x, evaluations=evaluations, seed=game.seed)
+        value = game.value if unit == "seconds" else dear(game.x)
+        found = estimator(value, game.x, evaluations=evaluations, seed=game.seed)
         game.asked = found.made_by["evaluations"]
         return found.phi[0]
 
@@ -127,7 +130,8 @@ def measure(
     found: dict[str, Any] = {which: {} for which in allowed}
     left_out = []
     signal.signal(signal.SIGPROF, end)
-    for (which, (unit, most)), (side, way) in product(allowed.items(), sides(game).items()):
+    ways = [(*each, *way) for each in allowed.items() for way in sides(game, each[1][0]).items()]
+    for which, (unit, most), side, way in ways:
         runs = len(value.outputs) if side in ONE_CLASS else 1
         try:
             signal.setitimer(signal.ITIMER_PROF, TOO_LONG)

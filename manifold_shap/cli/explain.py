@@ -115,6 +115,8 @@ def explain(cfg: Any, job: Any) -> dict[str, Any]:
             # Of a training, where there is no marginal beside it here.
             quality["warning"] = quality["warning"] or (one.quality or {}).get("warning", "")
             explanations[each] = replace(one, made_by={**one.made_by, "quality": quality})
+    elif main.spec.learned and not found.quality:
+        print("compare=[marginal] also measures how good the value function is.")
     by_title = {titles[each]: explanations[each] for each in values}
     warning = (explanations[name].quality or {}).get("warning")
     labels = y[some] if cfg.report else None

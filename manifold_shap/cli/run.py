@@ -72,8 +72,10 @@ def model_of(cfg: Any, data: Data) -> ms.Model:
     nameless = classes is None and not model.predictor.classes and model.returns != "values"
     if nameless and len(model.classes) == len(data.classes):
         model.classes = data.classes
-    if (right := quality(model, data, _LABELLED).get("accuracy")) is not None:
-        labelled = min(_LABELLED, len(data.y_test))
+    fit, labelled = quality(model, data, _LABELLED), min(_LABELLED, len(data.y_test))
+    if "r2" in fit:
+        print(f"The model explains {100 * fit['r2']:.0f} % of the target of {labelled} test rows.")
+    if (right := fit.get("accuracy")) is not None:
         agreement = f"agrees with {100 * right:.0f} % of the labels of {labelled} test rows"
         print(f"The model, of {shown(model.classes)}, {agreement}.")
         if right < 1 / len(data.classes):

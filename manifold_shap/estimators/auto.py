@@ -90,7 +90,7 @@ def auto_shapley(
             the few values that it costs. By default all coalitions where 8,192 model rows, or
             65,536 values in closed form, are enough; else 64 for each player where each is a model
             call or drawn, or rows are large, and as many as take 1,024 model rows where draws are
-            few (8,192 of up to 6 players); otherwise 256, or 128 where contributions are
+            few; otherwise 256, or 128 where contributions are
             linearized, and at least 8,192.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
@@ -174,10 +174,10 @@ def _usual_budget(game: Evaluator) -> int:
     """Evaluations per row where nobody says how many."""
     free = min(_FREE_ROWS, game.value.spec.work.batch_size or _FREE_ROWS)
     dear = game.value.spec.work.cost == "model"
-    drawn = len(game.players) > _MOST_DRAWN if game.sampled else dear
-    each = _EVALUATIONS_DEAR if free < _FREE_ROWS or drawn else _EVALUATIONS
+    few = free < _FREE_ROWS or dear or game.sampled
+    each = _EVALUATIONS_DEAR if few else _EVALUATIONS
     if game.sampled:
-        each = max(each, (_ROWS_DRAWN if drawn else _FREE_ROWS) // game.draws)
+        each = max(each, _ROWS_DRAWN // game.draws)
     if game.linearized:
         each = _EVALUATIONS_LINEARIZED
     usual = max(each * (len(game.players) + 1), 0 if dear else free)

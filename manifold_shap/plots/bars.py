@@ -311,6 +311,9 @@ def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:
     lines = Lines.of(phi[0].abs(), most)
     # What is left of zero by rounding errors.
     offset = first.offset if abs(first.offset) > 1e-9 * abs(first.accuracy) else 0.0
+    # Corrected ones have no error of learning, to first order.
+    learned = any(each.made_by.get("learned") for each in by_name.values())
+    errors_of = f"over {first.rows} rows{', those of learning not included' * learned}"
     what, of, unit = "Mean probability of the true class", " (class balance)", "probability"
     if first.regression:
         what, of, unit = "Slope of predictions on targets", "", "slope on the target"
@@ -325,5 +328,5 @@ def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:
             f"base{of}: {shown.number(offset)}; {shown.count(first.rows, 'row')}",
         ],
         lines.others > 0,
-        f"whiskers: 2 standard errors over {first.rows} rows" if bool((error > 0).any()) else "",
+        f"whiskers: 2 standard errors {errors_of}" if bool((error > 0).any()) else "",
     )

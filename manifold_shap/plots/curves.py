@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
@@ -15,6 +16,7 @@ from torch import Tensor
 from manifold_shap import shown
 from manifold_shap._checks import check_whole
 from manifold_shap.explanation import Explanation
+from manifold_shap.learning_error import total_error
 from manifold_shap.metrics import Score
 from manifold_shap.plots import canvas, selection
 from manifold_shap.plots.canvas import Panels
@@ -125,9 +127,11 @@ def series(
     look: dict[str, Any] = {"location": "bottom", "aspect": 40, "shrink": 0.6}
     scale.bar(panels, selection.axis(first, k, per), **look)
     part = f"{len(chosen)} of {len(names)} channels" if len(chosen) < len(names) else ""
-    return canvas.finish(
-        panels, by_name, [*selection.title_of_row(first, row, k, output), part], show
-    )
+    title = [*selection.title_of_row(first, row, k, output), part]
+    errors = torch.cat([total_error(each)[row, :, k] for each in by_name.values()])
+    most = shown.number(errors.nan_to_num().max().item())
+    errors_of = shown.of_errors([*by_name.values()], errors, f"standard errors up to {most}")
+    return canvas.finish(panels, by_name, title, show, errors_of)
 
 
 def _draw_curve(

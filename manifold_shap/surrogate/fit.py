@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 _PROBE_ROWS = 32
 # Held-out rows on which a surrogate is compared with the marginal, at most; pairs of a row and a
 # coalition, at least; and draws of the marginal: as few as tell their own variance.
-_COMPARED_ROWS, _COMPARED_PAIRS, _COMPARED_DRAWS = 1024, 256, 2
+_COMPARED_ROWS, _COMPARED_PAIRS, _COMPARED_DRAWS = 1024, (256, 2048), 2
 # Pairs with hints that scales are taken from; and one in so many is held out.
 _DESCRIBED, _VALIDATION = 16_384, 32
 
@@ -478,16 +478,22 @@ def _compared(value: SurrogateValue, rows: TrainingRows, whole: Tensor, outputs:
     some = torch.arange(count) * len(rows.validation) // count
     x, truth = rows.validation[some], outputs[some]
     counts = value.counts(x) if value.players.by_row else None
-    mask = shapley_pairs(count, len(value.players), _COMPARED_PAIRS, counts=counts)
-    score = partial(mean_squared_error, x=x, mask=mask, progress=False, truth=truth)
-    scores = {value.name: score(value)}
     imputer = MarginalImputer(whole, value.players)
     imputer.table = rows.table
     off = ImputedValue(imputer, value.model, value.space, value.expectation, _COMPARED_DRAWS)
-    # A model may refuse rows that never occur; what was learned is not lost for that.
-    with suppress(Exception):
-        scores[OFF_MANIFOLD] = score(off)
-    return measured(scores, value.name, f"a fit to {len(rows.train)} rows")
+    # More pairs where few do not tell which is better, for as many model rows as the training took.
+    few, many = _COMPARED_PAIRS
+    for pairs in (few, max(few, min(many, len(rows.train) // 4))):
+        mask = shapley_pairs(count, len(value.players), pairs, counts=counts)
+        score = partial(mean_squared_error, x=x, mask=mask, progress=False, truth=truth)
+        scores = {value.name: score(value)}
+        # A model may refuse rows that never occur; what was learned is not lost for that.
+        with suppress(Exception):
+            scores[OFF_MANIFOLD] = score(off)
+        quality = measured(scores, value.name, f"a fit to {len(rows.train)} rows")
+        if not quality.warning:
+            break
+    return quality
 
 
 def _task(

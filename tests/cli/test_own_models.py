@@ -1,5 +1,6 @@
 """Models and data of the user's own on the command line: tables, pictures, texts and series."""
 
+import re
 import sys
 import warnings
 from contextlib import nullcontext
@@ -151,9 +152,14 @@ def test_value_functions_are_trained_for_a_model_of_ones_own(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "model", [["model=file", "model.path=paid.ubj"], ["model=python", "model.call=mine:paid"]]
 )
-def test_a_regression_is_explained_in_its_own_unit(tmp_path: Path, model: list[str]) -> None:
+def test_a_regression_is_explained_in_its_own_unit(
+    tmp_path: Path, model: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     words = [*PAID, "data.drop=[id,town,since,bought]", "value_function=empirical", *EXACT]
     explain(tmp_path, *words, *model, "unit='thousand EUR'")
+    told = capsys.readouterr().out
+    assert re.search(r"explains \d+ % of the target", told)
+    assert "compare=[marginal]" in told
     found = explained(tmp_path, "empirical", "shop")
     assert (found.space.name, found.outputs) == ("identity", ("paid",))
     assert found.unit == "thousand EUR"

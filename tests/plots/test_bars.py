@@ -91,8 +91,9 @@ def test_whiskers_reach_two_standard_errors_and_say_so(
     assert axes.figure.get_supxlabel() == said
     of_learned = replace(people, made_by={"learned": True})
     known = plot(replace(of_learned, standard_error=torch.full_like(people.phi, error)), row=0)
-    assert ("error of learning is unknown" in known.figure.get_supxlabel()) == (error == 0)
-    assert ("that of learning not included" in known.figure.get_supxlabel()) == (error > 0)
+    said = known.figure.get_supxlabel()
+    assert ("error of learning is unknown" in said) == (error == 0)
+    assert ("that of learning, often larger, not included" in said) == (error > 0)
     learned = plot(replace(of_learned, model_error=people.standard_error), row=0).figure
     assert learned.get_supxlabel() == "whiskers: 2 standard errors of sampling and learning"
     lines = axes.collections[: len(axes.collections) - (plot is waterfall)]
@@ -117,6 +118,8 @@ def test_several_explanations_stand_in_the_order_of_the_first() -> None:
 
 def test_global_values_are_bars_of_what_adds_to_the_accuracy() -> None:
     values = ms.global_values(table(), ["poor", "rich"] * 3)
+    learned = replace(values, made_by={"learned": True})
+    assert "learning not included" in bar(learned).figure.get_supxlabel()
     axes = bar(values, max_display=3)
     order = values.phi.abs().argsort(descending=True)
     np.testing.assert_allclose(widths(axes)[:3], values.phi[order[:3]])

@@ -55,6 +55,9 @@ def test_explanations_stand_side_by_side_on_one_scale() -> None:
     titles = [axes.get_title("left") for axes in panels]
     assert titles == ["on: base 0.5", "off: base 1.5", "", ""]
     assert [axes.get_ylabel() for axes in panels] == ["load", "", "heat", ""]
+    unsure = replace(on, standard_error=torch.full_like(on.phi, 0.02), made_by={"learned": True})
+    small_print = series({"on": on, "unsure": unsure}).figure.get_supxlabel()
+    assert small_print.startswith("standard errors up to 0.02 of sampling, that of learning")
 
 
 def test_channels_of_their_own_players_have_their_own_values() -> None:

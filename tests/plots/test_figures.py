@@ -237,7 +237,7 @@ def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -
     assert said.endswith("100 % is out of reach)")
     grouped = replace(good, made_by={"learned": True, "grouped": 2})
     for told in (repr(grouped), plots.bar(grouped).figure.get_supxlabel()):
-        assert "not measured for these players" in " ".join(told.split())
+        assert "unknown error for these players" in " ".join(told.split())
     figure, ax = plt.subplots(layout="constrained")
     plots.bar(bad, ax=ax)
     assert WARNING in " ".join(ax.get_title("left").split())

@@ -131,7 +131,7 @@ def test_bars_of_a_row_leave_room_for_the_lines_of_their_errors(written) -> None
 @pytest.mark.parametrize(
     ("made_by", "said"),
     [
-        ({}, "error of the value function was not measured"),
+        ({}, "error of the value function is unknown"),
         (
             {"quality": {"chosen": "vae", "mse": {"marginal": 0.04, "vae": 0.01}}},
             "Value function: vae has a root mean squared error of 0.1 (0.2 off the manifold)",

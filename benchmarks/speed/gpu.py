@@ -23,9 +23,9 @@ def run(
     networks: Sequence[str] = ("mlp", "conv"),  # of the surrogates; pictures alone have the second
     devices: Sequence[str] = ("cpu", "cuda"),
     epochs: int = 3,
-    rows: int = 256,  # test rows to explain
-    permutations: int = 32,  # of each
-    repeats: int = 5,  # of which rates are medians
+    rows: int = 64,  # test rows to explain
+    permutations: int = 4,  # of each
+    repeats: int = 3,  # of which rates are medians
 ) -> dict[str, Any]:
     """Seconds and errors of trainings; values and rows per second."""
     found: dict[str, Any] = {}

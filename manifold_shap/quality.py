@@ -300,8 +300,8 @@ def _caution(chosen: str, mse: Mapping[str, float], spread: Mapping[str, float])
         "words may tell little of each other, or the model may judge shortened texts unlike whole "
         "ones; deletion serves all the same, and effort='high' compares a learned value function"
         if chosen == "deletion"
-        else "players may be independent of each other, rows or epochs too few, or another value "
-        "function may suit them better"
+        else "players may be independent of each other, rows too few, the training too short, or "
+        "another value function may suit them better"
     )
     return f"{chosen!r} is not clearly better than {_yardstick(mse)}: {why}"
 

@@ -1,5 +1,6 @@
 """Corrected global values: against laws whose conditionals are known, errors, and the usual way."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -119,6 +120,9 @@ def test_the_usual_way_learns_both_and_is_efficient(known: dict[str, Any]) -> No
     assert found.efficiency_gap < 1e-5
     assert found.rows == 600
     assert found.made_by["folds"] == 2
+    usual = replace(found, made_by={"learned": True})
+    told = ms.plots.bar({"corrected": found, "usual": usual}).figure.get_supxlabel()
+    assert "those of learning of usual not included" in " ".join(told.split())
     again = ms.corrected_global_values(of_frames, x, labels, folds=2, training=FEW)
     assert torch.equal(found.phi, again.phi)
 

@@ -73,8 +73,10 @@ def model_of(cfg: Any, data: Data) -> ms.Model:
     if nameless and len(model.classes) == len(data.classes):
         model.classes = data.classes
     fit, labelled = quality(model, data, _LABELLED), min(_LABELLED, len(data.y_test))
-    if "r2" in fit:
-        print(f"The model explains {100 * fit['r2']:.0f} % of the target of {labelled} test rows.")
+    if "r2" in fit and data.task == "regression":
+        share = f"{100 * fit['r2']:.0f} % of the variance of the target"
+        told = share if fit["r2"] > 0 else "less of the target than its mean does,"
+        print(f"The model explains {told} of {labelled} test rows.")
     if (right := fit.get("accuracy")) is not None:
         agreement = f"agrees with {100 * right:.0f} % of the labels of {labelled} test rows"
         print(f"The model, of {shown(model.classes)}, {agreement}.")

@@ -65,8 +65,8 @@ def auto_shapley(
     - All coalitions, where they cost no more than `evaluations` and nothing is drawn: exact. Of up
       to 6 players also where values are drawn, as often for each coalition as `evaluations` allow,
       twice at least.
-    - Networks of more than 20 players whose contributions can be linearized: the contributions of
-      all players at sampled coalitions (`coalition_shapley`).
+    - Networks whose contributions can be linearized, of more than 20 players or with a
+      `target_error`: the contributions of all players at sampled coalitions (`coalition_shapley`).
     - A regression with interactions (`odd_shapley`), where nothing is drawn or linearized, of 3 to
       128 players on 7 evaluations or more for each. It takes as many of those that are allowed, and
       16,384 at most, as leave time for the fit, which of 20 players may take as long as all of
@@ -90,8 +90,7 @@ def auto_shapley(
             the few values that it costs. By default all coalitions where 8,192 model rows, or
             65,536 values in closed form, are enough; else 64 for each player where each is a model
             call or drawn, or rows are large, and as many as take 1,024 model rows where draws are
-            few; otherwise 256, or 128 where contributions are
-            linearized, and at least 8,192.
+            few; otherwise 256, or 128 where contributions are linearized, and at least 8,192.
         target_error: stop a row when its largest standard error falls below this share of the
             range of v on that row.
         ordering: see `permutation_shapley`.

@@ -284,17 +284,22 @@ class _Fit:
             return beta, self.regression.covariance(
                 self.regression.inverse, y * 0, self.full_covariance
             )
-        # Of the probabilities of two classes, one is fitted.
-        mirrored = y.shape[2] == 2 and bool(y.sum(2).abs().max() <= _MIRRORED * y.abs().max())
+        fitted = torch.ones(len(y), y.shape[2], dtype=torch.bool, device=y.device)
+        if y.shape[2] == 2:
+            # Of the probabilities of two classes, one is fitted.
+            fitted[:, 1] = y.sum(2).abs().amax(1) > _MIRRORED * y.abs().amax((1, 2))
+
+        def of_outputs(games: Tensor) -> Tensor:
+            every = games.new_empty(*fitted.shape, *games.shape[1:])
+            every[fitted] = games
+            every[~fitted] = -every[~fitted[:, -1], 0]
+            return every
+
         # Outputs of a row are games like those of other rows.
-        games = y[..., : 1 if mirrored else None].mT.flatten(0, 1)[..., None]
+        games = y.mT[fitted][..., None]
         step = max(1, MOST_NUMBERS // (len(pairs.mask) * len(self.fitted[0])))
         parts = [self._of(some) for some in games.split(step)]
-        beta, change = (
-            torch.cat(some).unflatten(0, (len(y), -1)) for some in zip(*parts, strict=True)
-        )
-        if mirrored:
-            beta, change = (torch.cat((one, -one), 1) for one in (beta, change))
+        beta, change = (of_outputs(torch.cat(some)) for some in zip(*parts, strict=True))
         if self.full_covariance:
             return beta[..., 0].mT, torch.einsum("bonp,bqnp->bnoq", change, change)
         return beta[..., 0].mT, change.square().sum(3).mT

@@ -312,8 +312,10 @@ def _of_global_values(by_name: Mapping[str, Any], most: int) -> _Bars:
     # What is left of zero by rounding errors.
     offset = first.offset if abs(first.offset) > 1e-9 * abs(first.accuracy) else 0.0
     # Corrected ones have no error of learning, to first order.
-    learned = any(each.made_by.get("learned") for each in by_name.values())
-    errors_of = f"over {first.rows} rows{', those of learning not included' * learned}"
+    learned = [name for name, each in by_name.items() if each.made_by.get("learned")]
+    some = f" of {', '.join(learned)}" * (len(learned) < len(by_name))
+    left_out = f", those of learning{some} not included" * bool(learned)
+    errors_of = f"over {first.rows} rows{left_out}"
     what, of, unit = "Mean probability of the true class", " (class balance)", "probability"
     if first.regression:
         what, of, unit = "Slope of predictions on targets", "", "slope on the target"

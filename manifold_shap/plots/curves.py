@@ -128,7 +128,7 @@ def series(
     scale.bar(panels, selection.axis(first, k, per), **look)
     part = f"{len(chosen)} of {len(names)} channels" if len(chosen) < len(names) else ""
     title = [*selection.title_of_row(first, row, k, output), part]
-    errors = torch.cat([total_error(each)[row, :, k] for each in by_name.values()])
+    errors = torch.cat([total_error(e)[row, e.present[row], k] for e in by_name.values()])
     most = shown.number(errors.nan_to_num().max().item())
     errors_of = shown.of_errors([*by_name.values()], errors, f"standard errors up to {most}")
     return canvas.finish(panels, by_name, title, show, errors_of)

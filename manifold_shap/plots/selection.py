@@ -352,7 +352,7 @@ def notes(by_name: Explained, brief: bool = False) -> list[str]:
             found.append(f"{of or 'value function: '}{chosen} {said}{rows}")
         elif each.made_by.get("value_function") in compared & {OFF_MANIFOLD}:
             continue  # It stands beside that of another.
-        elif said := shown.unmeasured(each.made_by) or "error not measured" * bool(compared):
+        elif said := shown.unmeasured(each.made_by) or "has an unknown error" * bool(compared):
             found.append(f"{of or 'value function '}{said}")
     return found
 

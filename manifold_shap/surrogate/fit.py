@@ -353,7 +353,8 @@ def fit_surrogate(
     Returns:
         A value function on the CPU; `.to(device)` moves it. But for one with a guide, its
         `quality` says how good it is on at most 1,024 rows of those for early stopping, beside
-        completions off the manifold, about which the model is asked 512 to 2,048 times.
+        completions off the manifold, about which the model is asked 512 to 2,048 times and, where
+        that does not tell which is better, at most 8,192 times more, for no more than all rows.
 
     Warns where it is not clearly better than these.
 
@@ -483,7 +484,7 @@ def _compared(value: SurrogateValue, rows: TrainingRows, whole: Tensor, outputs:
     off = ImputedValue(imputer, value.model, value.space, value.expectation, _COMPARED_DRAWS)
     # More pairs where few do not tell which is better, for as many model rows as the training took.
     few, many = _COMPARED_PAIRS
-    for pairs in (few, max(few, min(many, len(rows.train) // 4))):
+    for pairs in dict.fromkeys((few, max(few, min(many, len(rows.train) // 4)))):
         mask = shapley_pairs(count, len(value.players), pairs, counts=counts)
         score = partial(mean_squared_error, x=x, mask=mask, progress=False, truth=truth)
         scores = {value.name: score(value)}

@@ -276,8 +276,8 @@ def quality(model: Model, data: "Data", most: int | None = None) -> dict[str, fl
         return {}
     predicted = torch.cat([model(rows) for rows in x.split(8192)])
     if is_regression:
-        errors, y = predicted[:, 0] - y.double(), y.double()
-        return {"r2": 1 - errors.square().mean().item() / y.var(correction=0).item()}
+        errors, variance = predicted[:, 0] - y.double(), y.double().var(correction=0).item()
+        return {"r2": 1 - errors.square().mean().item() / variance} if variance > 0 else {}
     place = torch.tensor([model.classes.index(name) for name in data.classes])
     return {"accuracy": (predicted.argmax(-1) == place[y]).double().mean().item()}
 

@@ -185,7 +185,7 @@ def test_a_comparison_is_drawn_in_order_and_scored_on_the_same_pairs(
     assert list(summary["compared"]) == names
     assert explained(place, data="iris").made_by["value_function"] == "surrogate"
     said = " ".join(drawn)
-    assert "error not measured" not in said
+    assert "unknown error" not in said
     for name in names:
         error = number(summary["compared"][name]["mse_debiased"] ** 0.5)
         assert f"{name} (root mean squared error {error})" in said

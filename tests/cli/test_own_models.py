@@ -158,7 +158,7 @@ def test_a_regression_is_explained_in_its_own_unit(
     words = [*PAID, "data.drop=[id,town,since,bought]", "value_function=empirical", *EXACT]
     explain(tmp_path, *words, *model, "unit='thousand EUR'")
     told = capsys.readouterr().out
-    assert re.search(r"explains \d+ % of the target", told)
+    assert re.search(r"explains \d+ % of the variance of the target", told)
     assert "compare=[marginal]" in told
     found = explained(tmp_path, "empirical", "shop")
     assert (found.space.name, found.outputs) == ("identity", ("paid",))

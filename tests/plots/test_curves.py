@@ -40,6 +40,8 @@ def test_a_curve_stands_on_the_values_of_its_segments_without_padding() -> None:
     drawn = colours(axes).get_array()[0]
     np.testing.assert_allclose(drawn, [0.15, 0.4, 0.4, 0.15, 0.15], rtol=1e-6)
     assert borders(axes) == [0.5, 2.5]
+    exact = replace(explanation, standard_error=0 * explanation.phi)
+    assert series(exact, row=-1).figure.get_supxlabel() == ""
     assert axes.get_xlim() == pytest.approx((-0.5, 4.5))
 
 

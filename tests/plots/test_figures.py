@@ -225,11 +225,11 @@ def test_captions_tell_the_quality_of_a_value_function_and_warn_of_a_bad_one() -
     swarms = {"a": good, "b": replace(table(), made_by={"half_trained": True})}
     both = plots.beeswarm(swarms).figure
     assert "Caution: b: half-trained value function" in both.get_suptitle()
-    said = f"{NOTE.replace('value function', 'a')} b: error not measured"
+    said = f"{NOTE.replace('value function', 'a')} b: has an unknown error"
     assert " ".join(both.get_supxlabel().split()) == said
     # That off the manifold is in the first line.
     off = plots.beeswarm({"a": good, "b": replace(good, made_by={"value_function": "marginal"})})
-    assert "not measured" not in off.figure.get_supxlabel()
+    assert "unknown error" not in off.figure.get_supxlabel()
     told = {**QUALITY, "error": 0.0004, "variance": 0.01}
     figure = plots.bar(replace(good, made_by={"quality": told, "grouped": 2})).figure
     said = " ".join(figure.get_supxlabel().split())

@@ -63,8 +63,7 @@ def rates(
 ) -> dict[str, float]:
     """Values of coalitions per second, by precision, and of an imputed value function."""
     data, found = trained.data, {}
-    imputer = ms.imputers.MarginalImputer(data.x_train[:2000], data.players)
-    imputed = ms.imputed_value(trained.model, imputer, draws=4)
+    imputed = trained.off_manifold(draws=4)
     values = {f"surrogate, {precision}": value.to(device).in_precision(precision)
               for precision in PRECISIONS[device]}  # fmt: skip
     for name, one in {**values, "imputed, 4 draws": imputed.to(device)}.items():

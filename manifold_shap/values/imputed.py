@@ -93,6 +93,7 @@ class ImputedValue(ModelValue):
         self.imputer, self.seed = imputer, check_seed(seed)
         self.draws_requested = check_whole("draws", draws)
         self.draws = draws = min(self.draws_requested, imputer.distinct_draws or draws)
+        table = imputer.table or table_behind(model)
         # Numbers that are held for each completed row.
         self._elements = elements_of(imputer.players, imputer.table).index.numel()
         super().__init__(
@@ -106,9 +107,9 @@ class ImputedValue(ModelValue):
                 sampled=imputer.unsampled_fraction(draws) > 0,
                 batch_size=max(1, min(_BATCH_SIZE, _MOST_ELEMENTS // self._elements)),
             ),
-            table=imputer.table or table_behind(model),
+            table=table,
             learned=imputer.learned,
-            training_range=TrainingRange.of(encoded(imputer.reference, imputer.table)),
+            training_range=TrainingRange.of(encoded(imputer.reference, table)),
         )
         self._warned = False
         self._effective, self._judged = 0.0, 0

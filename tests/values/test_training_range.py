@@ -64,6 +64,9 @@ def test_rows_of_a_frame_are_far_by_their_cells() -> None:
     asked = ms.as_model(lambda f: f[["size"]].to_numpy() * [[1, 2]], table, returns="values")
     imputer = ms.imputers.table_imputer(ms.imputers.GaussianImputer, table, frame)
     value = ms.imputed_value(asked, imputer, "identity", draws=4)
+    # Of codes, whose table the model has.
+    of_codes = ms.imputers.MarginalImputer(table.rows(frame))
+    assert ms.exact_shapley(ms.imputed_value(asked, of_codes, "identity"), frame[:2]).x is not None
     towns = pd.DataFrame({"size": range(4), "town": ["Bern", "Kiel", "Lyon", "Turin"]})
     with pytest.warns(UserWarning, match="had none of"):
         assert "rows_far_outside" not in ms.exact_shapley(value, towns).made_by

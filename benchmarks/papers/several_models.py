@@ -59,12 +59,8 @@ def run(
     table: Any = load_diabetes(as_frame=True, scaled=False)
     x = torch.tensor(table.data[list(COLUMNS)].to_numpy(np.float32))
     y = torch.tensor((table.target > table.target.median()).to_numpy(np.int64))
-    told = []
-    for k in range(splits):
-        explained, phi = of_split(x, y, k, rows, draws)
-        told.append(described(explained, phi))
-        if k == 0:
-            first = {"x": explained, "phi": phi}
+    every = [of_split(x, y, k, rows, draws) for k in range(splits)]
+    told, first = [described(*one) for one in every], dict(zip(("x", "phi"), every[0], strict=True))
     # Of two groups, the root of the share of the variance between them is |Pearson's correlation|.
     return {"associations": np.corrcoef(x.T).tolist(), "splits": told, "first": first}
 
@@ -173,8 +169,7 @@ def claims(found: Found) -> list[Claim]:
     symmetric, ordered = torch.stack(by_ways(found, BOOSTED, APART)).split(2)
     told = f"{means([*ordered])} against {means([*symmetric])}"
     between = of_splits(found, "between ways", LOGISTIC)
-    rows = found["associations"][: len(NAMES)]
-    strongest = max(abs(one) for k, row in enumerate(rows) for one in row[:k])
+    strongest = float(np.abs(np.tril(found["associations"], -1)).max())
     return [
         Claim("logistic regression and boosted trees have over "
               f"{HARDLY:.0%} of Σ|φ| at other features, {ways}", "thesis, Chapter 6",
@@ -212,9 +207,10 @@ def figures(found: Found) -> Figures:
         "": dict(zip(MODELS, first[CONDITIONAL].unbind(-1), strict=True)),
         "ways": {way: first[way][..., MODELS.index(LOGISTIC)] for way in OF_THESIS},
     }
-    figures = {}
-    for which, phi in shown.items():
-        many = {n: explanation(one, found["first"]["x"], NAMES, OUTCOME) for n, one in phi.items()}
-        axes: Any = ms.plots.beeswarm(many)
-        figures[which] = axes.figure
-    return figures
+    x = found["first"]["x"]
+    return {
+        which: ms.plots.beeswarm(
+            {name: explanation(one, x, NAMES, OUTCOME) for name, one in phi.items()}
+        ).figure
+        for which, phi in shown.items()
+    }

@@ -82,17 +82,13 @@ def explained(ensemble: Any, data: Rentals, draws: int) -> dict[str, Any]:
     }
     # The first call loads the package.
     base, _ = by_trees(ensemble, data.x_test[:1])
-    phi, seconds = {}, {}
+    prediction = model(data.x_test)[:, 0]
+    found: Any = {"base": {PATH: base}, "prediction": prediction, "phi": {}, "seconds": {}}
     for name, work in works.items():
         start = time.process_time()
-        phi[name] = work()
-        seconds[name] = time.process_time() - start
-    return {
-        "base": {PATH: base},
-        "prediction": model(data.x_test)[:, 0],
-        "phi": phi,
-        "seconds": seconds,
-    }
+        found["phi"][name] = work()
+        found["seconds"][name] = time.process_time() - start
+    return found
 
 
 def by_trees(

@@ -70,8 +70,7 @@ def read_bif(text: str) -> tuple[Variable, ...]:
     found = {}
     for head, body in _TABLE.findall(text):
         name, *parents = _names(head.replace("|", ","))
-        shape = [len(states[each]) for each in (*parents, name)]
-        table = torch.zeros(shape, dtype=torch.float64)
+        table = torch.zeros([len(states[each]) for each in (*parents, name)]).double()
         for row, numbers in _LINE.findall(body):
             given = _names(row) if row else ()
             place = tuple(states[p].index(s) for p, s in zip(parents, given, strict=True))
@@ -285,8 +284,7 @@ class BayesianNetwork(ConditionalLaw):
             parts.append(self._elimination.draw(tables, uniform[where]))
         states = torch.cat(parts).unflatten(0, mask.shape[:2])
         own = torch.arange(len(self.variables)) != self._label
-        rows = states[..., own].to(x.dtype)
-        kept = torch.where(mask[:, :, None], x[:, None, None], rows)
+        kept = torch.where(mask[:, :, None], x[:, None, None], states[..., own])
         return Drawn(kept, states[..., self._label])
 
     def probability(self, x: Rows) -> Float64[Tensor, " batch"]:
@@ -307,9 +305,7 @@ class BayesianNetwork(ConditionalLaw):
         """Rows; a frame of names of states becomes their numbers."""
         if not is_frame(x):
             return check_rows(x, self.players)
-        columns = [
-            [each.states.index(str(cell)) for cell in x[each.name]] for each in self._features
-        ]
+        columns = [[one.states.index(str(cell)) for cell in x[one.name]] for one in self._features]
         return torch.tensor(columns, dtype=torch.float32).mT
 
     def _eliminated(self, x: Rows, mask: Mask) -> Iterator[tuple[slice, dict[int, Tensor]]]:
@@ -324,8 +320,7 @@ class BayesianNetwork(ConditionalLaw):
                 torch.where(seen[:, j], F.one_hot(states[:, j], size).double(), 1.0)
                 for j, size in enumerate(self.sizes)
             ]
-            label = torch.ones(len(states), len(self.classes)).to(x.device).double()
-            likelihoods.insert(self._label, label)
+            likelihoods.insert(self._label, x.new_ones(len(states), len(self.classes)).double())
             yield where, self._elimination.tables(likelihoods)
 
     def _joint(self, x: Rows, mask: Mask) -> Float64[Tensor, "batch m classes"]:

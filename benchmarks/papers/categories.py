@@ -82,10 +82,9 @@ class Bench:
 
     def numbered(self, way: str, turned: bool) -> ms.Explanation:
         """Everybody with whole numbers for categories, in turned order or not."""
-        labels = {name: self.frame[name].cat.categories for name in CATEGORIES}
+        counts = {name: len(self.frame[name].cat.categories) for name in CATEGORIES}
         # A cyclic order from the middle, so that what stood at an end has neighbours.
-        places = {name: np.roll(np.arange(len(labels[name])), turned * (len(labels[name]) // 2))
-                  for name in CATEGORIES}  # fmt: skip
+        places = {name: np.roll(np.arange(n), turned * (n // 2)) for name, n in counts.items()}
 
         def numbers(frame: pd.DataFrame) -> pd.DataFrame:
             return frame.assign(**{n: places[n][frame[n].cat.codes] for n in CATEGORIES})
@@ -203,9 +202,8 @@ def claims(found: Found) -> list[Claim]:
     made.append(Claim("empirical values separate the category of several levels that comes first "
                       "(theirs APOE4, ours race) better than marginal ones", "Fig. 5.5",
                       f"η² larger by {cell(ahead)}", sure(ahead), few))  # fmt: skip
-    of_sex = {
-        w: np.array(found["phi"][w])[:, COLUMNS.index("sex")] for w in (of.MARGINAL, of.EMPIRICAL)
-    }
+    sex, both = COLUMNS.index("sex"), (of.MARGINAL, of.EMPIRICAL)
+    of_sex = {way: np.array(found["phi"][way])[:, sex] for way in both}
     means = pd.DataFrame(of_sex).groupby(found["people"]["sex"]).mean().T.to_numpy().tolist()
     made.append(Claim("one sex has negative and the other positive values, marginal and empirical",
                       "Fig. 5.5", " and ".join(f"{w:+.3f}, {m:+.3f}" for w, m in means),

@@ -167,9 +167,8 @@ def claims(found: Found) -> list[Claim]:
     largest = max(abs(one[along] / one[norm]) for one in told)
     example = drawn(found)
     ten, four = example["ten"], path(example["four"])[-1]
-    parts, strongest, states = ten.compositions()[0], int(ten.norms()[0].argmax()), path(ten)
-    steps = states.diff(dim=0)
-    level, most = abs(steps[0, 3].item()), int(parts[0].argmax())
+    strongest, steps = int(ten.norms()[0].argmax()), path(ten).diff(dim=0)
+    level, most = abs(steps[0, 3].item()), int(ten.compositions()[0, 0].argmax())
     raised = (steps[1] > 0).nonzero().flatten().tolist()
     first = strongest == 0 and int(steps[:, 2].argmax()) == 0
     return [

@@ -247,10 +247,9 @@ def figures(found: Found) -> Figures:
         left.errorbar(list(has), middle, 2 * np.nan_to_num(np.array(errors, float)),
                       fmt=f"{mark}-" if name in GAMES else mark, label=name)  # fmt: skip
     left.set(ylim=(-0.02, 1.02), title="Share of wrong explanations", xlabel="noise σ")
+    colours = (draw.NEUTRAL, *draw.SERIES)
     for axes, (kind, by) in zip(right, found["scores"][EVEN].items(), strict=True):
-        for (name, density), colour in zip(
-            by["density"].items(), (draw.NEUTRAL, *draw.SERIES), strict=False
-        ):
+        for (name, density), colour in zip(by["density"].items(), colours, strict=False):
             axes.stairs(density, by["edges"], color=colour, label=f"{name}, scores")
         axes.set(title=f"Model on {kind} coalitions", xlabel=f"score, σ = {found['shown']}")
     draw.legend(figure, "Whiskers: two standard errors.")

@@ -206,11 +206,9 @@ def figures(found: Found) -> Figures:
         "": dict(zip(MODELS, first[CONDITIONAL].unbind(-1), strict=True)),
         "ways": {way: first[way][..., MODELS.index(LOGISTIC)] for way in OF_THESIS},
     }
-    beeswarm: Any = ms.plots.beeswarm
-    x = found["first"]["x"]
-    return {
-        which: beeswarm(
-            {name: explanation(one, x, NAMES, OUTCOME) for name, one in phi.items()}
-        ).figure
-        for which, phi in shown.items()
-    }
+    figures = {}
+    for which, phi in shown.items():
+        many = {n: explanation(one, found["first"]["x"], NAMES, OUTCOME) for n, one in phi.items()}
+        axes: Any = ms.plots.beeswarm(many)
+        figures[which] = axes.figure
+    return figures

@@ -68,8 +68,7 @@ def explained(ensemble: Any, data: Rentals, draws: int) -> dict[str, Any]:
 
     def enumerated(make: Callable[..., ms.imputers.Imputer]) -> Tensor:
         imputer = make(x, PLAYERS)
-        count = imputer.distinct_draws or draws
-        value = ms.imputed_value(model, imputer, "identity", count)
+        value = ms.imputed_value(model, imputer, "identity", imputer.distinct_draws or draws)
         return ms.exact_shapley(value, data.x_test).phi[..., 0]
 
     laws: Any = (ms.imputers.GaussianImputer, ms.imputers.CopulaImputer,
@@ -110,10 +109,6 @@ def values(one: Mapping[str, Any]) -> dict[str, Float[Tensor, "days players"]]:
     return {name: torch.tensor(phi, dtype=torch.float64) for name, phi in one["phi"].items()}
 
 
-def of_season(phi: Tensor) -> float:
-    return float(phi[:, SEASON].abs().sum() / phi.abs().sum())
-
-
 def claims(found: Found) -> list[Claim]:
     made = []
     phi = {name: values(one) for name, one in found["ensembles"].items()}
@@ -125,7 +120,8 @@ def claims(found: Found) -> list[Claim]:
         why = "at a split on an absent feature both branches count"
         holds = all(sure(gap(off, each)) for each in on)
         made.append(Claim(text, "by the conditional expectation", ours, holds, why))
-    tree, *shares = (of_season(phi[BLIND][way]) for way in (PATH, *CONDITIONAL))
+    sizes = torch.stack([phi[BLIND][way].abs().sum(0) for way in (PATH, *CONDITIONAL)])
+    tree, *shares = (sizes[:, SEASON].sum(1) / sizes.sum(1)).tolist()
     sums, gaps, times = [], [], []
     for name, one in found["ensembles"].items():
         own, prediction = phi[name], torch.tensor(one["prediction"])

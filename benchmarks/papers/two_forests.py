@@ -114,15 +114,12 @@ def predicted(model: Any, x: np.ndarray, dtype: Any = float) -> np.ndarray:
     return model.predict(x).astype(dtype)
 
 
-def explain(
-    model: Any, x: np.ndarray, row: int, permutations: int, draws: int = 1
-) -> ms.Explanation:
+def explain(model: Any, x: np.ndarray, row: int, orders: int, draws: int = 1) -> ms.Explanation:
     """Off the manifold."""
     answers = partial(predicted, model, dtype=np.float32)
     asked = ms.as_model(answers, x[:8], ["prediction"], returns="values")
-    imputer = ms.imputers.MarginalImputer(x)
-    value = ms.imputed_value(asked, imputer, "identity", draws=draws)
-    return ms.permutation_shapley(value, x[[row]], permutations=permutations)
+    value = ms.imputed_value(asked, ms.imputers.MarginalImputer(x), "identity", draws=draws)
+    return ms.permutation_shapley(value, x[[row]], permutations=orders)
 
 
 def claims(found: Found) -> list[Claim]:

@@ -130,8 +130,7 @@ class Discretised:
     @property
     def prior(self) -> float:
         """Log-odds of the second class without any variable."""
-        first, second = self.model.class_log_prior_
-        return float(second - first)
+        return np.diff(self.model.class_log_prior_).item()
 
 
 def equally_frequent(table: DataSet, bins: int) -> Discretised:
@@ -216,8 +215,7 @@ def _intervals(rows: int, parts: int) -> float:
 def _groups(values: int, parts: int) -> float:
     """Nats to tell how many groups there are, and which of these values are in which."""
     # The sum is of the ways to make exactly 0, 1, 2, ... groups.
-    ways = stirling2(values, np.arange(parts + 1), exact=True).sum()
-    return math.log(values) + math.log(ways)
+    return math.log(values) + math.log(stirling2(values, np.arange(parts + 1), exact=True).sum())
 
 
 def sparse_weights(bayes: Discretised, price: float) -> Float[np.ndarray, " variables"]:

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,15 +26,8 @@ from manifold_shap import _random
 from manifold_shap._arrays import is_frame
 from manifold_shap._checks import check_rows
 from manifold_shap.models import predictor_of
-from manifold_shap.oracles.base import (
-    ConditionalLaw,
-    Drawn,
-    Keys,
-    Mask,
-    Posterior,
-    Rows,
-    check_possible,
-)
+from manifold_shap.oracles import ConditionalLaw, Drawn
+from manifold_shap.oracles.base import Keys, Mask, Posterior, Rows, check_possible
 from manifold_shap.players import Players
 
 # Public networks, and the variable that is the label of each.
@@ -77,8 +70,7 @@ def read_bif(text: str) -> tuple[Variable, ...]:
     found = {}
     for head, body in _TABLE.findall(text):
         name, *parents = _names(head.replace("|", ","))
-        shape = [len(states[each]) for each in (*parents, name)]
-        table = torch.zeros(shape, dtype=torch.float64)
+        table = torch.zeros([len(states[each]) for each in (*parents, name)]).double()
         for row, numbers in _LINE.findall(body):
             given = _names(row) if row else ()
             place = tuple(states[p].index(s) for p, s in zip(parents, given, strict=True))
@@ -140,16 +132,12 @@ class Elimination:
     """
 
     def __init__(self, sizes: Sequence[int], factors: Sequence[Factor], last: int) -> None:
-        self.order = min_fill([factor.scope for factor in factors], sizes, last)
-        left, goals = list(factors), dict[int, int]()
+        near = min_fill([factor.scope for factor in factors], sizes, last)
+        self.order, goals = [*near], dict[int, int]()
         self.steps: dict[int, Step] = {}
-        for variable in self.order:
-            own = [factor for factor in left if variable in factor.scope]
-            left = [factor for factor in left if variable not in factor.scope]
+        for variable, around in near.items():
+            own = [each for each in factors if variable == min(each.scope, key=self.order.index)]
             sources = [source for source, goal in goals.items() if goal == variable]
-            scopes = [factor.scope for factor in own]
-            scopes += [self.steps[source].scope[1:] for source in sources]
-            around = {v for scope in scopes for v in scope} - {variable}
             scope = (variable, *sorted(around, key=self.order.index))
             self.steps[variable] = Step(scope, own, sources)
             # Of variables that nothing joins to the last one it gets the probability alone.
@@ -200,33 +188,31 @@ class Elimination:
         return states
 
 
-def min_fill(scopes: Iterable[Sequence[int]], sizes: Sequence[int], last: int) -> tuple[int, ...]:
-    """An order of elimination: next the variable whose neighbours lack the fewest edges.
+def min_fill(
+    scopes: Sequence[Sequence[int]], sizes: Sequence[int], last: int
+) -> dict[int, set[int]]:
+    """Neighbours that each variable has when it is eliminated, in the order of elimination.
 
-    Of several, the one whose table is the smallest.
+    Next is the variable whose neighbours lack the fewest edges; of several, the one whose table is
+    the smallest.
 
     >>> min_fill([(0, 1), (1, 2), (2, 3)], sizes=[2, 2, 2, 2], last=1)
-    (0, 3, 2, 1)
+    {0: {1}, 3: {2}, 2: {1}, 1: set()}
     """
-    near: dict[int, set[int]] = {variable: set() for variable in range(len(sizes))}
-    for scope in scopes:
-        for one, other in itertools.permutations(scope, 2):
-            near[one].add(other)
+    near = {v: set().union(*(s for s in scopes if v in s)) - {v} for v in range(len(sizes))}
 
     def cost(variable: int) -> tuple[int, int, int]:
         around = near[variable]
         lacking = sum(b not in near[a] for a, b in itertools.combinations(around, 2))
         return lacking, math.prod(sizes[v] for v in (variable, *around)), variable
 
-    order = []
-    while len(near) > 1:
-        variable = min((v for v in near if v != last), key=cost)
-        around = near.pop(variable)
+    eliminated = {}
+    while near:
+        variable = min(near.keys() - {last}, key=cost, default=last)
+        around = eliminated[variable] = near.pop(variable)
         for one in around:
-            near[one] |= around - {one}
-            near[one].discard(variable)
-        order.append(variable)
-    return (*order, last)
+            near[one] = (near[one] | around) - {one, variable}
+    return eliminated
 
 
 class BayesianNetwork(ConditionalLaw):
@@ -261,11 +247,11 @@ class BayesianNetwork(ConditionalLaw):
         self.variables, self.target = tuple(variables), target
         names = [each.name for each in self.variables]
         self._label = names.index(target)
-        self._own = [k for k in range(len(names)) if k != self._label]
-        players = [self.variables[k] for k in self._own]
-        super().__init__(Players.of_elements((len(players),), [each.name for each in players]))
+        self._features = [each for each in self.variables if each.name != target]
+        features = [each.name for each in self._features]
+        super().__init__(Players.of_elements((len(features),), features))
         self.classes = self.variables[self._label].states
-        self.sizes = tuple(len(each.states) for each in players)
+        self.sizes = tuple(len(each.states) for each in self._features)
         counts = [len(each.states) for each in self.variables]
         factors = [
             Factor((*map(names.index, each.parents), k), each.table)
@@ -276,9 +262,8 @@ class BayesianNetwork(ConditionalLaw):
     @classmethod
     def public(cls, name: str) -> "BayesianNetwork":
         """One of the networks of `TARGETS`, with its label."""
-        folder = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "bayesian_networks")
-        text = gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode()
-        return cls(read_bif(text), TARGETS[name])
+        path = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), f"bayesian_networks/{name}.bif.gz")
+        return cls(read_bif(gzip.decompress(path.read_bytes()).decode()), TARGETS[name])
 
     def posterior(self, x: Rows, mask: Mask) -> Posterior:
         """P(Y = y | x_S), exactly.
@@ -298,8 +283,8 @@ class BayesianNetwork(ConditionalLaw):
             check_possible(tables[self._label].sum(1) > 0)
             parts.append(self._elimination.draw(tables, uniform[where]))
         states = torch.cat(parts).unflatten(0, mask.shape[:2])
-        rows = states[..., self._own].to(x.dtype)
-        kept = torch.where(mask[:, :, None], x[:, None, None], rows)
+        own = torch.arange(len(self.variables)) != self._label
+        kept = torch.where(mask[:, :, None], x[:, None, None], states[..., own])
         return Drawn(kept, states[..., self._label])
 
     def probability(self, x: Rows) -> Float64[Tensor, " batch"]:
@@ -310,10 +295,9 @@ class BayesianNetwork(ConditionalLaw):
     def frame(self, x: Float[Tensor, "batch elements"]) -> pd.DataFrame:
         """Rows as a table of the names of states: categories in the order of the network."""
         codes: Any = x.cpu().long().numpy().T
-        players = [self.variables[k] for k in self._own]
         columns = {
             each.name: pd.Categorical.from_codes(own, pd.Index(each.states))
-            for each, own in zip(players, codes, strict=True)
+            for each, own in zip(self._features, codes, strict=True)
         }
         return pd.DataFrame(columns)
 
@@ -321,10 +305,7 @@ class BayesianNetwork(ConditionalLaw):
         """Rows; a frame of names of states becomes their numbers."""
         if not is_frame(x):
             return check_rows(x, self.players)
-        columns = [
-            [self.variables[k].states.index(str(cell)) for cell in x[name]]
-            for name, k in zip(self.names, self._own, strict=True)
-        ]
+        columns = [[one.states.index(str(cell)) for cell in x[one.name]] for one in self._features]
         return torch.tensor(columns, dtype=torch.float32).mT
 
     def _eliminated(self, x: Rows, mask: Mask) -> Iterator[tuple[slice, dict[int, Tensor]]]:
@@ -335,13 +316,11 @@ class BayesianNetwork(ConditionalLaw):
         for first in range(0, len(known), step):
             where = slice(first, first + step)
             states, seen = known[where], present[where, :, None]
-            likelihoods: list[Tensor] = [torch.empty(0)] * len(self.variables)
-            likelihoods[self._label] = (
-                torch.ones(len(states), len(self.classes)).to(x.device).double()
-            )
-            for j, (k, size) in enumerate(zip(self._own, self.sizes, strict=True)):
-                one_hot = F.one_hot(states[:, j], size).double()
-                likelihoods[k] = torch.where(seen[:, j], one_hot, 1.0)
+            likelihoods = [
+                torch.where(seen[:, j], F.one_hot(states[:, j], size).double(), 1.0)
+                for j, size in enumerate(self.sizes)
+            ]
+            likelihoods.insert(self._label, x.new_ones(len(states), len(self.classes)).double())
             yield where, self._elimination.tables(likelihoods)
 
     def _joint(self, x: Rows, mask: Mask) -> Float64[Tensor, "batch m classes"]:
@@ -351,13 +330,10 @@ class BayesianNetwork(ConditionalLaw):
 
 
 def model_of(
-    law: ConditionalLaw,
-    model: Any,
-    classes: Sequence[str] | None = None,
-    returns: str | None = None,
+    law: ConditionalLaw, model: Any, names: Sequence[str] | None = None, returns: str | None = None
 ) -> ms.Model:
-    """A model of the law's frames; arguments as of `as_model`."""
-    predictor = predictor_of(model, returns)
-    names, returns = classes or predictor.classes, returns or predictor.returns
-    answers = lambda x: predictor(law.frame(x))  # noqa: E731
-    return ms.as_model(answers, law.sample(64).x, names, returns, _MOST_ROWS)
+    """A model of the law's frames; arguments as of `as_model`, whose classes are `names`."""
+    asked = predictor_of(model, returns)
+    names, returns = names or asked.classes, returns or asked.returns
+    x = law.sample(64).x
+    return ms.as_model(lambda rows: asked(law.frame(rows)), x, names, returns, _MOST_ROWS)

@@ -82,10 +82,9 @@ class Bench:
 
     def numbered(self, way: str, turned: bool) -> ms.Explanation:
         """Everybody with whole numbers for categories, in turned order or not."""
-        labels = {name: self.frame[name].cat.categories for name in CATEGORIES}
+        counts = {name: len(self.frame[name].cat.categories) for name in CATEGORIES}
         # A cyclic order from the middle, so that what stood at an end has neighbours.
-        places = {name: np.roll(np.arange(len(labels[name])), turned * (len(labels[name]) // 2))
-                  for name in CATEGORIES}  # fmt: skip
+        places = {name: np.roll(np.arange(n), turned * (n // 2)) for name, n in counts.items()}
 
         def numbers(frame: pd.DataFrame) -> pd.DataFrame:
             return frame.assign(**{n: places[n][frame[n].cat.codes] for n in CATEGORIES})
@@ -132,9 +131,8 @@ def jackknife(figure: Callable[[Any], float], count: int) -> tuple[float, float]
     Args:
         figure: of the rows that a mask keeps.
     """
-    every = np.ones(count, dtype=bool)
     without = np.array([figure(np.arange(count) != k) for k in range(count)])
-    return figure(every), float(((count - 1) * without.var()) ** 0.5)
+    return figure(np.ones(count, dtype=bool)), float(((count - 1) * without.var()) ** 0.5)
 
 
 def most_apart(found: Found, ways: Sequence[str], columns: Sequence[str]) -> float:
@@ -177,13 +175,6 @@ def lead(
     return jackknife(of, len(found["people"][name]))
 
 
-def by_sex(found: Found, way: str) -> tuple[float, float]:
-    """Mean values of sex, of women and of men."""
-    phi = np.array(found["phi"][way])[:, COLUMNS.index("sex")]
-    women = np.array(found["people"]["sex"]) == "Female"
-    return float(phi[women].mean()), float(phi[~women].mean())
-
-
 def claims(found: Found) -> list[Claim]:
     made = []
     shifts = [found["tried"][way]["moved by other numbers"] for way in NUMBERED]
@@ -211,7 +202,9 @@ def claims(found: Found) -> list[Claim]:
     made.append(Claim("empirical values separate the category of several levels that comes first "
                       "(theirs APOE4, ours race) better than marginal ones", "Fig. 5.5",
                       f"η² larger by {cell(ahead)}", sure(ahead), few))  # fmt: skip
-    means = [by_sex(found, way) for way in (of.MARGINAL, of.EMPIRICAL)]
+    sex, both = COLUMNS.index("sex"), (of.MARGINAL, of.EMPIRICAL)
+    of_sex = {way: np.array(found["phi"][way])[:, sex] for way in both}
+    means = pd.DataFrame(of_sex).groupby(found["people"]["sex"]).mean().T.to_numpy().tolist()
     made.append(Claim("one sex has negative and the other positive values, marginal and empirical",
                       "Fig. 5.5", " and ".join(f"{w:+.3f}, {m:+.3f}" for w, m in means),
                       all(w * m < 0 for w, m in means)))  # fmt: skip
@@ -248,11 +241,9 @@ def claims_near_half(found: Found) -> list[Claim]:
 def figures(found: Found) -> Figures:
     """The person nearest to .5, as in Fig. 5.9, and how far values tell categories apart."""
     cells = [f"{name} = {found['people'][name][0]}" for name in COLUMNS]
-    person = {
-        way: {"phi": dict(zip(cells, zip(*(found[key][way][0] for key in ("phi", "standard_error")),
-                                         strict=True), strict=True))}
-        for way in SHOWN
-    }  # fmt: skip
+    phi, error = ({way: found[key][way][0] for way in SHOWN} for key in ("phi", "standard_error"))
+    pairs = {way: zip(phi[way], error[way], strict=True) for way in SHOWN}
+    person = {way: {"phi": dict(zip(cells, pairs[way], strict=True))} for way in SHOWN}
     told = {name: {way: separation(found, way, name) for way in SHOWN} for name in ("sex", "race")}
     return {
         "": draw.dots(person, "Shapley value (probability)"),

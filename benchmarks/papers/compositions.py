@@ -135,11 +135,9 @@ def run(
 
 def summary(explanation: ms.Explanation) -> dict[str, float]:
     """What the paper tells of its iris."""
-    norms, cosines = explanation.norms()[0].tolist(), explanation.cosines()[0]
     figures = (
-        *(norms[k] for k in (PETAL_WIDTH, PETAL_LENGTH, SEPAL_WIDTH, SEPAL_LENGTH)),
-        cosines[PETAL_LENGTH, PETAL_WIDTH].item(),
-        cosines[SEPAL_WIDTH, PETAL_WIDTH].item(),
+        *explanation.norms()[0, [PETAL_WIDTH, PETAL_LENGTH, SEPAL_WIDTH, SEPAL_LENGTH]].tolist(),
+        *explanation.cosines()[0, [PETAL_LENGTH, SEPAL_WIDTH], PETAL_WIDTH].tolist(),
         explanation.projections()[0, PETAL_LENGTH, VIRGINICA].item(),
     )
     return dict(zip(PAPER, figures, strict=True))
@@ -155,10 +153,8 @@ def path(explanation: ms.Explanation) -> Float[Tensor, "states classes"]:
 
 
 def drawn(found: Found) -> Mapping[str, ms.Explanation]:
-    return {
-        name: ms.Explanation.from_xarray(xr.Dataset.from_dict(one))
-        for name, one in found["drawn"].items()
-    }
+    kept = {name: xr.Dataset.from_dict(one) for name, one in found["drawn"].items()}
+    return {name: ms.Explanation.from_xarray(one) for name, one in kept.items()}
 
 
 def claims(found: Found) -> list[Claim]:
@@ -171,9 +167,8 @@ def claims(found: Found) -> list[Claim]:
     largest = max(abs(one[along] / one[norm]) for one in told)
     example = drawn(found)
     ten, four = example["ten"], path(example["four"])[-1]
-    parts, strongest, states = ten.compositions()[0], int(ten.norms()[0].argmax()), path(ten)
-    steps = states.diff(dim=0)
-    level, most = abs(steps[0, 3].item()), int(parts[0].argmax())
+    strongest, steps = int(ten.norms()[0].argmax()), path(ten).diff(dim=0)
+    level, most = abs(steps[0, 3].item()), int(ten.compositions()[0, 0].argmax())
     raised = (steps[1] > 0).nonzero().flatten().tolist()
     first = strongest == 0 and int(steps[:, 2].argmax()) == 0
     return [

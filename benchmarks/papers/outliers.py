@@ -5,10 +5,12 @@ share of wrong explanations depends more than on the noise.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import mean
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from scipy.stats import wasserstein_distance
@@ -91,8 +93,7 @@ class Detector:
         generator = torch.Generator().manual_seed(seed)
         self.is_outlier = torch.arange(ROWS) < SHARE * ROWS
         component = 2 * self.is_outlier + torch.randint(2, (ROWS,), generator=generator)
-        noise = torch.randn(ROWS, FEATURES, generator=generator)
-        self.x = means[component] + sigma * noise
+        self.x = means[component] + sigma * torch.randn(ROWS, FEATURES, generator=generator)
         self.forest = IsolationForest(n_estimators=trees, contamination=SHARE, random_state=seed)
         said = torch.from_numpy(self.forest.fit_predict(self.x.numpy()) == -1)
         self.misjudged = int((said != self.is_outlier).sum())
@@ -112,8 +113,7 @@ class Detector:
 
     def learned(self, epochs: int) -> dict[str, ms.ValueFunction]:
         """A surrogate and a VAE of these rows, each trained for so many epochs."""
-        settings: dict[str, Any] = {"max_epochs": epochs, "seed": self.seed}
-        settings["trainer"] = {"accelerator": "cpu"}
+        settings: Any = {"max_epochs": epochs, "seed": self.seed, "trainer": {"accelerator": "cpu"}}
         surrogate = ms.fit_surrogate(self.model, self.x, space="identity", **settings)
         vae = ms.fit_imputer(self.x, posterior="encoder", least_scale=0.01, **settings)
         return {"surrogate": surrogate, "VAE": self.imputed(vae)}
@@ -122,6 +122,11 @@ class Detector:
         """The first outliers."""
         x = self.x[self.is_outlier][: self.outliers]
         return ms.permutation_shapley(value, x, permutations=self.orders, seed=self.seed)
+
+    def wrong(self, epochs: int) -> dict[str, float]:
+        """Shares of wrong explanations, also of what is learned where there are epochs for it."""
+        values = self.values | (self.learned(epochs) if epochs else {})
+        return {name: error_rate(self.explain(one).phi[..., 0]) for name, one in values.items()}
 
     def scores(self, law: str) -> dict[str, dict[str, Any]]:
         """By kind: shares taken for the other kind, distances from actual rows, and histograms."""
@@ -137,14 +142,13 @@ class Detector:
                 outputs[kind][name] = self.score(completed.flatten(0, 2))[:, 0].numpy()
         every = np.concatenate([each for by in outputs.values() for each in by.values()])
         edges = np.histogram_bin_edges(every, BINS)
+        density = partial(np.histogram, bins=edges, density=True)
         return {
             kind: {
                 "mistaken": {n: float(((by[n] > 0) != (kind == OUTLIER)).mean()) for n in GAMES},
                 "distance": {n: float(wasserstein_distance(by[n], by["data"])) for n in GAMES},
                 "edges": edges.tolist(),
-                "density": {
-                    n: np.histogram(s, edges, density=True)[0].tolist() for n, s in by.items()
-                },
+                "density": {n: density(some)[0].tolist() for n, some in by.items()},
             }
             for kind, by in outputs.items()
         }
@@ -185,14 +189,10 @@ def run(
     kinds = [(trees, s) for s in sigmas] + [(count, s) for count in more_trees for s in ends]
     wrong = []
     for count, sigma in kinds:
-        shares: dict[str, list[float]] = {}
-        misjudged = 0
-        for each in range(number_of_forests):
-            made = Detector(sigma, count, each, **effort)
-            misjudged = max(misjudged, made.misjudged)
-            more = made.learned(epochs) if count == trees and sigma in learned else {}
-            for name, value in {**made.values, **more}.items():
-                shares.setdefault(name, []).append(error_rate(made.explain(value).phi[..., 0]))
+        made = [Detector(sigma, count, each, **effort) for each in range(number_of_forests)]
+        longest = epochs if count == trees and sigma in learned else 0
+        shares = pd.DataFrame([one.wrong(longest) for one in made]).to_dict("list")
+        misjudged = max(one.misjudged for one in made)
         wrong.append({"trees": count, "sigma": sigma, "misjudged": misjudged, "wrong": shares})
     shown = min(sigmas, key=lambda sigma: abs(sigma - SHOWN))
     data = Detector(shown, trees, 0, **effort)
@@ -218,10 +218,8 @@ def claims(found: Found) -> list[Claim]:
             made.append(Claim(text, number(bound), number(of[sigma]), of[sigma] >= bound, why))
     off, on = ([mean(one["wrong"][game]) for one in first] for game in GAMES)
     worst = max(b / a if a else 1.0 for a, b in zip(off, on, strict=True))
-    made.append(Claim(
-        f"{trees} trees: at every noise at most a third as many are wrong on the manifold",
-        "Fig. 3(d)", f"up to {number(worst)} times as many", worst <= FEWER,
-    ))  # fmt: skip
+    text = f"{trees} trees: at every noise at most a third as many are wrong on the manifold"
+    made.append(Claim(text, "Fig. 3(d)", f"up to {number(worst)} times as many", worst <= FEWER))
     for law, kinds in found["scores"].items():
         taken, apart = kinds[INLIER]["mistaken"], kinds[OUTLIER]["distance"]
         are = "of the inlier coalitions are taken for outliers"
@@ -249,10 +247,9 @@ def figures(found: Found) -> Figures:
         left.errorbar(list(has), middle, 2 * np.nan_to_num(np.array(errors, float)),
                       fmt=f"{mark}-" if name in GAMES else mark, label=name)  # fmt: skip
     left.set(ylim=(-0.02, 1.02), title="Share of wrong explanations", xlabel="noise σ")
+    colours = (draw.NEUTRAL, *draw.SERIES)
     for axes, (kind, by) in zip(right, found["scores"][EVEN].items(), strict=True):
-        for (name, density), colour in zip(
-            by["density"].items(), (draw.NEUTRAL, *draw.SERIES), strict=False
-        ):
+        for (name, density), colour in zip(by["density"].items(), colours, strict=False):
             axes.stairs(density, by["edges"], color=colour, label=f"{name}, scores")
         axes.set(title=f"Model on {kind} coalitions", xlabel=f"score, σ = {found['shown']}")
     draw.legend(figure, "Whiskers: two standard errors.")

@@ -59,12 +59,8 @@ def run(
     table: Any = load_diabetes(as_frame=True, scaled=False)
     x = torch.tensor(table.data[list(COLUMNS)].to_numpy(np.float32))
     y = torch.tensor((table.target > table.target.median()).to_numpy(np.int64))
-    told = []
-    for k in range(splits):
-        explained, phi = of_split(x, y, k, rows, draws)
-        told.append(described(explained, phi))
-        if k == 0:
-            first = {"x": explained, "phi": phi}
+    every = [of_split(x, y, k, rows, draws) for k in range(splits)]
+    told, first = [described(*one) for one in every], dict(zip(("x", "phi"), every[0], strict=True))
     # Of two groups, the root of the share of the variance between them is |Pearson's correlation|.
     return {"associations": np.corrcoef(x.T).tolist(), "splits": told, "first": first}
 
@@ -155,10 +151,10 @@ def exceeds(text: str, larger: Sequence[Tensor], smaller: Sequence[Tensor]) -> C
     return Claim(text, "thesis, Fig. 5.11", ours, holds)
 
 
-def of_spreads(found: Found, model: str) -> dict[str, Tensor]:
-    """Standard deviations of values of continuous features, `[ways, splits]`."""
-    names = [NAMES[k] for k in CONTINUOUS]
-    return {name: torch.stack(by_ways(found, model, "spreads", name)) for name in names}
+def of_spreads(found: Found, model: str) -> Float[Tensor, "features ways splits"]:
+    """Standard deviations of values of continuous features."""
+    spreads = (by_ways(found, model, "spreads", NAMES[k]) for k in CONTINUOUS)
+    return torch.stack([torch.stack(one) for one in spreads])
 
 
 def claims(found: Found) -> list[Claim]:
@@ -166,15 +162,13 @@ def claims(found: Found) -> list[Claim]:
     shares = [of_splits(found, "between models", way, PAIR) for way in OF_THESIS]
     related = [by_ways(found, model, RELATED) for model in (LOGISTIC, BOOSTED)]
     one, other = (of_spreads(found, model) for model in (BOOSTED, LOGISTIC))
-    spreads = [[*torch.stack([*of.values()]).mean(0)] for of in (one, other)]
-    ratios = {name: (one[name].mean() / other[name].mean()).item() for name in one}
-    age, most = ratios.pop("age"), max(ratios.values())
+    spreads = [[*one.mean(0)], [*other.mean(0)]]
+    age, *others = (one.mean((1, 2)) / other.mean((1, 2))).tolist()
     within, sexes = by_ways(found, LOGISTIC, WITHIN), by_ways(found, LOGISTIC, APART)
     symmetric, ordered = torch.stack(by_ways(found, BOOSTED, APART)).split(2)
     told = f"{means([*ordered])} against {means([*symmetric])}"
     between = of_splits(found, "between ways", LOGISTIC)
-    rows = found["associations"][: len(NAMES)]
-    strongest = max(abs(one) for k, row in enumerate(rows) for one in row[:k])
+    strongest = float(np.abs(np.tril(found["associations"], -1)).max())
     return [
         Claim("logistic regression and boosted trees have over "
               f"{HARDLY:.0%} of Σ|φ| at other features, {ways}", "thesis, Chapter 6",
@@ -184,7 +178,7 @@ def claims(found: Found) -> list[Claim]:
         exceeds("values of continuous features are more spread out in boosted trees (standard "
                 f"deviation), {ways}", *spreads),
         Claim("of these, most so for age", "thesis, Fig. 5.11", f"{age:.2g} times, others "
-              f"up to {most:.2g} times as spread out", bool(age > most),
+              f"up to {max(others):.2g} times as spread out", age > max(others),
               "logistic regression hardly uses the glucose"),
         Claim(f"the value of sex clearly tells the sexes apart in logistic regression, {ways}: "
               f"area under the curve over {CLEARLY}", "thesis, Fig. 5.11", means(sexes),

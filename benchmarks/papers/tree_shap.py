@@ -20,19 +20,20 @@ import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.papers.seven_ways import NAMES, PLAYERS, UNIT, Rentals, split
 from benchmarks.report import Claim, Figures, Found, number
+from benchmarks.support.explained import MARGINAL
 from benchmarks.support.measures import apart, gap, sure
 
 TITLE = "TreeSHAP beside marginal and conditional values"
 SOURCE = "Carballo, Section 3.6.2; Lundberg et al. (2020)"
 ERRORS = "standard errors of means over days"
 QUICK = {"trees": 10, "draws": 16, "days": 20}
-PATH, INTERVENTIONAL, MARGINAL = (
-    "TreeSHAP, path-dependent",
-    "TreeSHAP, interventional",
-    "marginal",
-)
+PATH, INTERVENTIONAL = "TreeSHAP, path-dependent", "TreeSHAP, interventional"
 CONDITIONAL = ("conditional, Gaussian", "conditional, copula", "conditional, empirical")
-FOREST, BOOSTED, BLIND = "random forest", "boosted trees", "boosted trees without season"
+ENSEMBLES = FOREST, BOOSTED, BLIND = (
+    "random forest",
+    "boosted trees",
+    "boosted trees without season",
+)
 SEASON = [NAMES.index(name) for name in ("cosyear", "sinyear")]
 ROUNDING = 1e-6
 
@@ -46,12 +47,7 @@ def run(
     data = split(days)
     x_train, x_test = ((512 * x).round() / 512 for x in (data.x_train, data.x_test))
     data = replace(data, x_train=x_train, x_test=x_test)
-    return {
-        "ensembles": {
-            name: explained(fitted(name, data, trees), data, draws)
-            for name in (FOREST, BOOSTED, BLIND)
-        },
-    }
+    return {"ensembles": {n: explained(fitted(n, data, trees), data, draws) for n in ENSEMBLES}}
 
 
 def fitted(name: str, data: Rentals, trees: int) -> Any:
@@ -69,16 +65,14 @@ def fitted(name: str, data: Rentals, trees: int) -> Any:
 def explained(ensemble: Any, data: Rentals, draws: int) -> dict[str, Any]:
     """Values of one ensemble by each method, and the processor seconds that each took."""
     x, model = data.x_train, ms.as_model(ensemble, data.x_train[:8], [UNIT], returns="values")
-    aicc: Any = {"bandwidth": "aicc", "targets": model(x)}
 
     def enumerated(make: Callable[..., ms.imputers.Imputer]) -> Tensor:
         imputer = make(x, PLAYERS)
-        count = imputer.distinct_draws or draws
-        value = ms.imputed_value(model, imputer, "identity", count)
+        value = ms.imputed_value(model, imputer, "identity", imputer.distinct_draws or draws)
         return ms.exact_shapley(value, data.x_test).phi[..., 0]
 
     laws: Any = (ms.imputers.GaussianImputer, ms.imputers.CopulaImputer,
-            partial(ms.imputers.EmpiricalImputer, **aicc))  # fmt: skip
+            partial(ms.imputers.EmpiricalImputer, bandwidth="aicc", targets=model(x)))  # fmt: skip
     works: dict[str, Callable[[], Tensor]] = {
         PATH: lambda: by_trees(ensemble, data.x_test)[1],
         INTERVENTIONAL: lambda: by_trees(ensemble, data.x_test, x)[1],
@@ -87,17 +81,13 @@ def explained(ensemble: Any, data: Rentals, draws: int) -> dict[str, Any]:
     }
     # The first call loads the package.
     base, _ = by_trees(ensemble, data.x_test[:1])
-    phi, seconds = {}, {}
+    prediction = model(data.x_test)[:, 0]
+    found: Any = {"base": {PATH: base}, "prediction": prediction, "phi": {}, "seconds": {}}
     for name, work in works.items():
         start = time.process_time()
-        phi[name] = work()
-        seconds[name] = time.process_time() - start
-    return {
-        "base": {PATH: base},
-        "prediction": model(data.x_test)[:, 0],
-        "phi": phi,
-        "seconds": seconds,
-    }
+        found["phi"][name] = work()
+        found["seconds"][name] = time.process_time() - start
+    return found
 
 
 def by_trees(
@@ -106,12 +96,10 @@ def by_trees(
     """Base and values by TreeSHAP: interventional over a background, path-dependent without."""
     import shap
 
-    if background is None:
-        explainer = shap.TreeExplainer(ensemble, feature_perturbation="tree_path_dependent")
-    else:
+    if background is not None:
         # By default, a hundred rows of it.
-        every = shap.maskers.Independent(background.numpy(), max_samples=len(background))
-        explainer = shap.TreeExplainer(ensemble, every, feature_perturbation="interventional")
+        background = shap.maskers.Independent(background.numpy(), max_samples=len(background))
+    explainer = shap.TreeExplainer(ensemble, background)
     phi = explainer.shap_values(x.numpy(), check_additivity=False)
     return float(np.ravel(explainer.expected_value)[0]), torch.as_tensor(phi)
 
@@ -119,10 +107,6 @@ def by_trees(
 def values(one: Mapping[str, Any]) -> dict[str, Float[Tensor, "days players"]]:
     """Of what `explained` found and a file has kept."""
     return {name: torch.tensor(phi, dtype=torch.float64) for name, phi in one["phi"].items()}
-
-
-def of_season(phi: Tensor) -> float:
-    return float(phi[:, SEASON].abs().sum() / phi.abs().sum())
 
 
 def claims(found: Found) -> list[Claim]:
@@ -136,7 +120,8 @@ def claims(found: Found) -> list[Claim]:
         why = "at a split on an absent feature both branches count"
         holds = all(sure(gap(off, each)) for each in on)
         made.append(Claim(text, "by the conditional expectation", ours, holds, why))
-    tree, *shares = (of_season(phi[BLIND][way]) for way in (PATH, *CONDITIONAL))
+    sizes = torch.stack([phi[BLIND][way].abs().sum(0) for way in (PATH, *CONDITIONAL)])
+    tree, *shares = (sizes[:, SEASON].sum(1) / sizes.sum(1)).tolist()
     sums, gaps, times = [], [], []
     for name, one in found["ensembles"].items():
         own, prediction = phi[name], torch.tensor(one["prediction"])
@@ -169,7 +154,7 @@ def figures(found: Found) -> Figures:
     distances = {}
     for name in (FOREST, BOOSTED):
         phi = values(found["ensembles"][name])
-        far = {way: apart(own, phi[PATH]).mean().item() for way, own in phi.items()}
-        distances[name] = {way: each for way, each in far.items() if way != PATH}
+        path = phi.pop(PATH)
+        distances[name] = {way: apart(own, path).mean().item() for way, own in phi.items()}
     far_off = {"How far from path-dependent TreeSHAP": distances}
     return {"": draw.dots(far_off, "bicycles at other features, mean over days")}

@@ -5,12 +5,12 @@ else for the woman.
 """
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
@@ -62,80 +62,64 @@ def run(
     """Explanations, what forests without a feature predict, and a linear model."""
     found: dict[str, Any] = {"forests": {}}
     for name, row in ROWS.items():
-        x, y = read(name)
+        x, y, features = read(name)
         forest = fitted(name, x, y, trees)
         explained = explain(forest, x, row, permutations)
-        others = [x.drop(columns=one) for one in x.columns]
-        without = [
-            predicted(forest, x)[row] - predicted(fitted(name, other, y, trees), other)[row]
-            for other in others
-        ]
+        others = [np.delete(x, k, axis=1) for k in range(len(features))]
+        without = [predicted(fitted(name, other, y, trees), other)[row] for other in others]
+        parts = ("base", "prediction", "phi", "standard_error")
         found["forests"][name] = {
-            "features": list(x.columns),
-            "values": list(x.iloc[row]),
-            "base": explained.base[0, -1],
-            "prediction": explained.prediction[0, -1],
-            "phi": explained.phi[0, :, -1],
-            "standard_error": explained.standard_error[0, :, -1],
-            "without": without,
+            "features": features,
+            "values": x[row].tolist(),
+            **{part: vars(explained)[part][0, ..., 0] for part in parts},
+            "without": (predicted(forest, x)[row] - np.array(without)).tolist(),
         }
-    x, y = read(BIKES)
     linear = LinearRegression().fit(x, y)
-    phi = explain(linear, x, ROWS[BIKES], 2, draws=len(x)).phi[0, :, 0]
-    formula = linear.coef_ * (x.iloc[ROWS[BIKES]] - x.mean())
-    found["gap"] = float(np.abs(phi.numpy() - formula.to_numpy()).max() / np.abs(formula).max())
-    return found
+    phi = explain(linear, x, row, 2, draws=len(x)).phi[0, :, 0]
+    formula = linear.coef_ * (x[row] - x.mean(0, dtype=np.float64))
+    return found | {"gap": float(np.abs(phi.numpy() - formula).max() / np.abs(formula).max())}
 
 
-def read(name: str) -> tuple[pd.DataFrame, pd.Series]:
-    """The book's columns as numbers, missing cells by the mode as there, and what is predicted."""
+def read(name: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The book's columns, missing cells by the mode as there; what is predicted; and the names."""
     table = pd.read_csv(Path(os.environ["MANIFOLD_SHAP_DATA"], FILES[name]), na_values="?")
     x = table[list(COLUMNS[name])].astype(np.float32)
     for column, (scale, shift) in SCALES.items():
         if column in x:
             x[column] = scale * x[column] + shift
-    return x.fillna(x.mode().iloc[0]).rename(columns=COLUMNS[name]), table[TARGETS[name]]
+    whole = x.fillna(x.mode().iloc[0]).to_numpy()
+    return whole, table[TARGETS[name]].to_numpy(), [*COLUMNS[name].values()]
 
 
-def fitted(name: str, x: pd.DataFrame, y: pd.Series, trees: int) -> Any:
+def fitted(name: str, x: np.ndarray, y: np.ndarray, trees: int) -> Any:
     """Trees as deep as by R's randomForest: nodes of six or more numbers, or two labels, are split.
 
     Out-of-bag scores choose how many features a split may take; the book's caret chooses among the
     same three by bootstrap samples.
     """
-    count, forests = x.shape[1], []
-    for most in (2, (2 + count) // 2, count):
-        settings = {"max_features": most, "random_state": 0, "oob_score": True}
-        if name == CANCER:
-            forests.append(RandomForestClassifier(trees, **settings))
-        else:
-            forests.append(RandomForestRegressor(trees, min_samples_split=6, **settings))
-        forests[-1].fit(x, y)
+    regressor = partial(RandomForestRegressor, min_samples_split=6)
+    forest: Any = RandomForestClassifier if name == CANCER else regressor
+    count = x.shape[1]
+    forests = [
+        forest(trees, max_features=most, random_state=0, oob_score=True).fit(x, y)
+        for most in (2, (2 + count) // 2, count)
+    ]
     return max(forests, key=lambda forest: forest.oob_score_)
 
 
-def predicted(model: Any, x: pd.DataFrame) -> Any:
+def predicted(model: Any, x: np.ndarray, dtype: Any = float) -> np.ndarray:
     """Of a forest of classes the share of trees that vote for the second, as in R."""
     if isinstance(model, RandomForestClassifier):
-        rows = x.to_numpy()
-        return np.mean([tree.predict(rows) for tree in model.estimators_], axis=0)
-    return model.predict(x)
+        return np.mean([tree.predict(x) for tree in model.estimators_], axis=0).astype(dtype)
+    return model.predict(x).astype(dtype)
 
 
-def explain(
-    model: Any, x: pd.DataFrame, row: int, permutations: int, draws: int = 1
-) -> ms.Explanation:
+def explain(model: Any, x: np.ndarray, row: int, orders: int, draws: int = 1) -> ms.Explanation:
     """Off the manifold."""
-    rows = torch.from_numpy(x.to_numpy())
-
-    def answers(batch: torch.Tensor) -> torch.Tensor:
-        frame = pd.DataFrame(batch.numpy(), columns=x.columns)
-        return torch.as_tensor(predicted(model, frame), dtype=torch.float32)[:, None]
-
-    plain = ms.Model(answers, ("prediction",), "values")
-    imputer = ms.imputers.MarginalImputer(rows)
-    value = ms.imputed_value(plain, imputer, "identity", draws=draws)
-    return ms.permutation_shapley(value, rows[row : row + 1], permutations=permutations)
+    answers = partial(predicted, model, dtype=np.float32)
+    asked = ms.as_model(answers, x[:8], ["prediction"], returns="values")
+    value = ms.imputed_value(asked, ms.imputers.MarginalImputer(x), "identity", draws=draws)
+    return ms.permutation_shapley(value, x[[row]], permutations=orders)
 
 
 def claims(found: Found) -> list[Claim]:

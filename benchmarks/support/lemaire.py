@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from pandas.api.types import is_numeric_dtype
 from scipy.optimize import minimize
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, stirling2
 from sklearn.naive_bayes import CategoricalNB
 
 import manifold_shap as ms
@@ -91,8 +91,7 @@ def read(name: str) -> DataSet:
     path = sources.require(f"naive_bayes/{source.path}", urljoin(_UCI, source.url))
     words = {"na_values": ["?", " "], "keep_default_na": False, "header": None}
     frame = pd.read_csv(path, **{**words, **source.options})
-    if "header" not in source.options:
-        frame.columns = pd.Index([f"x{number}" for number in range(1, frame.shape[1] + 1)])
+    frame = frame.rename(columns=lambda name: f"x{name + 1}" if isinstance(name, int) else name)
     target = source.target or str(frame.columns[-1])
     second = torch.tensor((frame[target] == source.classes[1]).to_numpy()).long()
     left_out = [target, *([source.identifier] if source.identifier else [])]
@@ -131,20 +130,17 @@ class Discretised:
     @property
     def prior(self) -> float:
         """Log-odds of the second class without any variable."""
-        first, second = self.model.class_log_prior_
-        return float(second - first)
+        return np.diff(self.model.class_log_prior_).item()
 
 
 def equally_frequent(table: DataSet, bins: int) -> Discretised:
     """Numbers cut at quantiles, categories as they are; all variables, unweighted."""
-    assert isinstance(table.features, pd.DataFrame)
     columns = [cells(column, bins) for _, column in table.features.items()]
     return Discretised.of(np.stack(columns, 1), table.labels.numpy(), list(table.features.columns))
 
 
 def most_probable(table: DataSet) -> Discretised:
     """The most probable parts of the variables that have several, weighted."""
-    assert isinstance(table.features, pd.DataFrame)
     y = table.labels.numpy()
     found = {}
     for name, column in table.features.items():
@@ -182,15 +178,12 @@ def most_probable_parts(
         counts: rows of each class in each cell, of which none is empty.
         ordered: cells are of numbers.
     """
-    rank = np.arange(len(counts))
-    if not ordered:
+    if ordered:
+        rank, log_prior = np.arange(len(counts)), partial(_intervals, int(counts.sum()))
+    else:
         rank = np.argsort(counts[:, 1] / counts.sum(1), kind="stable")
-    rows = int(counts.sum())
-    log_prior = partial(_intervals, rows) if ordered else _groups(len(counts))
-    cuts = _united(counts[rank], log_prior)
-    part = np.empty(len(counts), dtype=np.int64)
-    part[rank] = np.searchsorted(cuts, np.arange(len(counts)), side="right")
-    return part
+        log_prior = partial(_groups, len(counts))
+    return np.searchsorted(_united(counts[rank], log_prior), np.argsort(rank), side="right")
 
 
 def _united(counts: np.ndarray, log_prior: Callable[[int], float]) -> list[int]:
@@ -219,14 +212,10 @@ def _intervals(rows: int, parts: int) -> float:
     return math.log(rows) + float(gammaln(rows + parts) - gammaln(rows + 1) - gammaln(parts))
 
 
-def _groups(values: int) -> Callable[[int], float]:
+def _groups(values: int, parts: int) -> float:
     """Nats to tell how many groups there are, and which of these values are in which."""
-    # Stirling numbers of the second kind: ways to make exactly 0, 1, 2, ... groups.
-    exactly = [1]
-    for _ in range(values):
-        same = [*exactly, 0]
-        exactly = [before + groups * same[groups] for groups, before in enumerate([0, *exactly])]
-    return lambda parts: math.log(values) + math.log(sum(exactly[: parts + 1]))
+    # The sum is of the ways to make exactly 0, 1, 2, ... groups.
+    return math.log(values) + math.log(stirling2(values, np.arange(parts + 1), exact=True).sum())
 
 
 def sparse_weights(bayes: Discretised, price: float) -> Float[np.ndarray, " variables"]:

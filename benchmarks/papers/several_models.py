@@ -168,7 +168,7 @@ def claims(found: Found) -> list[Claim]:
     symmetric, ordered = torch.stack(by_ways(found, BOOSTED, APART)).split(2)
     told = f"{means([*ordered])} against {means([*symmetric])}"
     between = of_splits(found, "between ways", LOGISTIC)
-    strongest = float(np.abs(np.tril(found["associations"], -1)).max())
+    strongest = float(np.abs(np.tril(found["associations"], -1)[: len(NAMES)]).max())
     return [
         Claim("logistic regression and boosted trees have over "
               f"{HARDLY:.0%} of Σ|φ| at other features, {ways}", "thesis, Chapter 6",

@@ -175,7 +175,15 @@ def digest_of(name: str) -> str:
             node.body[0] = ast.Pass()
         elif isinstance(node, ast.Raise):
             node.exc = node.cause = None
-    return _digest(ast.unparse(tree))
+    return _digest(_structure(tree))
+
+
+def _structure(node: Any) -> str:
+    """The same by all versions of Python, unlike `ast.unparse`."""
+    if not isinstance(node, ast.AST):
+        return f"[{','.join(map(_structure, node))}]" if isinstance(node, list) else repr(node)
+    parts = {name: _structure(one) for name, one in ast.iter_fields(node) if one not in (None, [])}
+    return f"{type(node).__name__}({','.join(f'{name}={one}' for name, one in parts.items())})"
 
 
 def _digest(*texts: str) -> str:

@@ -13,6 +13,7 @@ from benchmarks.support.measures import seconds, timed
 from benchmarks.support.trained import Trained
 
 TITLE = "A GPU against the CPU"
+CAPTION = "values per second over those of the CPU's cores"
 QUICK = {"data": ["digits"], "epochs": 1, "rows": 4, "permutations": 4, "repeats": 1}
 PRECISIONS = {"cpu": ("32-true", "bf16-mixed"), "cuda": ("32-true", "bf16-mixed", "16-mixed")}
 PAIRS = 8  # Pairs of coalitions for each test row.
@@ -47,9 +48,8 @@ def fitted(
         lambda: trained.surrogate(max_epochs=epochs, network=network, trainer=trainer), device
     )
     x = trained.data.x_test
-    score = ms.metrics.mean_squared_error(
-        value, x, ms.metrics.shapley_pairs(len(x), len(value.players), PAIRS)
-    )
+    pairs = ms.metrics.shapley_pairs(len(x), len(value.players), PAIRS)
+    score = ms.metrics.mean_squared_error(value, x, pairs)
     return value, {"training, seconds": took, "mse": score.mse}
 
 
@@ -62,16 +62,14 @@ def rates(
     device: str,
 ) -> dict[str, float]:
     """Values of coalitions per second, by precision, and of an imputed value function."""
-    data, found = trained.data, {}
-    imputed = trained.off_manifold(draws=4)
+    imputed, found = trained.off_manifold(draws=4), {}
     values = {f"surrogate, {precision}": value.to(device).in_precision(precision)
               for precision in PRECISIONS[device]}  # fmt: skip
     for name, one in {**values, "imputed, 4 draws": imputed.to(device)}.items():
-        x = data.x_test[: max(1, rows // 16) if one is imputed else rows]
+        x = trained.data.x_test[: max(1, rows // 16) if one is imputed else rows]
         explain = partial(ms.permutation_shapley, one, x, permutations=permutations)
         evaluations = explain().made_by["evaluations"]  # Which warms up, too.
-        took = seconds({0: explain}, repeats, device)[0]
-        found[f"{name}, values/s"] = evaluations / took
+        found[f"{name}, values/s"] = evaluations / seconds({0: explain}, repeats, device)[0]
     imputed.to("cpu")
     value.to("cpu")
     return found
@@ -80,3 +78,8 @@ def rates(
 def tables(found: Found) -> list[Table]:
     flat = {f"{name}, {on}": one for name, each in found.items() for on, one in each.items()}
     return [records("data, network, device", flat)]
+
+
+def summary(found: Found) -> dict[str, Any]:
+    rate = "surrogate, 32-true, values/s"
+    return {name: on["cuda"][rate] / on["cpu"][rate] for name, on in found.items() if "cuda" in on}

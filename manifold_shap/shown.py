@@ -131,8 +131,9 @@ def of_errors(
         mark: what is drawn or printed of them.
     """
     learned, exact = "", ""
-    if any(each.model_error is not None for each in explanations):
-        learned = " and learning"
+    estimated = [each.model_error is not None for each in explanations]
+    if any(estimated):
+        learned = " and learning" if all(estimated) else ", and of learning where it was estimated"
     elif any(each.made_by.get("learned") for each in explanations):
         learned = ", that of learning, often larger, not included"
         exact = (

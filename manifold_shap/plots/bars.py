@@ -288,12 +288,9 @@ def _over_rows(
         # Of each explanation, that of its least bar; the largest of these is told.
         least = mean.where(noisy, torch.inf).argmin(1, keepdim=True)
         floors = noise.where(noisy, 0.0).gather(1, least)[:, 0]
-        learned = several[int(floors.argmax())].model_error is not None
-        about = float(f"{floors.max().item():.2g}")
-        small.append(
-            f"errors of sampling{' and learning' * learned} alone give a feature without effect a "
-            f"bar of {'up to ' * (len(phi) > 1)}about {shown.number(about)}"
-        )
+        about = shown.number(float(f"{floors.max().item():.2g}"))
+        up_to = "up to " * (len(phi) > 1)
+        small.append(f"even a feature without effect has a bar of {up_to}about {about}")
     said = "; ".join(small)
     return _Bars(list(by_name), mean, error, names, axis, title, others, said, signed)
 

@@ -151,7 +151,7 @@ def of_errors(
 def unmeasured(made_by: Mapping[str, Any]) -> str:
     """That the error of a learned value function of groups is not known, where it is not."""
     known = made_by.get("quality") or "grouped" not in made_by or not made_by.get("learned")
-    measured = "`ms.metrics.mean_squared_error(value, x)` of this value function measures it"
+    measured = "`ms.metrics.mean_squared_error(explained_value, x)` measures it"
     return "" if known else f"has an unknown error for these players; {measured}"
 
 

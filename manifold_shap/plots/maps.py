@@ -327,14 +327,16 @@ def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:
 
     phi = torch.cat([drawn(each.phi) for each in by_name.values()])
     error = torch.cat([drawn(total_error(each)) for each in by_name.values()])
-    clear, sampled = (phi.abs() > 2 * error)[error > 0], error[error > 0]
+    alone = torch.cat([drawn(each.standard_error) for each in by_name.values()])
+    phi, alone, error = (each[error > 0] for each in (phi, alone, error))
+    clear = phi.abs() > 2 * error
     said = f"{int(clear.sum())} of {len(clear)} values are farther from 0 than two standard errors"
-    said = shown.of_errors([*by_name.values()], sampled, said) if len(clear) else ""
-    alone = torch.cat([drawn(each.standard_error) for each in by_name.values()])[error > 0]
-    by_sampling = 2 * (phi.abs()[error > 0] > 2 * alone).sum() < len(clear)
+    said = shown.of_errors([*by_name.values()], error, said) if len(clear) else ""
+    # Half of what varies or more.
+    by_sampling, noisy = (phi.square().sum() < 2 * e.square().sum() for e in (alone, error))
     more = "more `evaluations=`" if by_sampling else "more rows or a longer training"
     fix = f"larger patches (`ms.Players.patches`) or {more} show more"
-    return f"mostly noise: {said}; {fix}" if 2 * clear.sum() < len(clear) else said
+    return f"mostly noise: {said}; {fix}" if noisy else said
 
 
 def per_pixel(explanation: Explanation) -> str:

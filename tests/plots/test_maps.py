@@ -146,6 +146,10 @@ def test_of_several_inputs_the_picture_has_a_map_and_its_patches_have_no_numbers
 
 def test_maps_of_noise_say_so() -> None:
     clear = digits()
+    # Many values that are as good as zero are no noise beside one that is not.
+    one = torch.zeros_like(clear.phi).index_fill(1, torch.tensor([5]), 1.0)
+    sparse = replace(clear, phi=one, standard_error=torch.full_like(one, 0.01))
+    assert "mostly noise" not in pixel_maps(sparse)[0].figure.get_supxlabel()
     error = torch.full_like(clear.phi, 0.01).index_fill(1, torch.arange(20), 10.0)
     noise = replace(clear, standard_error=error)
     below = pixel_maps(noise, row=[0, 1])[0].figure.get_supxlabel().replace("\n", " ")

@@ -85,12 +85,12 @@ def test_no_coalition_is_asked_for_twice() -> None:
 
 def test_the_second_of_two_classes_is_the_opposite_of_the_first_in_some_rows_alone() -> None:
     first, second = table(8, 1), table(8, 1, seed=1)
-    x = torch.tensor([[1.0], [0.0]]).expand(2, 8)
+    x = torch.tensor([[1.0], [2.0]]).expand(2, 8)
 
     def game(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         one, other = first(x, mask), second(x, mask)
         # Of the first row two classes, a million times as large as the outputs of the second.
-        of_first = x[:, :1, None] > 0
+        of_first = x[:, :1, None] < 2
         return torch.cat((one, torch.where(of_first, -one, other)), 2) * (1 + 1e6 * of_first)
 
     both = ms.odd_shapley(game, x, evaluations=100).phi

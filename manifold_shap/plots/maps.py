@@ -332,7 +332,7 @@ def _noise(by_name: Any, rows: list[int], outputs: Tensor) -> str:
     clear = phi.abs() > 2 * error
     said = f"{int(clear.sum())} of {len(clear)} values are farther from 0 than two standard errors"
     said = shown.of_errors([*by_name.values()], error, said) if len(clear) else ""
-    # Half of what varies or more.
+    # Noise is at least half of the sum of squares.
     by_sampling, noisy = (phi.square().sum() < 2 * e.square().sum() for e in (alone, error))
     more = "more `evaluations=`" if by_sampling else "more rows or a longer training"
     fix = f"larger patches (`ms.Players.patches`) or {more} show more"

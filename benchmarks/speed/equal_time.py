@@ -24,7 +24,9 @@ from benchmarks.support.trained import brief_surrogate
 TITLE = "Error of auto in equal time"
 CAPTION = "error of `auto` over the best in equal time"
 ERRORS = "none"
-QUICK = {"players": [6, 10], "budgets": [10, 20], "rows": 2, "repeats": 1, "surrogates": []}
+QUICK = {"games": ["6", "10"], "budgets": [10, 20], "rows": 2, "repeats": 1}
+# Players of games, and data of surrogates, whose contributions are linearized.
+OVER = {"games": ("6", "10", "14", "20", "40", "128", "784", "digits", "census")}
 ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
     "auto": ms.auto_shapley,
     "exact": ms.exact_shapley,
@@ -41,33 +43,30 @@ _EXACT = 1e-6  # What is smaller counts as no error.
 Curve = dict[str, tuple[int, float, float]]
 
 
-def run(
-    players: Sequence[int] = (6, 10, 14, 20, 40, 128, 784),
+def measure(
+    which: str,
     budgets: Sequence[float] = (5, 20, 80),  # evaluations per player
     costs: Sequence[str] = ("closed form", "network", "model"),
-    surrogates: Sequence[str] = ("digits", "census"),  # ours, whose contributions are linearized
     rows: int = 4,  # of each game, at least
     repeats: int = 2,  # runs of each, of which the faster one counts
 ) -> dict[str, Any]:
-    """Evaluations, seconds and errors of each estimator, and the ratio of `auto`."""
+    """The ratios of `auto` for games of so many players, or for a surrogate of these data."""
     settings: dict[str, Any] = {"budgets": budgets, "rows": rows, "repeats": repeats}
     found = {}
-    for number in players:
-        for name, make in GAMES.items():
-            game = Game(*(each.double() for each in make(number, 1, number)))
-            phi, x = game.shapley()[:, 0], torch.zeros(_ROWS, number).double()
-            for cost in costs:
-                own = with_work(game, number) if cost == "network" else game
-                value = ms.as_value_function(own, x, cost=cost)
-                added = _MODEL_CALL if cost == "model" else 0.0
-                case = compared(value, x, phi, added, **settings)
-                found[f"{number} players, {name}, {cost}"] = case
-    for name in surrogates:
-        value, loaded = brief_surrogate(name, 1)
+    if not which.isdigit():
+        surrogate, loaded = brief_surrogate(which, 1)
         x = loaded.x_test[:_ROWS]
-        best = ms.kernel_shapley(value, x, evaluations=2**17, seed=99).phi[..., 0]
-        case = compared(value.select([0]), x, best, 0.0, **settings)
-        found[f"{len(value.players)} players, {name}, surrogate"] = case
+        best = ms.kernel_shapley(surrogate, x, evaluations=2**17, seed=99).phi[..., 0]
+        return {"surrogate": compared(surrogate.select([0]), x, best, 0.0, **settings)}
+    for name, make in GAMES.items():
+        players = int(which)
+        game = Game(*(each.double() for each in make(players, 1, players)))
+        phi, x = game.shapley()[:, 0], torch.zeros(_ROWS, players).double()
+        for cost in costs:
+            own = with_work(game, players) if cost == "network" else game
+            value = ms.as_value_function(own, x, cost=cost)
+            added = _MODEL_CALL if cost == "model" else 0.0
+            found[f"{name}, {cost}"] = compared(value, x, phi, added, **settings)
     return found
 
 
@@ -91,8 +90,8 @@ def compared(
     budgets: Sequence[float],
     rows: int,
     repeats: int,
-) -> dict[str, Any]:
-    """What `auto` chose, and its error over the best of all estimators in equal time, by budget.
+) -> dict[str, float]:
+    """The error of `auto` over the best of all estimators in equal time, by budget.
 
     Args:
         added: seconds that each evaluation takes beside those measured.
@@ -115,7 +114,7 @@ def compared(
         taken, further = seconds + added * evaluations, budget not in allowed
         best = min(within(choice, taken, further) for choice in choices)
         ratios[budget] = 1.0 if error <= max(best, _EXACT) else error / best
-    return {"ratios": ratios}
+    return ratios
 
 
 def points(
@@ -164,20 +163,19 @@ def within(curve: Sequence[tuple[float, float]], taken: float, further: bool) ->
 
 
 def tables(found: Found) -> list[Table]:
-    """Ratios by cost, where evaluations are bound and where they are not."""
-    ratios: dict[tuple[str, str], list[float]] = {}
-    for name, one in found.items():
-        cost = name.split(", ")[-1]
-        for budget, ratio in one["ratios"].items():
-            kind = "by default" if budget == "default" else "bound"
-            ratios.setdefault((cost, kind), []).append(ratio)
-    rows = [
-        [cost, kind, statistics.geometric_mean(some), max(some)]
-        for (cost, kind), some in ratios.items()
-    ]
-    return [Table(["cost", "evaluations", "geometric mean", "largest"], rows)]
+    """Ratios by cost, where evaluations are bound and where they are not; and the largest ones."""
+    of_kind = dict[tuple[str, str], list[tuple[float, str]]]()
+    for which, games in found.items():
+        for game, by in games.items():
+            for budget, ratio in by.items():
+                kind = "by default" if budget == "default" else "bound"
+                some = of_kind.setdefault((game.split(", ")[-1], kind), [])
+                some.append((ratio, f"{which}, {game}, {budget}"))
+    means = {kind: statistics.geometric_mean(r for r, _ in some) for kind, some in of_kind.items()}
+    rows = [[*kind, means[kind], *max(some)] for kind, some in of_kind.items()]
+    return [Table(["cost", "evaluations", "geometric mean", "largest", "of"], rows)]
 
 
 def summary(found: Found) -> dict[str, Any]:
     (ratios,) = tables(found)
-    return {f"{cost}, {kind}": mean for cost, kind, mean, _ in ratios.rows}
+    return {f"{cost}, {kind}": mean for cost, kind, mean, *_ in ratios.rows}

@@ -174,9 +174,8 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim("the norms of the iris' features are ranked as in the paper, at every seed",
               "Section 6.3", f"at {mean(ranks):.0%} of the seeds", all(ranks)),
-        Claim("petals move the base of the iris into the region of versicolor, at "
-              f"{MOST_SEEDS:.0%} of the seeds or more", "Fig. 2", f"at {crossed:.0%}",
-              crossed >= MOST_SEEDS),
+        Claim(f"petals move the iris' base into the region of versicolor, at {MOST_SEEDS:.0%} "
+              "of the seeds or more", "Fig. 2", f"at {crossed:.0%}", crossed >= MOST_SEEDS),
         Claim("petal length of the iris is almost orthogonal to virginica: the cosine is below "
               f"{ORTHOGONAL} in size, at every seed", "Section 6.1", f"at most {number(largest)}",
               largest < ORTHOGONAL),
@@ -195,10 +194,8 @@ def claims(found: Found) -> list[Claim]:
 
 
 def tables(found: Found) -> list[Table]:
-    rows: list[list[Any]] = []
-    for what, paper in PAPER.items():
-        columns = [[one[what] for one in way] for way in found["told"].values()]
-        rows.append([what, paper, *(spread(column) for column in columns)])
+    rows = [[what, paper, *(spread([one[what] for one in way]) for way in found["told"].values())]
+            for what, paper in PAPER.items()]  # fmt: skip
     return [Table(["of the iris", "paper", *found["told"]], rows)]
 
 

@@ -104,8 +104,7 @@ def tables(found: Found) -> list[Table]:
 
 
 def figures(found: Found) -> Figures:
-    panels = {name: by_player(found[name]) for name in ("decision tree", "abalone")}
     return {
-        which: draw.dots({name: panels[name]}, "global Shapley value (probability)")
+        which: draw.dots({name: by_player(found[name])}, "global Shapley value (probability)")
         for which, name in (("", "abalone"), ("tree", "decision tree"))
     }

@@ -63,9 +63,10 @@ def left(found: Found, name: str) -> float:
 def claims(found: Found) -> list[Claim]:
     length = found["features"].index(next(n for n in found["features"] if "petal length" in n))
     virginica = found["classes"].index("virginica")
-    apart = torch.tensor(found["phi"][APART])
+    apart, together = (torch.tensor(found["phi"][name]) for name in (APART, TOGETHER))
     sizes = apart[:, virginica].abs()
-    share = float(sizes[length] / sizes.max())
+    share, others = float(sizes[length] / sizes.max()), apart[length].argmax()
+    ratio = together[length].log()[virginica] - together[length].log().mean()
     return [
         Claim("values of classes one by one leave the simplex for some rows, when a part of them "
               "is added to the base", "Section 6.1 (no guarantee)",
@@ -75,28 +76,23 @@ def claims(found: Found) -> list[Claim]:
         Claim("petal length, almost orthogonal to virginica as a composition, has less than half "
               "of the largest value for virginica alone", "Figs. 2 and 3",
               f"{number(share)} of it", share < 0.5,
-              "its log-ratio hardly moves, its probability does"),
+              f"{found['classes'][others]} takes {apart[length, others]:.2f} of probability, "
+              f"{sizes[length]:.2f} of it from virginica, whose log-ratio to the classes' mean "
+              f"changes by {ratio:.2f}"),
     ]  # fmt: skip
 
 
 def tables(found: Found) -> list[Table]:
-    rows = {
-        name: {
-            "rows that leave the simplex": left(found, name),
-            "lowest probability of a partial sum": min(found["lowest"][name]),
-        }
-        for name in (APART, TOGETHER)
-    }
-    return [records("", rows)]
+    return [records("", {name: {
+        "rows that leave the simplex": left(found, name),
+        "lowest probability of a partial sum": min(found["lowest"][name]),
+    } for name in (APART, TOGETHER)})]  # fmt: skip
 
 
 def figures(found: Found) -> Figures:
     """Bars of each class, and compositions, of which equal parts have no effect."""
     panels = {}
     for name, unit in ((APART, "Shapley values of probabilities"), (TOGETHER, "compositions")):
-        rows = found["phi"][name]
-        panels[unit] = {
-            one: dict(zip(found["features"], column, strict=True))
-            for one, column in zip(found["classes"], zip(*rows, strict=True), strict=True)
-        }
+        columns = zip(found["classes"], zip(*found["phi"][name], strict=True), strict=True)
+        panels[unit] = {n: dict(zip(found["features"], phi, strict=True)) for n, phi in columns}
     return {"": draw.dots(panels, "probability, or share of a composition")}

@@ -107,8 +107,7 @@ def claims(found: Found) -> list[Claim]:
         of = tracking(found, what)
         least, most = min(of[name] for name in ON), max(of[OFF], of[TREE])
         text = f"{what}: higher for all values on the manifold than off it and for TreeSHAP"
-        ours = f"{number(least)} against {number(most)}"
-        made.append(Claim(text, "Fig. 2(b)", ours, least > most))
+        made.append(Claim(text, "Fig. 2(b)", f"{least:.3g} against {most:.3g}", least > most))
     far = tracking(found, DISTANCE)
     nearest, farthest = min(far[OFF], far[TREE]), max(far[name] for name in ON)
     tree, off = (torch.tensor(found["values"][name]["phi"]) for name in (TREE, OFF))
@@ -132,7 +131,6 @@ def tables(found: Found) -> list[Table]:
 
 def figures(found: Found) -> Figures:
     shown = {"Fig. 2(b)": (TABLE, RETRAINED, OFF, TREE), "Fig. 5": ON}
-    panels = {
-        title: by_player({n: found["values"][n] for n in names}) for title, names in shown.items()
-    }
+    values = found["values"]
+    panels = {t: by_player({n: values[n] for n in names}) for t, names in shown.items()}
     return {"": draw.dots(panels, "global Shapley value (probability)")}

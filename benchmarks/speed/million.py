@@ -77,10 +77,7 @@ def tables(found: Found) -> list[Table]:
         for name, one in (("audit", streamed["audit"]), ("other rows", others))
     ]
     columns = ["", "rows", "reference", "relative error", "95 % from", "to"]
-    return [
-        records("", {"stream": {key: streamed[key] for key in took}}),
-        Table(columns, errors),
-    ]
+    return [records("", {"stream": {key: streamed[key] for key in took}}), Table(columns, errors)]
 
 
 def summary(found: Found) -> dict[str, Any]:

@@ -132,11 +132,7 @@ def true_values(law: ConditionalLaw, model: ms.Model, estimator: Any, rows: int)
 
 
 def learners(
-    law: ConditionalLaw,
-    model: ms.Model,
-    data: Sequence[Any],
-    seeds: Sequence[int],
-    steps: int,
+    law: ConditionalLaw, model: ms.Model, data: Sequence[Any], seeds: Sequence[int], steps: int
 ) -> list[tuple[ms.ValueFunction, ms.ValueFunction]]:
     """m and h, for each repetition and fold."""
     classes, sets = len(law.classes), []

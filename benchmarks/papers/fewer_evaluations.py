@@ -18,10 +18,9 @@ from manifold_shap.coalitions import sample_orders
 TITLE = "The supervised method takes fewer evaluations for the same standard error"
 SOURCE = "Frye et al. (2021), Section 4.2"
 QUICK = {"data": ["drug"], "rows": 100, "orders": 16, "epochs": 2}
-LOCAL, SHARED, GLOBAL = (
-    "local values, draws of each coalition", "local values, draws shared along an order",
-    "global values, draws of each coalition",
-)  # fmt: skip
+LOCAL = "local values, draws of each coalition"
+SHARED = "local values, draws shared along an order"
+GLOBAL = "global values, draws of each coalition"
 PAPER, WITHIN = 10.0, 2.0  # "Roughly": within this factor.
 PARTS = 10
 BLOCK = 50  # Rows at a time.

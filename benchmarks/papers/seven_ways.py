@@ -6,6 +6,7 @@ standard errors.
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import manifold_shap as ms
 from benchmarks.report import Claim, Figures, Found, cell, number
 from benchmarks.support import explained as of
 from benchmarks.support.explained import explanation, repeated
-from benchmarks.support.measures import HARDLY, apart, gap, shares_apart, sure
+from benchmarks.support.measures import HARDLY, apart, gap, share_apart, sure
 from manifold_shap.data import bike
 
 TITLE = "Seven ways to explain one model"
@@ -107,28 +108,31 @@ def earlier_share(phi: Tensor) -> Float[Tensor, " days"]:
 def between_days(found: Found, way: str, player: str) -> tuple[float, float]:
     """By how much a value is larger in October than in December, and its error."""
     k = NAMES.index(player)
-    (one, other), (a, b) = (
-        [row[k] for row in found[key][way][:2]] for key in ("phi", "standard_error")
-    )
+    (one, other), (a, b) = ([row[k] for row in found[key][way][:2]]
+                            for key in ("phi", "standard_error"))  # fmt: skip
     return one - other, (a**2 + b**2) ** 0.5
 
 
 def claims(found: Found) -> list[Claim]:
     phi = {name: torch.tensor(one) for name, one in found["phi"].items()}
     made = []
-    why = "season and temperature are strongly correlated here, the thesis' features only loosely"
+    r = torch.corrcoef(torch.tensor(found["x"]).T).fill_diagonal_(0)
+    two = list(divmod(int(r.abs().argmax()), len(NAMES)))
     for text, (figure, ways) in SIMILAR.items():
-        share = max(shares_apart([phi[way] for way in ways]))
+        share, way, far = max((share_apart(phi[a], phi[b]), a, b) for a, b in combinations(ways, 2))
+        gaps = (phi[way] - phi[far]).abs().sum(0)
+        why = (f"{NAMES[two[0]]} and {NAMES[two[1]]} correlate by {r[*two]:.2f} and have "
+               f"{gaps[two].sum() / gaps.sum():.0%} of the largest difference")  # fmt: skip
         text += f": any two have less than {HARDLY:.0%} of Σ|φ| at other features"
         made.append(Claim(text, f"thesis, Fig. {figure}", f"{share:.0%}", share < HARDLY, why))
     pairs = (of.MARGINAL, of.OF_MARGINAL), (of.CAUSAL, of.BOTH)
     orders = [apart(phi[a], phi[b]) for a, b in pairs]
     games = [apart(phi[a], phi[b]) for a, b in zip(*pairs, strict=True)]
-    ours = " against ".join(
-        ", ".join(number(o.mean().item()) for o in each) for each in (orders, games)
-    )
+    ours = " against ".join(", ".join(number(o.mean().item()) for o in each)
+                            for each in (orders, games))  # fmt: skip
     text = "restricting the orders moves marginal and causal values more than the two games differ"
-    why = "in the marginal game the order matters only for interactions"
+    by = [share_apart(phi[of.MARGINAL], phi[way]) for way in (of.OF_MARGINAL, of.CAUSAL)]
+    why = "orders move {:.0%} of marginal values, by interactions alone; games {:.0%}".format(*by)
     made.append(Claim(text, "thesis, Chapter 6", f"{ours} bicycles",
                       all(sure(gap(a, b)) for a in orders for b in games), why))  # fmt: skip
     for way in (of.CAUSAL, of.ASYMMETRIC, of.BOTH):
@@ -139,7 +143,7 @@ def claims(found: Found) -> list[Claim]:
     for way, player, rival in ((of.MARGINAL, "temp", "cosyear"), (of.CAUSAL, "cosyear", "temp")):
         one, other = (phi[way][:, NAMES.index(name)].abs() for name in (player, rival))
         ours = f"{number(one.mean().item())} against {number(other.mean().item())} bicycles"
-        why = "in their data two temperatures share the value that one has here"
+        why = f"the difference is {cell(gap(one, other))}"
         text = f"{way} values are larger for {player} than for {rival}"
         made.append(Claim(text, "Heskes et al., Fig. 3", ours, sure(gap(one, other)), why))
     for player, month, sign in (("cosyear", "October", 1), ("temp", "December", -1)):
@@ -154,12 +158,9 @@ def claims(found: Found) -> list[Claim]:
 def figures(found: Found) -> Figures:
     """Sina plots as in Figs. 5.5 and 5.6 of the thesis, and bars as in its Figs. 5.7 to 5.9."""
     about: dict[str, Any] = {"base": found["base"], "labels": found["days"]}
-    shown = {
-        way: explanation(
-            found["phi"][way], found["x"], NAMES, UNIT, found["standard_error"][way], **about
-        )
-        for way in of.WAYS
-    }
+    shown = {way: explanation(found["phi"][way], found["x"], NAMES, UNIT,
+                              found["standard_error"][way], **about)
+             for way in of.WAYS}  # fmt: skip
     drawn: dict[str, Any] = {"": ms.plots.beeswarm(shown)}
     drawn |= {day: ms.plots.bar(shown, row=k) for k, day in enumerate(("october", "december"))}
     return {name: axes.figure for name, axes in drawn.items()}

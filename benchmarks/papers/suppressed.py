@@ -40,12 +40,9 @@ def run(
     for rate in rates:
         networks[rate] = suppress(trained, rate, tuning_epochs)
         tried.append({"rate": rate, **compared(trained, original, networks[rate])})
-    hidden = [one for one in tried if one["dependence"] < LEFT]
-    chosen = (
-        max(hidden, key=lambda one: one["faithful"])
-        if hidden
-        else min(tried, key=lambda one: one["dependence"])
-    )
+    least = min(tried, key=lambda one: one["dependence"])
+    hidden = [one for one in tried if one["dependence"] < LEFT] or [least]
+    chosen = max(hidden, key=lambda one: one["faithful"])
     # Of the rows alone, but for its tempering, which suits the original: one serves both.
     vae = trained.vae(draws, **shorter(epochs)).imputer
     values: dict[str, dict[str, Any]] = {}
@@ -70,12 +67,9 @@ def as_network(classifier: Any) -> nn.Module:
         for some in (classifier.coefs_, classifier.intercepts_)
     )
     network = nn.Sequential(nn.Linear(*first.shape), nn.ReLU(), nn.Linear(len(second), 2))
+    fitted = (first.T, hidden, F.pad(second.T, (0, 0, 1, 0)), F.pad(last, (1, 0)))
     with torch.no_grad():
-        for own, given in zip(
-            network.parameters(),
-            (first.T, hidden, F.pad(second.T, (0, 0, 1, 0)), F.pad(last, (1, 0))),
-            strict=True,
-        ):
+        for own, given in zip(network.parameters(), fitted, strict=True):
             own.copy_(given)
     return network
 

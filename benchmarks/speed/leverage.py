@@ -78,7 +78,9 @@ def games(name: str, rows: int) -> Games:
     # Every player has another value than the baseline, as in the benchmark.
     while (same := chosen == baseline).any():
         chosen = np.where(same, x[random.integers(len(x), size=rows)], chosen)
-    explainer = shap.TreeExplainer(model, baseline[None], feature_perturbation="interventional")
+    explainer = shap.TreeExplainer(
+        model, data=baseline[None], feature_perturbation="interventional"
+    )
     phi = torch.from_numpy(np.asarray(explainer.shap_values(chosen), dtype=np.float64))
 
     def value(x: Float[Tensor, "b n"], mask: Bool[Tensor, "b m n"]) -> Float[Tensor, "b m 1"]:

@@ -8,6 +8,7 @@ from typing import Any
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from manifold_shap.plots.canvas import GRID, NEUTRAL, SERIES
 from manifold_shap.plots.canvas import LOOK as OF_PACKAGE
@@ -58,9 +59,8 @@ def grid(count: int, height: float, columns: int = 3, **shared: Any) -> tuple[Fi
 def logarithmic(axes: Axes, which: str) -> None:
     """One axis, "x" or "y", with numbers without exponents."""
     axes.set(**{f"{which}scale": "log"})
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_formatter("{x:,g}")
-    axis.set_minor_formatter("")
+    labels = {"major_formatter": "{x:,g}", "minor_formatter": ""}
+    getattr(axes, f"{which}axis").set(major_locator=LogLocator(subs=(1, 2, 5)), **labels)
 
 
 def legend(figure: Figure, title: str = "") -> None:

@@ -177,5 +177,4 @@ def tables(found: Found) -> list[Table]:
 
 
 def summary(found: Found) -> dict[str, Any]:
-    (ratios,) = tables(found)
-    return {f"{cost}, {kind}": mean for cost, kind, mean, *_ in ratios.rows}
+    return {f"{cost}, {kind}": mean for cost, kind, mean, *_ in tables(found)[0].rows}

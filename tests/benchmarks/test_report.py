@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import draw, report, reproduce
-from benchmarks.report import Claim, Experiment, Found, Table
+from benchmarks.report import ROOT, Claim, Experiment, Found, Table
 
 
 def made() -> Experiment:
@@ -159,3 +159,25 @@ def test_every_experiment_has_a_quick_form_and_a_page_of_its_result(name: str) -
 def test_lists_of_all_results_are_those_of_the_files(root: Path) -> None:
     assert (root / "docs/results/index.md").read_text() == reproduce.index()
     assert (root / "benchmarks/README.md").read_text().endswith(reproduce.overview())
+
+
+def figures_in(text: str) -> set[str]:
+    """Numbers of a text, without those of code and of places that it links to."""
+    words = re.sub(r"`[^`]*`|\]\([^)]*\)", " ", text)
+    return set(re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", words))
+
+
+PAGES = [page for page in ROOT.glob("docs/*.md") if "/results/" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_paragraph_that_links_to_results_has_only_their_figures(page: Path) -> None:
+    lists = (ROOT / "benchmarks/README.md").read_text().splitlines()
+    for paragraph in page.read_text().split("\n\n"):
+        links = re.findall(r"\]\(([^)]*results/(\w+).md)", paragraph)
+        if links:
+            pages = [(page.parent / link).read_text() for link, _ in links]
+            pages += [line for line in lists for _, name in links if f"{name}.md)" in line]
+            there = {each for text in pages for each in figures_in(text)}
+            there |= {f"{100 * float(each.replace(',', '')):.6g}" for each in there}
+            assert figures_in(paragraph) <= there

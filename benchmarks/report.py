@@ -300,10 +300,8 @@ def _plain(entry: Any) -> Any:
 
 def number(entry: Any) -> str:
     """Three digits of a fraction, all of a whole number; words as they are."""
-    if entry is None:
-        return ""
-    if isinstance(entry, bool):
-        return "yes" if entry else "no"
+    if entry is None or isinstance(entry, bool):
+        return {None: "", False: "no", True: "yes"}[entry]
     if isinstance(entry, float):
         return f"{entry:,.0f}" if abs(entry) >= 1000 else f"{entry:.3g}"
     return f"{entry:,}" if isinstance(entry, int) else str(entry)

@@ -243,7 +243,8 @@ def claims(found: Found) -> list[Claim]:
             text = f"{game}: {words} of the inlier coalitions are taken for outliers ({law})"
             share, holds = taken[game], (taken[game] < bound) == (game == ON)
             error = (share * (1 - share) / (SHARE * ROWS * EACH)) ** 0.5
-            made.append(Claim(text, "Fig. 3(e)", cell((share, error or None)), holds))
+            why = f"by {number(abs(share - bound) / (error or 1.0))} standard errors"
+            made.append(Claim(text, "Fig. 3(e)", cell((share, error or None)), holds, why))
         text = "scores of outlier coalitions are more than twice as far from those of outliers off "
         text += f"the manifold as on it ({law})"
         (off, on), without = zip(*map(apart.get, GAMES), strict=True)

@@ -52,14 +52,13 @@ def measure(
 ) -> dict[str, Any]:
     """The ratios of `auto` for games of so many players, or for a surrogate of these data."""
     settings: dict[str, Any] = {"budgets": budgets, "rows": rows, "repeats": repeats}
-    found = {}
     if not which.isdigit():
         surrogate, loaded = brief_surrogate(which, 1)
         x = loaded.x_test[:_ROWS]
         best = ms.kernel_shapley(surrogate, x, evaluations=2**17, seed=99).phi[..., 0]
         return {"surrogate": compared(surrogate.select([0]), x, best, 0.0, **settings)}
+    players, found = int(which), {}
     for name, make in GAMES.items():
-        players = int(which)
         game = Game(*(each.double() for each in make(players, 1, players)))
         phi, x = game.shapley()[:, 0], torch.zeros(_ROWS, players).double()
         for cost in costs:

@@ -33,11 +33,11 @@ _MOST_DRAWN = 6
 # Where values are drawn or contributions are linearized, a regression is more precise for so few
 # players; where values are drawn, with so many evaluations for each of them.
 _MOST_FITTED, _LEAST_FITTED = 20, 32
-# Evaluations per player with which a regression is more precise than orders are.
-_LEAST_PAIRED = 4
-# Players, and evaluations for each, with which a regression with interactions is more precise. More
-# players are pixels or words, most of which hardly matter: orders give these values without noise,
-# a regression gives all players the same noise.
+# Evaluations per player with which a regression is more precise than orders are, and most players.
+# Most of more, such as pixels, hardly matter: orders give these values without noise, a regression
+# gives all players the same noise, and takes longer.
+_LEAST_PAIRED, _MOST_PAIRED = 4, 512
+# Players, and evaluations for each, with which a regression with interactions is more precise.
 _FEWEST_INTERACTING, _MOST_INTERACTING, _LEAST_INTERACTING = 3, 128, 7
 # It is fitted to so many evaluations at most. Of the first number of players the fit may take as
 # long as all that are allowed, of twice as many half as long; of the second number of players it
@@ -73,7 +73,7 @@ def auto_shapley(
       128 players on 7 evaluations or more for each. It takes as many of those that are allowed, and
       16,384 at most, as leave time for the fit, which of 20 players may take as long as all of
       them, of 40 half as long. Where this leaves it too few, other estimators are more precise.
-    - A regression (`kernel_shapley`) of up to 128 players on 4 evaluations or more for each or,
+    - A regression (`kernel_shapley`) of up to 512 players on 4 evaluations or more for each or,
       where values are drawn, of up to 20 players on 32 or more for each.
     - Orders of the players (`permutation_shapley`), where players are more, an ordering restricts
       the orders, a `target_error` is to be met, or `evaluations` are too few for the others.
@@ -145,7 +145,7 @@ def choose(
         if fitted:
             why = f"{pairs}, with interactions, on as many as leave time for the fit"
             return odd(game, fitted, seed), why
-        most = _MOST_FITTED if game.sampled or linear else _MOST_INTERACTING
+        most = _MOST_FITTED if game.sampled or linear else _MOST_PAIRED
         least = _LEAST_FITTED if game.sampled else _LEAST_PAIRED
         if players <= most and budget >= least * players:
             return kernel(game, budget // 2 * 2, seed=seed), pairs
@@ -163,7 +163,7 @@ def choose(
         "an ordering restricts them": order.restricts,
         "values are drawn": game.sampled,
         "a target error is to be met": target_error is not None,
-        "most of so many hardly matter": players > _MOST_INTERACTING,
+        "a regression of so many takes longer": players > _MOST_PAIRED,
         f"{budget} evaluations are too few for a regression": True,
     }
     why = next(reason for reason, holds in reasons.items() if holds)

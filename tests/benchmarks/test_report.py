@@ -174,7 +174,7 @@ PAGES = [page for page in ROOT.glob("docs/*.md") if "/results/" in page.read_tex
 def test_a_paragraph_that_links_to_results_has_only_their_figures(page: Path) -> None:
     lists = (ROOT / "benchmarks/README.md").read_text().splitlines()
     for paragraph in page.read_text().split("\n\n"):
-        links = re.findall(r"\]\(([^)]*results/(\w+).md)", paragraph)
+        links = re.findall(r"\]\(([^)]*results/(\w+)\.md)", paragraph)
         if links:
             pages = [(page.parent / link).read_text() for link, _ in links]
             pages += [line for line in lists for _, name in links if f"{name}.md)" in line]

@@ -30,7 +30,7 @@ def product(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         ("drawn", 21, None, "permutation"),
         ("closed form", 16, None, "exact"),
         ("closed form", 40, None, "kernel"),
-        ("closed form", 128, 8 * 128, "kernel"),
+        ("closed form", 512, 8 * 512, "kernel"),
         ("closed form", 40, 4 * 40 - 1, "permutation"),
         ("network", 13, None, "exact"),
         ("network", 14, None, "odd"),
@@ -38,7 +38,7 @@ def product(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         ("model", 40, None, "odd"),
         ("model", 40, 7 * 40, "odd"),
         ("model", 40, 7 * 40 - 1, "kernel"),
-        ("model", 200, 8 * 200, "permutation"),
+        ("model", 784, 8 * 784, "permutation"),
         ("model", 40, 3 * 40, "permutation"),
     ],
 )

@@ -31,10 +31,10 @@ BLOCK, SHARED_BLOCK = 4096, 256  # Rows, of the growth and of workers.
 
 def run(
     rows: Sequence[int] = (10_000, 100_000, 1_000_000),  # of the growth
-    shared: int = 20_000,  # rows that workers share
+    shared: int = 6_000,  # rows that workers share
     pairs: int = 64,  # of orders, for each row
     epochs: int = 3,  # of the surrogate
-    repeats: int = 5,
+    repeats: int = 3,
 ) -> dict[str, Any]:
     """Points and exponents of growth, and seconds of all runs of workers."""
     by_rows = [in_own_process(streamed, count) for count in rows]

@@ -57,10 +57,12 @@ def grid(count: int, height: float, columns: int = 3, **shared: Any) -> tuple[Fi
 
 
 def logarithmic(axes: Axes, which: str) -> None:
-    """One axis, "x" or "y", with numbers without exponents."""
+    """One axis, "x" or "y", with numbers without exponents, fewer of them where it is long."""
     axes.set(**{f"{which}scale": "log"})
-    labels = {"major_formatter": "{x:,g}", "minor_formatter": ""}
-    getattr(axes, f"{which}axis").set(major_locator=LogLocator(subs=(1, 2, 5)), **labels)
+    axis = getattr(axes, f"{which}axis")
+    least, most = axis.get_view_interval()
+    ticks = LogLocator(subs=(1, 2, 5) if most < 300 * least else (1, 3))
+    axis.set(major_locator=ticks, major_formatter="{x:,g}", minor_formatter="")
 
 
 def legend(figure: Figure, title: str = "") -> None:

@@ -38,6 +38,7 @@ ROOT = _CODE = Path(__file__).parents[1]
 _KINDS = ("laws", "papers", "speed", "support", "truth")
 _OF_PAGES = ("claims", "tables", "figures", "summary")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+PEERS = ("captum", "lightshap", "shap", "shapiq")  # Their versions are on a page.
 ROUNDING = 1e-12  # An error below this part of its figure is none.
 # Finished parts that the present run has read instead of measuring them.
 _SAVED: list[Found] = []
@@ -335,7 +336,9 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
     asked = [markdown(("claim", "paper", "ours", "holds"), claims)] if claims else []
     tables = [markdown(one.columns, one.rows) for one in experiment.tables(result["found"])]
     errors = [f"Figures after ± are {experiment.errors}.\n"]
-    place = ", ".join(f"{key} {number(one)}" for key, one in result["machine"].items() if one)
+    versions = [one for one in result.get("packages", {}).items() if one[0] in PEERS]
+    places = [*result["machine"].items(), *versions]
+    place = ", ".join(f"{key} {number(one)}" for key, one in places if one)
     made = f"version {result['version']} {result.get('commit', '')[:12]}".strip()
     seconds = f"{number(result['seconds'])} s; " if result["seconds"] else ""
     return "\n".join([

@@ -31,7 +31,6 @@ from manifold_shap.training.classifier import NetworkRecipe, fit_classifier, loa
 TITLE = "Pictures, texts and series"
 QUICK = {"data": "digits", "epochs": 1, "scored": 50, "rows": 1200}
 CPU = {"accelerator": "cpu"}
-SERIES = "series/JapaneseVowels_{}.ts"
 TRAIN, VALIDATION = 0.8, 0.08  # Shares of the reviews.
 _UNKNOWN, _BATCH, _RATE, _DECAY = 1, 64, 5e-3, 0.1
 
@@ -148,8 +147,7 @@ def reviews(scored: int, epochs: int | None, rows: int) -> dict[str, Any]:
     test, players = x[held_out:], ms.Players.tokens(x.shape[1])
     hidden = {"mask token": MaskTokenImputer(_UNKNOWN, players),
               "padding": PaddingImputer(players), "deletion": DeletionImputer(players)}  # fmt: skip
-    errors: dict[str, Any] = {}
-    figures: dict[str, Any] = {}
+    errors, figures = dict[str, Any](), dict[str, Any]()
     for share in (0.0, 0.2):
         count, which = len(vocabulary.tokens), f"{share:.0%} of tokens hidden"
         model = train_reader(x[:last], y[:last], count, epochs or 4, share)
@@ -167,7 +165,7 @@ def reviews(scored: int, epochs: int | None, rows: int) -> dict[str, Any]:
 def series(scored: int, epochs: int | None) -> dict[str, Any]:
     """Errors of the value functions."""
     folder = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."))
-    train, test = (str(folder / SERIES.format(part)) for part in ("TRAIN", "TEST"))
+    train, test = (str(folder / f"series/JapaneseVowels_{part}.ts") for part in ("TRAIN", "TEST"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # One test series is longer, and cut off.
         data = load("series", path=train, test_path=test, length=26)
@@ -186,8 +184,7 @@ def series(scored: int, epochs: int | None) -> dict[str, Any]:
         for name, row in rows.items()
     }
     errors = scores(values, data.x_test[:scored], 50)
-    best = {"learned over the best": over_the_best(errors)}
-    return {"errors": errors, "figures": {"series": best}}
+    return {"errors": errors, "figures": {"series": {"learned over the best": over_the_best(errors)}}}
 
 
 def tables(found: Found) -> list[Table]:

@@ -322,7 +322,7 @@ def cell(entry: Any) -> str:
     figure, error = entry
     if error is None or 0 < error < ROUNDING * abs(figure):
         return number(figure)
-    return f"{number(figure)} ± {number(float(f'{error:.1g}'))}"
+    return f"{number(figure)} ± {number(abs(float(f'{error:.1g}')))}"
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

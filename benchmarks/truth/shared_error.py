@@ -31,6 +31,8 @@ RUNS: dict[str, tuple[Any, dict[str, int]]] = {
     "auto, 60 evaluations": (ms.auto_shapley, {"evaluations": 60}),
 }
 
+OVER = {"estimators": tuple(RUNS)}
+
 
 def products(x: Tensor, mask: Tensor) -> Tensor:
     """P(yes) = .5 + c (Π (1 + a_i) - 1) over the players of a coalition, with a the row."""
@@ -38,33 +40,28 @@ def products(x: Tensor, mask: Tensor) -> Tensor:
     return torch.stack((1 - yes, yes), -1)
 
 
-def run(
-    rows: Sequence[int] = (60, 200, 1000),
-    repetitions: int = 200,
-    estimators: Sequence[str] = tuple(RUNS),
-) -> dict[str, Any]:
-    """Coverage, by estimator and number of rows."""
+def measure(name: str, rows: Sequence[int] = (60, 1000), repetitions: int = 60) -> dict[str, Any]:
+    """Coverage of an estimator's intervals, by number of rows."""
     centre = 0.6 * torch.randn(PLAYERS, generator=torch.Generator().manual_seed(9)).double()
     truth = exact(drawn(centre, 200_000, 0)).mean(0)
+    estimator, how = RUNS[name]
     found: dict[str, Any] = {}
-    for name in estimators:
-        estimator, how = RUNS[name]
-        for count in rows:
-            held, held_if_exact = [], []
-            for seed in range(1, 1 + repetitions):
-                x = drawn(centre, count, seed)
-                value = ms.as_value_function(products, x, None, ["no", "yes"], "probability")
-                explanation = estimator(value, x, outputs=["yes"], seed=seed, **how)
-                values = ms.global_values(explanation, ["yes"] * count)
-                held.append(share_held(values, truth))
-                phi = exact(x)  # Their only error is that of rows.
-                errors = phi.std(0) / len(phi) ** 0.5
-                alone = replace(values, phi=phi.mean(0), standard_error=errors)
-                held_if_exact.append(share_held(alone, truth))
-            found[f"{name}, {count:,} rows"] = {
-                "coverage": spread(held, of_mean=True),
-                "with exact values": mean(held_if_exact),
-            }
+    for count in rows:
+        held, held_if_exact = [], []
+        for seed in range(1, 1 + repetitions):
+            x = drawn(centre, count, seed)
+            value = ms.as_value_function(products, x, None, ["no", "yes"], "probability")
+            explanation = estimator(value, x, outputs=["yes"], seed=seed, **how)
+            values = ms.global_values(explanation, ["yes"] * count)
+            held.append(share_held(values, truth))
+            phi = exact(x)  # Their only error is that of rows.
+            errors = phi.std(0) / len(phi) ** 0.5
+            alone = replace(values, phi=phi.mean(0), standard_error=errors)
+            held_if_exact.append(share_held(alone, truth))
+        found[f"{count:,} rows"] = {
+            "coverage": spread(held, of_mean=True),
+            "with exact values": mean(held_if_exact),
+        }
     return found
 
 
@@ -91,9 +88,13 @@ def exact(a: Tensor) -> Tensor:
 
 
 def tables(found: Found) -> list[Table]:
-    keys = ("coverage", "with exact values")
-    return [records("95 %", {name: {k: one[k] for k in keys} for name, one in found.items()})]
+    return [records("95 %", by_rows(found))]
 
 
 def summary(found: Found) -> dict[str, Any]:
-    return {name: one["coverage"][0] for name, one in found.items()}
+    return {name: one["coverage"][0] for name, one in by_rows(found).items()}
+
+
+def by_rows(found: Found) -> dict[str, Any]:
+    """Of each estimator and number of rows."""
+    return {f"{name}, {count}": one for name, by in found.items() for count, one in by.items()}

@@ -37,7 +37,7 @@ ESTIMATORS: dict[str, Callable[..., ms.Explanation]] = {
 }
 _MODEL_CALL = 1e-3
 # Evaluations of a row, in general and of fits with interactions; of all rows, about; and rows.
-_MOST, _MOST_ODD, _MANY, _ROWS = 120_000, 16_384, 100_000, 64
+_MOST, _MOST_ODD, _MANY, _ROWS = 20_000, 16_384, 30_000, 64
 _EXACT = 1e-6  # What is smaller counts as no error.
 # Of an estimator by budget: evaluations and seconds of a row, and the error.
 Curve = dict[str, tuple[int, float, float]]

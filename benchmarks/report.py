@@ -203,6 +203,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": models[0] if models else platform.processor(),
         "cores": len(os.sched_getaffinity(0)),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": platform.platform(),
         "python": platform.python_version(),
         "torch": torch.__version__,

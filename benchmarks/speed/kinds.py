@@ -199,4 +199,4 @@ def summary(found: Found) -> dict[str, Any]:
         for name, one in by["figures"].items()
     }
     errors = found.get("pictures", {}).get("errors", {})
-    return {f"mnist, {name}, error": one["mse"] for name, one in errors.items()} | told
+    return {f"pictures, {name}, error": one["mse"] for name, one in errors.items()} | told

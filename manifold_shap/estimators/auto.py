@@ -81,8 +81,7 @@ def auto_shapley(
     What evaluations take is not measured, so that a call gives the same answer on any machine: it
     follows from the `cost` of a value, see `Work`: `closed form` (a microsecond), `network` (some
     50) and `model` (a millisecond and more). A callable counts as a model call;
-    `as_value_function(f, x, cost="closed form")` says otherwise. `python benchmarks/reproduce.py
-    speed/equal_time` compares the choice with the best of all estimators in equal time.
+    `as_value_function(f, x, cost="closed form")` says otherwise.
 
     Args:
         value: a `ValueFunction`, or a callable; see `as_value_function`.

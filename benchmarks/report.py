@@ -149,14 +149,22 @@ class Experiment:
 def code_of(measure: Callable[..., Any]) -> dict[str, str]:
     """Digests of the files that were loaded to measure: what is measured, and what measures it."""
     loaded = {Path(str(getattr(one, "__file__", ""))) for one in list(sys.modules.values())}
+    package, measuring, settings = _sources()
+    # Of processes that the experiment has started, it is not seen what they have loaded.
+    starts = hasattr(sys.modules[measure.__module__], "subprocess")
+    files = package if starts else package & loaded
+    files |= measuring & loaded
+    files |= settings if "hydra" in sys.modules else set()
+    return {name: digest_of(name) for name in sorted(str(one.relative_to(_CODE)) for one in files)}
+
+
+def _sources() -> tuple[set[Path], set[Path], set[Path]]:
+    """Files of the package, of experiments, and of the commands' settings."""
     package = set((_CODE / "manifold_shap").rglob("*.py"))
     # These rooms draw and print, and `draw.py` loads them for the colours alone.
-    loaded -= {file for file in package if re.search(r"/(plots|report|interop|shown)\b", str(file))}
-    # Of processes that the experiment has started, it is not seen what they have loaded.
+    package -= {one for one in package if re.search(r"/(plots|report|interop|shown)\b", str(one))}
     measuring = {file for kind in _KINDS for file in (_CODE / "benchmarks" / kind).glob("*.py")}
-    starts = hasattr(sys.modules[measure.__module__], "subprocess")
-    files = (package | measuring) & loaded | (package if starts else set())
-    return {name: digest_of(name) for name in sorted(str(one.relative_to(_CODE)) for one in files)}
+    return package, measuring, set((_CODE / "conf").rglob("*.yaml"))
 
 
 def is_of_today(code: Mapping[str, str]) -> bool:
@@ -169,7 +177,10 @@ def digest_of(name: str) -> str:
     """A digest of a file without comments, docstrings, messages of errors, claims and pages."""
     if not (_CODE / name).exists():
         return ""
-    tree = ast.parse((_CODE / name).read_text())
+    text = (_CODE / name).read_text()
+    if not name.endswith(".py"):
+        return _digest(text)
+    tree = ast.parse(text)
     tree.body = [node for node in tree.body if getattr(node, "name", "") not in _OF_PAGES]
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
@@ -194,6 +205,11 @@ def _digest(*texts: str) -> str:
 def git(*words: str) -> str:
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
+
+
+def commit_of_code() -> str:
+    changed = "-dirty" if git("status", "--porcelain", "--", "*.py", "*.yaml") else ""
+    return git("rev-parse", "HEAD") + changed
 
 
 def machine() -> dict[str, Any]:
@@ -222,10 +238,11 @@ def _packages() -> dict[str, str]:
 
 def measured(experiment: Experiment, settings: Mapping[str, Any], command: str) -> dict[str, Any]:
     """Run an experiment; what it found, and all that this depends on."""
-    place, start = machine(), time.perf_counter()
+    place, start, commit = machine(), time.perf_counter(), commit_of_code()
+    for file in set().union(*_sources()):
+        digest_of(str(file.relative_to(_CODE)))  # Before anything is written to the files.
     _SAVED.clear()
     found = experiment.found(settings)
-    changed = "-dirty" if git("status", "--porcelain", "--", "*.py") else ""
     return {
         "command": command,
         "settings": dict(settings),
@@ -233,7 +250,7 @@ def measured(experiment: Experiment, settings: Mapping[str, Any], command: str) 
         "machine": place,
         "packages": _packages(),
         "version": ms.__version__,
-        "commit": f"{git('rev-parse', 'HEAD')}{changed}",
+        "commit": commit,
         "code": {key: one for part in _SAVED for key, one in part["code"].items()}
         | code_of(experiment.run or experiment.measure),
         "note": "",
@@ -244,13 +261,13 @@ def measured(experiment: Experiment, settings: Mapping[str, Any], command: str) 
 def parts(keys: Iterable[str], make: Callable[..., Any], **settings: Any) -> dict[str, Any]:
     """What `make(key, **settings)` returns for each key, as JSON holds it.
 
-    A part that is finished is kept in `runs/parts`, and read instead while settings and code are
-    the same: an interrupted run is resumed from there.
+    A part that is finished is kept in `runs/parts`, and read instead while settings, code and
+    machine are the same: an interrupted run is resumed from there.
     """
-    found = {}
+    found, place = {}, dumps({**machine(), "load": None})
     for key in keys:
         name = re.sub(r"\W+", "_", key)
-        which = f"{name}_{_digest(key, dumps(settings))}.json"
+        which = f"{name}_{_digest(key, dumps(settings), place)}.json"
         path = Path("runs/parts", make.__module__.rpartition(".")[2], which)
         part = json.loads(path.read_text()) if path.exists() else {"code": {}}
         if is_of_today(part["code"]):
@@ -258,7 +275,8 @@ def parts(keys: Iterable[str], make: Callable[..., Any], **settings: Any) -> dic
         else:
             start = time.perf_counter()
             part = {"found": make(key, **settings), "seconds": time.perf_counter() - start}
-            part = json.loads(dumps({**part, "code": code_of(make)}))
+            part |= {"code": code_of(make), "commit": commit_of_code()}
+            part = json.loads(dumps(part))
             write_whole(path, partial(Path.write_text, data=dumps(part)))
             print(key, number(part["seconds"]), "s", flush=True)
         found[key] = part["found"]
@@ -340,7 +358,8 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
     versions = [one for one in result.get("packages", {}).items() if one[0] in PEERS]
     places = [*result["machine"].items(), *versions]
     place = ", ".join(f"{key} {number(one)}" for key, one in places if one)
-    made = f"version {result['version']} {result.get('commit', '')[:12]}".strip()
+    commit, dash, dirty = result.get("commit", "").partition("-")
+    made = f"version {result['version']} {commit[:12]}{dash}{dirty}".strip()
     seconds = f"{number(result['seconds'])} s; " if result["seconds"] else ""
     return "\n".join([
         f"# {experiment.title}\n",

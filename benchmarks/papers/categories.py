@@ -240,7 +240,8 @@ def claims_near_half(found: Found) -> list[Claim]:
         Claim("near .5, a feature counts in both asymmetric ways and in neither symmetric one, by "
               f"{HARDLY:.0%} of the largest", "Fig. 5.9: PTAU", ", ".join(late) or "none",
               bool(late), f"only {', '.join(COLUMNS[k] for k in idle) or 'nothing'} counts in "
-              f"neither symmetric way, and in an asymmetric one it has at most {most:.0%} of the largest"),
+              f"neither symmetric way, and in an asymmetric one it has at most {most:.0%} of the "
+              "largest"),
     ]  # fmt: skip
 
 

@@ -156,8 +156,8 @@ def claims(found: Found) -> list[Claim]:
         turned = ((one[:, None] - one) * (other[:, None] - other))[np.triu_indices(len(one), 1)] < 0
         why = (f"KernelSHAP reverses {turned.sum()} of {turned.size} pairs, and has "
                f"{abs(one - other).sum() / 2:.0%} of Σ mean |φ| at other variables; of the "
-               f"log-odds, on the same rows, its Kendall is {worst['kendall, log-odds']:.3f}, and "
-               f"with other rows it varies by {worst['kendall'][1] or 0.0:.2f}")  # fmt: skip
+               f"log-odds, on the same rows, its Kendall is {worst['kendall, log-odds']:.3f}; with "
+               f"other rows this figure varies by {worst['kendall'][1] or 0.0:.2f}")  # fmt: skip
         made += [
             Claim(f"{kind}: in rows, values and weight of evidence have a mean Kendall above {tau}",
                   "above 0.82 on every data set (Section 5.2)", f"from {told['tau']}",

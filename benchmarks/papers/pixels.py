@@ -31,7 +31,7 @@ DIGITS = [3, 2, 1, 18, 4]  # Positions of the test digits that are drawn.
 
 def run(
     coalitions: int = 4096,  # around which each of them is explained on the manifold
-    permutations: int = 1024,  # by which it is off the manifold
+    permutations: int = 4096,  # by which it is off the manifold
     rows: int = 5000,  # test digits behind the curve
     epochs: int | None = None,  # of the surrogate; None: those of the command
 ) -> dict[str, Any]:

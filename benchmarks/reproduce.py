@@ -162,6 +162,8 @@ def main() -> None:
     given = parser.parse_intermixed_args()
     changes = [word for word in given.words if "=" in word]
     names = [word for word in given.words if "=" not in word]
+    if "all" in names and changes:
+        parser.error("settings are of one experiment: name it, in place of all")
     if "all" in names and given.pages:
         names = [name for name in NAMES if stored(name, given.quick)]
     elif "all" in names or given.plan:

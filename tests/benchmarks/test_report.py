@@ -131,7 +131,7 @@ def test_a_result_beside_others_is_not_replaced_by_one_with_older_ones(
     command(monkeypatch, "papers/negative")
     place = elsewhere / "docs/results/negative.json"
     kept = json.loads(place.read_text())
-    for there, refused in (("0.1", False), ("999", True)):
+    for there, refused in (("0", False), ("999", True)):
         place.write_text(json.dumps(kept | {"packages": {"shap": there}}))
         monkeypatch.setattr(sys, "argv", ["reproduce.py", "papers/negative"])
         with pytest.raises(SystemExit) as ended:

@@ -11,11 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, Table, number
 from benchmarks.support.of_paper import of_paper
 from benchmarks.support.trained import Trained, by_player, shorter
+from manifold_shap.data import Data
+from manifold_shap.tables.rows import encoded
 
 TITLE = "A model that hides its dependence on sex"
 SOURCE = "Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)"
@@ -79,7 +80,7 @@ def suppress(trained: Trained, rate: float, epochs: int) -> nn.Module:
     """Fine-tune a copy with the penalty of Eq. (23)."""
     data, generator = trained.data, torch.Generator().manual_seed(trained.seed)
     network = as_network(trained.fitted)
-    x, y, (one, other) = data.x_train, data.y_train, both_ways(data.x_train, data.players)
+    x, y, (one, other) = encoded(data.x_train, data.table), data.y_train, both_ways(data, "x_train")
     optimizer = torch.optim.Adam(network.parameters(), rate)
     for _ in range(epochs):
         for rows in torch.randperm(len(x), generator=generator).split(BATCH):
@@ -94,11 +95,11 @@ def suppress(trained: Trained, rate: float, epochs: int) -> nn.Module:
 def compared(trained: Trained, original: nn.Module, network: nn.Module) -> dict[str, float]:
     """A fine-tuned copy beside the original."""
     data = trained.data
-    ways = both_ways(data.x_validation, data.players)
+    ways = both_ways(data, "x_validation")
     return {
         "dependence": (dependence(network, *ways) / dependence(original, *ways)).item(),
-        "faithful": agreement(original, network, data.x_validation),
-        "agree": agreement(original, network, data.x_test),
+        "faithful": agreement(original, network, encoded(data.x_validation, data.table)),
+        "agree": agreement(original, network, encoded(data.x_test, data.table)),
     }
 
 
@@ -113,11 +114,12 @@ def dependence(network: nn.Module, one: Tensor, other: Tensor) -> Tensor:
     return (network(one).softmax(1) - network(other).softmax(1))[:, 1].abs().mean()
 
 
-def both_ways(x: Tensor, players: ms.Players) -> list[Tensor]:
-    """The rows with either value of the player whose part is to be hidden."""
-    own = players.index.flatten() == players.names.index(PLAYER)
-    first, second = x[:, own].unique(dim=0)
-    return [x.index_copy(1, own.nonzero()[:, 0], way.expand(len(x), -1)) for way in (first, second)]
+def both_ways(data: Data, split: str) -> list[Tensor]:
+    """The rows of a split with either value of the player whose part is to be hidden."""
+    x, own = getattr(data, split), data.players.index.flatten() == data.players.names.index(PLAYER)
+    ways = x[:, own].unique(dim=0)
+    rows = (x.index_copy(1, own.nonzero()[:, 0], way.expand(len(x), -1)) for way in ways)
+    return [encoded(some, data.table) for some in rows]
 
 
 def ratios(found: Found) -> dict[str, float]:

@@ -4,8 +4,6 @@ from typing import Any
 
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from benchmarks.support.trained import Trained
 
@@ -20,9 +18,6 @@ def of_paper(name: str) -> Trained:
     recipe: Any = RandomForestClassifier(max_features=None, random_state=0)
     if name in hidden:
         recipe = MLPClassifier((hidden[name],), early_stopping=True, random_state=0)
-    if name in ("abalone", "census"):
-        # Columns of tables have the units of their files.
-        recipe = make_pipeline(StandardScaler(), recipe)
     trained = Trained(name, 0, lambda x, y: recipe.fit(x.flatten(1).numpy(), y.numpy()))
     if name == "drug":
         trained.tabulate()

@@ -15,6 +15,7 @@ from manifold_shap.cli import CONF
 from manifold_shap.cli.run import plain as settings_of
 from manifold_shap.coalitions import all_coalitions
 from manifold_shap.data import Data
+from manifold_shap.tables.rows import EncodedRows, encoded
 from manifold_shap.training.classifier import fit_classifier, load_classifier, quality
 
 # Matrix products in half precision, for the trainings of one data set and all its methods alike.
@@ -39,8 +40,8 @@ class Trained:
     Args:
         name: of the data set, as in `conf/data`.
         seed: of the split, of the classifier and, unless they are given another, of all trainings.
-        fit: from training rows and labels to the model to explain; by default the classifier of
-            the data set.
+        fit: from training rows, as networks see them, and labels to the model to explain; by
+            default the classifier of the data set.
 
     Attributes:
         data: the data module.
@@ -56,14 +57,20 @@ class Trained:
         self.trainer = {"accelerator": "cpu", "precision": PRECISION.get(name, "32-true")}
         chosen = settings(name, "surrogate", seed)
         self.data: Data = instantiate(chosen["data"])
-        x, y = self.data.x_train, self.data.y_train
-        self.fitted: Any = fit(x, y) if fit else self._classifier(chosen["classifier"])
-        self.explain(self.fitted)
+        if fit is None:
+            self._take(self._classifier(chosen["classifier"]))
+        else:
+            self.fitted = fit(encoded(self.data.x_train, self.data.table), self.data.y_train)
+            self.explain(self.fitted)
 
     def explain(self, model: Any) -> None:
-        """From now on, this model of the same classes."""
-        self.model: ms.Model = ms.as_model(model, self.data.x_train[:64], self.data.classes)
-        self.accuracy = quality(self.model, self.data)["accuracy"]
+        """From now on, this model of the same classes, of rows as networks see them."""
+        data = self.data
+        seen = None if data.table is None else EncodedRows(data.table)
+        self._take(ms.as_model(model, data.x_train[:64], data.classes, table=seen))
+
+    def _take(self, model: ms.Model) -> None:
+        self.model, self.accuracy = model, quality(model, self.data)["accuracy"]
 
     def tabulate(self) -> None:
         """From now on, the same model from a table of all rows of binary features."""

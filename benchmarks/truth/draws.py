@@ -16,6 +16,7 @@ from benchmarks import draw
 from benchmarks.report import Figures, Found, number, spread
 from benchmarks.truth.shared_error import LEVEL, share_held
 from manifold_shap.data import load
+from manifold_shap.tables.rows import elements_of, encoded
 
 TITLE = "Coverage of intervals with draws of donors"
 CAPTION = "coverage of 95 % intervals"
@@ -56,7 +57,8 @@ def data_of(table: str, rows: int, donors: int) -> tuple[Tensor, Tensor, ms.Play
         return levels, levels[:rows], None
     data = load(table)
     chosen = torch.randperm(len(data.x_train), generator=generator)[:donors]
-    return data.x_train[chosen], data.x_test[:rows], data.players
+    known, explained = (encoded(x, data.table) for x in (data.x_train[chosen], data.x_test[:rows]))
+    return known, explained, elements_of(data.players, data.table)
 
 
 def model_of(reference: Tensor) -> Callable[[Tensor], Tensor]:

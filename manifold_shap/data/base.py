@@ -75,6 +75,8 @@ class Data:
 
     Attributes:
         x_train, x_validation, x_test: float32 inputs `[rows, *event]`, tensors or `StoredRows`.
+            Those of a frame are codes of its cells: `table.frame(x)` has the cells, and
+            `table.encode(x)` the numbers that a model of one's own can be trained on.
         y_train, y_validation, y_test: int64 positions in `classes`, or float32 numbers.
         classes: names of the classes; none for a regression.
         outputs: names of what a model of them returns: the classes, or the target's name.

@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 import manifold_shap as ms
 from benchmarks.papers import compositions, negative, outliers, table1
+from benchmarks.support.trained import Trained
 from manifold_shap.coalitions import Listed
 
 DRUG = Path(os.environ.get("MANIFOLD_SHAP_DATA", "."), "drug", "drug_consumption.data")
@@ -79,3 +81,15 @@ def test_norms_and_cosines_are_those_of_the_paper() -> None:
     torch.testing.assert_close(path.sum(1), torch.ones_like(path[:, 0]))
     last = ms.simplex.ilr_inv(explained[0].prediction[0].double(), explained[0].basis)
     torch.testing.assert_close(path[-1], last.exp(), atol=1e-5, rtol=0)
+
+
+def test_a_model_of_a_table_is_of_numbers_not_of_the_codes_of_cells() -> None:
+    seen: list[torch.Tensor] = []
+
+    def fit(x: torch.Tensor, y: torch.Tensor) -> LogisticRegression:
+        seen.append(x)
+        return LogisticRegression().fit(x.numpy(), y.numpy())
+
+    trained = Trained("iris", 0, fit)
+    torch.testing.assert_close(seen[0].mean(0), torch.zeros(4), atol=1e-4, rtol=0)
+    assert trained.accuracy > 0.9

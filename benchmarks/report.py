@@ -208,7 +208,7 @@ def git(*words: str) -> str:
 
 
 def commit_of_code() -> str:
-    changed = "-dirty" if git("status", "--porcelain", "--", "*.py", "*.yaml") else ""
+    changed = "-dirty" if git("status", "--porcelain", "--", "manifold_shap", "benchmarks/*.py", "conf") else ""
     return git("rev-parse", "HEAD") + changed
 
 

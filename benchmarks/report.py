@@ -208,8 +208,9 @@ def git(*words: str) -> str:
 
 
 def commit_of_code() -> str:
-    changed = "-dirty" if git("status", "--porcelain", "--", "manifold_shap", "benchmarks/*.py", "conf") else ""
-    return git("rev-parse", "HEAD") + changed
+    measured_files = ("manifold_shap", "benchmarks/*.py", "conf")
+    changed = git("status", "--porcelain", "--", *measured_files)
+    return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
 
 
 def machine() -> dict[str, Any]:

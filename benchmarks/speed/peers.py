@@ -1,12 +1,12 @@
 """Every side explains the same test rows by the same surrogate: a callable that gives the values of
 coalitions, all classes at once. Sides have equal time of one processor for all classes and, once
 more, equal evaluations. captum and shapiq explain one class per run: of more than two classes their
-time counts for each, their evaluations and errors are those of the first. Of equal evaluations `auto` is told that
-each takes as long as a model call; a linearized coalition counts as the evaluations that it costs.
-Where few players are enumerated, the time is a quarter of what that takes. Errors are means over
-rows of medians over seeds, less the standard error of the reference, a long run of orders; a side
-that took more or less than its time has the error that it would have by the root of the time.
-Needs `.[peers]`.
+time counts for each, so that they have a part of the time for each of them; their evaluations and
+errors are those of the first. Of equal evaluations `auto` is told that each takes as long as a
+model call; a linearized coalition counts as the evaluations that it costs. Where few players are
+enumerated, the time is a quarter of what that takes. Errors are means over rows of medians over
+seeds, less the standard error of the reference, a long run of orders; a side that took more or less
+than its time has the error that it would have by the root of the time. Needs `.[peers]`.
 """
 
 import signal

@@ -12,11 +12,14 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import CalledProcessError, run
 from typing import Any, cast
 
 from omegaconf import OmegaConf
+from packaging.version import Version
 
 from benchmarks import report
 
@@ -64,9 +67,21 @@ def plan(names: Sequence[str], quick: bool) -> list[str]:
     due = [name for name in names if not report.is_of_today(results[name].get("code", {}))]
     seconds = {name: results[name].get("seconds") or 0.0 for name in due}
     for name, took in seconds.items():
-        print(f"{name:28} {took / 60:8.1f} min")
+        print(f"{name:28} {f'{took / 60:8.1f} min' if took else '   not run before'}")
     print(f"{len(due)} to run, {sum(seconds.values()) / 3600:.1f} hours by their last runs")
     return due
+
+
+def check_peers(name: str) -> None:
+    """Raises ImportError where a result would be of fewer or older packages of others."""
+    then = stored(name).get("packages", {})
+    for peer in report.PEERS:
+        here = version(peer) if find_spec(peer) else "0"
+        if Version(here) < Version(then.get(peer, "0")):
+            raise ImportError(
+                f"{name} is to be measured beside {peer} {then[peer]} or later, and here is "
+                f"{here if find_spec(peer) else 'none'}; by Python 3.12: pip install '.[peers]'"
+            )
 
 
 def reproduce(
@@ -90,6 +105,8 @@ def reproduce(
     if pages:
         result = report.load(folder, short)
     else:
+        if not quick and not out:
+            check_peers(name)
         words = [name, *(["--quick"] if quick else []), *changes]
         command = f"python benchmarks/reproduce.py {shlex.join(words)}"
         result = report.measured(chosen, chosen.chosen(quick, settings), command)
@@ -145,6 +162,8 @@ def main() -> None:
     given = parser.parse_intermixed_args()
     changes = [word for word in given.words if "=" in word]
     names = [word for word in given.words if "=" not in word]
+    if "all" in names and changes:
+        parser.error("settings are of one experiment: name it, in place of all")
     if "all" in names and given.pages:
         names = [name for name in NAMES if stored(name, given.quick)]
     elif "all" in names or given.plan:

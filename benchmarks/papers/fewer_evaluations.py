@@ -12,7 +12,8 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, number, spread
-from benchmarks.support.trained import of_paper, shorter
+from benchmarks.support.of_paper import of_paper
+from benchmarks.support.trained import shorter
 from manifold_shap.coalitions import sample_orders
 
 TITLE = "The supervised method takes fewer evaluations for the same standard error"

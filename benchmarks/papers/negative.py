@@ -14,7 +14,8 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, Table, cell
-from benchmarks.support.trained import by_player, of_paper, plain, shorter
+from benchmarks.support.of_paper import of_paper
+from benchmarks.support.trained import by_player, plain, shorter
 
 TITLE = "Negative global values arise off the manifold"
 SOURCE = "Frye et al. (2021), Section 3.2, Fig. 4"

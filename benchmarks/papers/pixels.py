@@ -14,7 +14,8 @@ from torch import Tensor
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, Table, number, records
-from benchmarks.support.trained import of_paper, shorter
+from benchmarks.support.of_paper import of_paper
+from benchmarks.support.trained import shorter
 from manifold_shap.coalitions import sample_orders
 
 TITLE = "On the manifold, a digit is recognised from far fewer pixels"
@@ -31,7 +32,7 @@ DIGITS = [3, 2, 1, 18, 4]  # Positions of the test digits that are drawn.
 
 def run(
     coalitions: int = 4096,  # around which each of them is explained on the manifold
-    permutations: int = 1024,  # by which it is off the manifold
+    permutations: int = 4096,  # by which it is off the manifold
     rows: int = 5000,  # test digits behind the curve
     epochs: int | None = None,  # of the surrogate; None: those of the command
 ) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from benchmarks import draw
 from benchmarks.papers.tree_shap import by_trees
 from benchmarks.report import Claim, Figures, Found, Table, number, records
 from benchmarks.support.measures import pearson
-from benchmarks.support.trained import by_player, of_paper, shorter
+from benchmarks.support.of_paper import of_paper
+from benchmarks.support.trained import by_player, shorter
 
 TITLE = "On the manifold, a model is explained as retrained models are"
 SOURCE = "Frye et al. (2021), Sections 3.1 and 4.2, Figs. 2(b) and 5"

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from benchmarks.report import Claim, Figures, Found, Table, number, records, spread
-from benchmarks.support.trained import of_paper, shorter
+from benchmarks.support.of_paper import of_paper
+from benchmarks.support.trained import shorter
 from manifold_shap.coalitions import Listed, sample_orders
 
 TITLE = "What completed digits look like, and what the model says of them"

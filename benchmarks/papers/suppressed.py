@@ -14,7 +14,8 @@ from torch import Tensor, nn
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, Table, number
-from benchmarks.support.trained import Trained, by_player, of_paper, shorter
+from benchmarks.support.of_paper import of_paper
+from benchmarks.support.trained import Trained, by_player, shorter
 
 TITLE = "A model that hides its dependence on sex"
 SOURCE = "Frye et al. (2021), Section 3.1 and App. B.2, Fig. 2(a)"

@@ -14,7 +14,8 @@ from scipy.stats import f as f_distribution
 import manifold_shap as ms
 from benchmarks import draw
 from benchmarks.report import Claim, Figures, Found, number, parts, spread
-from benchmarks.support.trained import of_paper, shorter
+from benchmarks.support.of_paper import of_paper
+from benchmarks.support.trained import shorter
 
 TITLE = "How good every value function is"
 SOURCE = "Frye et al. (2021), Section 4.2 and App. B, Table 1"

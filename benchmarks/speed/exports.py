@@ -81,13 +81,7 @@ def _compared(
 
 
 def tables(found: Found) -> list[Table]:
-    keys = ("of torch", "largest difference")
-    lines = {
-        f"{name}, {what}": {key: measured[key] for key in keys}
-        for name, of in found.items()
-        for what, measured in of.items()
-        if what != "model"
-    }
+    lines = {f"{name}, {what}": one for name, of in found.items() for what, one in of.items()}
     return [records("graph", lines)]
 
 

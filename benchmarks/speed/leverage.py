@@ -16,7 +16,7 @@ from torch import Tensor
 
 import manifold_shap as ms
 from benchmarks import draw
-from benchmarks.report import Claim, Figures, Found, spread
+from benchmarks.report import Claim, Figures, Found, Table, records, spread
 from benchmarks.support.measures import SHAPIQ, by_shapiq
 from manifold_shap.data import census
 
@@ -160,6 +160,18 @@ def claims(found: Found) -> list[Claim]:
             holds = ratio is None or ratio <= 1 / 2.6
             made.append(Claim(f"{name}: {text}", "RegressionMSR: 1/2.6", ours, holds, why))
     return made
+
+
+def tables(found: Found) -> list[Table]:
+    """Errors of all sides by evaluations per player."""
+    errors = {
+        f"{name}, {entry['players']} players, {side}": {
+            str(one["budget"]): (one["error"], one["standard_error"]) for one in points
+        }
+        for name, entry in found.items()
+        for side, points in entry["sides"].items()
+    }
+    return [records("evaluations per player", errors)]
 
 
 def summary(found: Found) -> dict[str, Any]:

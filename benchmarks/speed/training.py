@@ -112,7 +112,7 @@ def time_to_error(
 
 def tables(found: Found) -> list[Table]:
     tried = {
-        f"{precision}, {one['epochs']} epochs": {k: v for k, v in one.items() if k != "runs"}
+        f"{precision}, {one['epochs']} epochs": one
         | {f"below {found['goal']}": one["worst"] < found["goal"]}
         for precision, runs in found["time_to_error"].items()
         for one in runs

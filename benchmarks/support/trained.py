@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 
 import manifold_shap as ms
@@ -124,22 +122,6 @@ class Trained:
         """Eq. (4) over test rows; standard errors are of these rows, as well as of orders."""
         explained = self.explained(value, samples)
         return plain(ms.global_values(explained, self.data.y_test[:samples]))
-
-
-def of_paper(name: str) -> Trained:
-    """A data set with the classifier of App. B of Frye et al. (2021).
-
-    Args:
-        name: abalone, census, drug or mnist.
-    """
-    hidden = {"abalone": 100, "census": 50, "mnist": 512}
-    recipe: Any = RandomForestClassifier(max_features=None, random_state=0)
-    if name in hidden:
-        recipe = MLPClassifier((hidden[name],), early_stopping=True, random_state=0)
-    trained = Trained(name, 0, lambda x, y: recipe.fit(x.flatten(1).numpy(), y.numpy()))
-    if name == "drug":
-        trained.tabulate()
-    return trained
 
 
 def brief_surrogate(

@@ -148,7 +148,17 @@ def tables(found: Found) -> list[Table]:
         }
         for name, one in found["data"].items()
     }  # fmt: skip
-    return [records("data", about)]
+    errors = {name: one["error"]["over the best"] for name, one in found["data"].items()}
+    far = {
+        name: share(one["distance"]["mean"])
+        for name, one in found["data"].items()
+        if "distance" in one
+    }
+    return [
+        records("data", about),
+        records("error over the best", errors),
+        records("distance to the true v over that off the manifold", far),
+    ]
 
 
 def share(means: Mapping[str, float]) -> dict[str, float]:

@@ -68,7 +68,7 @@ def part(key: str, factor: int = 1) -> dict[str, Any]:
     return {"length": len(key) * factor}
 
 
-def test_finished_parts_are_read_unless_settings_or_code_are_others(
+def test_finished_parts_are_read_unless_settings_machine_or_code_are_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -78,6 +78,10 @@ def test_finished_parts_are_read_unless_settings_or_code_are_others(
         found = of_parts.found({"keys": keys, "factor": factor})
         assert found == {key: {"length": len(key) * factor} for key in keys}
     assert measured == ["a 1", "bb 1", "a 2"]
+    for cores in (98, 99, 98):
+        monkeypatch.setattr(report, "machine", lambda cores=cores: {"cores": cores, "load": 1.5})
+        report.parts(["bb"], part, factor=1)
+    assert measured[3:] == ["bb 1", "bb 1"]
     monkeypatch.setattr(report, "digest_of", lambda file: "other")
     report.parts(["a"], part, factor=1)
     assert measured[-1] == "a 1"
@@ -119,6 +123,20 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
     index = (elsewhere / "docs/results/index.md").read_text()
     assert "| [A title](negative.md) | 1 of 2 |" in index
     assert (elsewhere / "benchmarks/README.md").read_text().startswith("By hand.\n")
+
+
+def test_a_result_beside_others_is_not_replaced_by_one_with_older_ones(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command(monkeypatch, "papers/negative")
+    place = elsewhere / "docs/results/negative.json"
+    kept = json.loads(place.read_text())
+    for there, refused in (("0", False), ("999", True)):
+        place.write_text(json.dumps(kept | {"packages": {"shap": there}}))
+        monkeypatch.setattr(sys, "argv", ["reproduce.py", "papers/negative"])
+        with pytest.raises(SystemExit) as ended:
+            reproduce.main()
+        assert ("shap 999" in str(ended.value.code)) == refused
 
 
 def test_all_are_what_is_not_there_or_older_than_the_code(

@@ -118,7 +118,7 @@ def measure(
     seconds: float = 2.0,  # for one row, all classes; less where players are few
     evaluations: Sequence[int] = (16, 64),  # per player
     rows: int = 3,  # test rows of the errors
-    values: int = 2**26,  # behind the reference of a row
+    values: int = 2**24,  # behind the reference of a row
 ) -> dict[str, Any]:
     """Relative errors of all sides on one data set, and why others are left out."""
     value, loaded = brief_surrogate(name, epochs)

@@ -165,12 +165,10 @@ def claims(found: Found) -> list[Claim]:
 def tables(found: Found) -> list[Table]:
     """Errors of all sides by evaluations per player."""
     errors = {
-        f"{name}, {entry['players']} players, {side}": {
-            str(one["budget"]): (one["error"], one["standard_error"]) for one in points
-        }
-        for name, entry in found.items()
-        for side, points in entry["sides"].items()
-    }
+        f"{name}, {one['players']} players, {side}": {
+            str(p["budget"]): (p["error"], p["standard_error"]) for p in points}
+        for name, one in found.items() for side, points in one["sides"].items()
+    }  # fmt: skip
     return [records("evaluations per player", errors)]
 
 

@@ -212,14 +212,7 @@ def tables(found: Found) -> list[Table]:
         for which in one["errors"]
         for side, error in by_side(one, which).items()
     ]
-    columns = [
-        "data",
-        "equal",
-        "package",
-        "relative error",
-        "seconds per row",
-        "evaluations per player",
-    ]
+    columns = ["data", "equal", "package", "error", "seconds per row", "evaluations per player"]
     rows = [[name, *line] for name, one in found.items() for line in one["left out"]]
     gone = [Table(["data", "left out", "of", "why"], rows)] if rows else []
     return [Table(columns, sides), *gone]

@@ -76,8 +76,6 @@ def tables(found: Found) -> list[Table]:
 
 def summary(found: Found) -> dict[str, Any]:
     told = {f"{name} players": one["over the bare network"]["auto"] for name, one in found.items()}
-    (few, first), (many, last) = (
-        (int(name), one["seconds per row"]["auto"])
-        for name, one in (*found.items(),)[:: len(found) - 1]
-    )
-    return told | {"exponent of seconds in players": math.log(last / first) / math.log(many / few)}
+    took = {math.log(int(n)): math.log(o["seconds per row"]["auto"]) for n, o in found.items()}
+    (few, first), *_, (many, last) = took.items()
+    return told | {"exponent of seconds in players": (last - first) / (many - few)}

@@ -148,17 +148,11 @@ def tables(found: Found) -> list[Table]:
         }
         for name, one in found["data"].items()
     }  # fmt: skip
-    errors = {name: one["error"]["over the best"] for name, one in found["data"].items()}
-    far = {
-        name: share(one["distance"]["mean"])
-        for name, one in found["data"].items()
-        if "distance" in one
-    }
-    return [
-        records("data", about),
-        records("error over the best", errors),
-        records("distance to the true v over that off the manifold", far),
-    ]
+    data = found["data"].items()
+    errors = {name: one["error"]["over the best"] for name, one in data}
+    far = {name: share(one["distance"]["mean"]) for name, one in data if "distance" in one}
+    heading = "distance to the true v over that off the manifold"
+    return [records("data", about), records("error over the best", errors), records(heading, far)]
 
 
 def share(means: Mapping[str, float]) -> dict[str, float]:
@@ -180,14 +174,11 @@ def figures(found: Found) -> dict[str, Any]:
 
 def summary(found: Found) -> dict[str, Any]:
     """The mean of ratios, over data sets."""
-    rows = [one["error"]["over the best"][one["chosen"]][0] for one in found["data"].values()]
-    far = [
-        share(one["distance"]["mean"])[one["chosen"]]
-        for one in found["data"].values()
-        if "distance" in one
-    ]
+    each = found["data"].values()
+    rows = [one["error"]["over the best"][one["chosen"]][0] for one in each]
+    far = [share(one["distance"]["mean"])[one["chosen"]] for one in each if "distance" in one]
+    heading = "its distance to the true v over that off the manifold, mean of known laws"
     return {
         f"error of the choice over the best, mean of {len(rows)} data sets": sum(rows) / len(rows),
-        "its distance to the true v over that off the manifold, mean of known laws": sum(far)
-        / len(far),
+        heading: sum(far) / len(far),
     }

@@ -2,20 +2,24 @@
 
 Words with "=" are settings of `run` in the experiment's file; all others name experiments. `all`
 stands for every experiment whose result is older than the code, or not there; what was finished
-before an interruption is not run again. `--plan` only says which these are and how long they took.
-Results go to `docs/results` (papers) or `benchmarks/results`, those of quick forms to `runs`. With
-`--pages` nothing is run: pages and plots are made again from the result files.
+before an interruption is not run again. Those of `speed` run one after another, others by one
+thread, as many at once as there are cores. `--plan` only says what there is to run, and for how
+long. Results go to `docs/results` (papers) or `benchmarks/results`, those of quick forms to `runs`.
+With `--pages` nothing is run: pages and plots are made again from the result files.
 """
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from subprocess import CalledProcessError, run
+from subprocess import run
 from typing import Any, cast
 
 from omegaconf import OmegaConf
@@ -32,9 +36,8 @@ NAMES = tuple(
 BLOCK = "<!-- made by reproduce.py from here on -->\n"
 INDEX = """# The papers' results
 
-What the papers claim, beside what this package measured. Each page has the paper's figure, ours, \
-and whether the claim holds, or why not. Where a paper states no bound, the bound is ours. All \
-numbers are in the JSON file beside a page. Made by `python benchmarks/reproduce.py`.
+Each page has the paper's figure, ours, and whether the claim holds, or why not. Where a paper \
+states no bound, the bound is ours. All numbers are in the JSON file beside a page.
 
 ```{toctree}
 :hidden:
@@ -64,21 +67,23 @@ def stored(name: str, quick: bool = False) -> Mapping[str, Any]:
 def plan(names: Sequence[str], quick: bool) -> list[str]:
     """Experiments whose results are older than the code, or not there, and what they took."""
     results = {name: stored(name, quick) for name in names}
-    due = [name for name in names if not report.is_of_today(results[name].get("code", {}))]
+    due = [name for name, one in results.items() if not report.is_of_today(one.get("code", {}))]
     seconds = {name: results[name].get("seconds") or 0.0 for name in due}
     for name, took in seconds.items():
         print(f"{name:28} {f'{took / 60:8.1f} min' if took else '   not run before'}")
-    print(f"{len(due)} to run, {sum(seconds.values()) / 3600:.1f} hours by their last runs")
+    timed = sum(seconds[name] for name in due if name.startswith("speed/"))
+    hours = (timed + (sum(seconds.values()) - timed) / (os.cpu_count() or 1)) / 3600
+    print(f"{len(due)} to run, {hours:.1f} hours by their last runs")
     return due
 
 
 def check_peers(name: str) -> None:
-    """Raises ImportError where a result would be of fewer or older packages of others."""
+    """Ends where a result would be of fewer or older packages of others."""
     then = stored(name).get("packages", {})
     for peer in report.PEERS:
         here = version(peer) if find_spec(peer) else "0"
         if Version(here) < Version(then.get(peer, "0")):
-            raise ImportError(
+            sys.exit(
                 f"{name} is to be measured beside {peer} {then[peer]} or later, and here is "
                 f"{here if find_spec(peer) else 'none'}; by Python 3.12: pip install '.[peers]'"
             )
@@ -145,11 +150,22 @@ def overview() -> str:
 
 def write_lists() -> None:
     """The index of the papers' results, and the README's table."""
-    pages = report.ROOT / "docs/results"
-    pages.mkdir(parents=True, exist_ok=True)
-    (pages / "index.md").write_text(index())
+    (report.ROOT / "docs/results/index.md").write_text(index())
     readme = report.ROOT / "benchmarks/README.md"
-    readme.write_text("\n".join([readme.read_text().partition(BLOCK)[0] + BLOCK, overview()]))
+    readme.write_text(f"{readme.read_text().partition(BLOCK)[0]}{BLOCK}\n{overview()}")
+
+
+def run_apart(names: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Runs each in a process of its own; returns those that failed."""
+    failed = []
+    for timed, at_once, more in ((False, os.cpu_count(), {"OMP_NUM_THREADS": "1"}), (True, 1, {})):
+        some = [name for name in names if name.startswith("speed/") == timed]
+        # A process loads the files of its experiment alone, and the result keeps which these are.
+        commands = ([sys.executable, __file__, name, *words] for name in some)
+        with ThreadPoolExecutor(at_once) as pool:
+            ended = pool.map(partial(run, env=os.environ | more), commands)
+            failed += [name for name, one in zip(some, ended, strict=True) if one.returncode]
+    return failed
 
 
 def main() -> None:
@@ -168,19 +184,14 @@ def main() -> None:
         names = [name for name in NAMES if stored(name, given.quick)]
     elif "all" in names or given.plan:
         names = plan(NAMES if "all" in names else names, given.quick)
-    # A process loads the files of its experiment alone, and the result keeps which these are.
+    if given.plan:
+        sys.exit()
     options = ["--quick"] * given.quick + (["--out", str(given.out)] if given.out else [])
-    failed = []
-    for name in names if not given.plan else ():
-        try:
-            if given.pages or len(names) == 1:
-                reproduce(name, changes, given.quick, given.pages, given.out)
-            else:
-                run([sys.executable, __file__, name, *changes, *options], check=True)
-        # Of others, files or packages are there.
-        except (OSError, ImportError, CalledProcessError) as error:
-            failed.append(f"{name}: {type(error).__name__}: {error}")
-    if not given.quick and not given.out and not given.plan:
+    apart = len(names) > 1 and not given.pages
+    failed = run_apart(names, [*changes, *options]) if apart else []
+    for name in () if apart else names:
+        reproduce(name, changes, given.quick, given.pages, given.out)
+    if not given.quick and not given.out:
         write_lists()
     sys.exit("\n".join(failed) or 0)
 

@@ -6,7 +6,7 @@ contribution. To first order that is the player's term in the first layer times 
 of the layers behind. The input of a hidden unit is a sum of many independent terms, nearly normal,
 so its mean and variance give the probability that the unit is active. The network therefore runs
 forward with means and variances for a few q, and backward with these probabilities as slopes.
-Without any training this finds the values of MNIST with a relative error of 0.3.
+Without any training this finds values roughly.
 
 The rest is learned: a small network corrects the probabilities and the slope of the outputs, and
 the weights of the backward pass are initialised with the surrogate's. Labels are noisy estimates of

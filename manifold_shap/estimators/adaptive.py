@@ -57,12 +57,10 @@ def adaptive_shapley(
     after each round of samples. In the end the values are adjusted, in proportion to the variances
     of their estimates, to sum to v(N) - v(∅): Eqs. (28)-(29), see `adjust`.
 
-    It is biased: which player is sampled depends on earlier contributions. In simulations of 2,500
-    rows, games of 3 and 6 players, the bias was up to .08 standard deviations by default and .16
-    with `least=2`. And a player whose first contributions are equal by chance is not sampled again
-    and counts as known: with `least=2`, intervals of 95 % of random games of six players covered
-    78 % (by default 94 %), and for the conjunction of six players, whose contributions are rare and
-    large, 83 % by default and 93 % with `least=64`.
+    It is biased, by a small part of a standard error: which player is sampled depends on earlier
+    contributions. And a player whose first contributions are equal by chance is not sampled again
+    and counts as known, so that intervals are too narrow where contributions are rare and large, as
+    those of a conjunction, or where `least` is small.
 
     A contribution costs two values here, and one in `permutation_shapley`, which is at least as
     precise but where the contributions of a few out of many players vary much.

@@ -115,8 +115,7 @@ def shapley_interactions(
     interactions are a weighted least-squares fit to the even part of the game, v(N) + v(∅) - v(S) -
     v(N∖S), and Shapley values that of `kernel_shapley`. Of games that are sums of terms of at most
     three players each, interactions are exact. Of others, interactions (Shapley values not) have a
-    bias of order 1/evaluations: 0 to .3 standard deviations, for games of 7 and 8 players with 98
-    to 200 evaluations.
+    bias of order 1/evaluations, a part of their standard error.
 
         >>> both = lambda x, mask: mask.all(-1, keepdim=True).float()  # Of two players, an AND.
         >>> shapley_interactions(both, torch.zeros(1, 2)).values[0, ..., 0]

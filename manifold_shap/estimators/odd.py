@@ -113,11 +113,8 @@ def odd_shapley(
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws, by the jackknife;
         NaN (unknown) where the fit depends on one pair alone. They are widened by what the choice
-        of relevances and penalties adds: of random games of 5 to 12 players (all coalitions
-        independent, interactions of 2 to 4 players, products), intervals of 95 % held 90 to 96 % of
-        the values with 5 evaluations for each player, 92 to 99 % with 7 or more. The estimate is
-        shrunk, and so has a bias: of the error, 0 to .6 standard deviations in these games, less
-        with more evaluations.
+        of relevances and penalties adds. The estimate is shrunk, and so has a bias, of up to about
+        half a standard error, less with more evaluations.
 
     Raises:
         ValueError: too few `evaluations`.

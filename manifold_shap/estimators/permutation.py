@@ -90,8 +90,7 @@ def permutation_shapley(
         An explanation with standard errors over pairs, from orders and draws; NaN (unknown) for a
         single pair, or where all orders share the draws of a sampled value function. The variance
         of m pairs is that of a player, (m-1)/m, and the mean of all players, 1/m, since a few pairs
-        may agree by chance: with it, intervals of 95 % of games of 5 to 12 players held 94 to 99 %
-        of the values from two pairs on, and without it 71 to 92 % with two.
+        may agree by chance: without it, intervals from two pairs would be far too narrow.
 
     Raises:
         ValueError: `permutations` below 1, or `evaluations` beside it; a

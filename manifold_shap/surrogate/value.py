@@ -122,10 +122,10 @@ class SurrogateValue(ModelValue):
         """The same value function with products in another precision.
 
         Half precision is faster where the hardware has it: `bf16-mixed` on processors with AMX or
-        AVX-512 and on accelerators, `16-mixed` on CUDA. It moves single values by about 0.3 %
-        of their range, which is far less than what is drawn by tens of permutations leaves open;
-        sums over players are exact all the same: the anchors stay in single precision. Explanations
-        say in which one they were made (`made_by["precision"]`), unless it is single precision.
+        AVX-512 and on accelerators, `16-mixed` on CUDA. It moves single values by far less
+        than what tens of permutations leave open; sums over players are exact all the same: the
+        anchors stay in single precision. Explanations say in which one they were made
+        (`made_by["precision"]`), unless it is single precision.
 
         Args:
             precision: one of `PRECISIONS`, or `auto`: `bf16-mixed` where the hardware multiplies in

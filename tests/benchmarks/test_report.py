@@ -192,7 +192,8 @@ def pieces(page: Path) -> list[str]:
     return [section.partition("\n")[2] for section in page.read_text().split("\n## ")]
 
 
-PAGES = [page for page in ROOT.glob("docs/*.md") if "/results/" in page.read_text()]
+TEXTS = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+PAGES = [page for page in TEXTS if re.search(r"results/\w+\.md", page.read_text())]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -141,9 +141,9 @@ def tables(found: Found) -> list[Table]:
     about = {
         name: {
             "chosen": one["chosen"].replace("_", " "),
-            "its error over the best": one["error"]["over the best"][one["chosen"]],
-            **({"its distance over the best": one["distance"]["over the best"][one["chosen"]],
-                "over that off the manifold": share(one["distance"]["mean"])[one["chosen"]]}
+            "its error over the best": one["error"]["over the best"].get(one["chosen"]),
+            **({"its distance over the best": one["distance"]["over the best"].get(one["chosen"]),
+                "over that off the manifold": share(one["distance"]["mean"]).get(one["chosen"])}
                if "distance" in one else {}),
         }
         for name, one in found["data"].items()

@@ -16,7 +16,7 @@ TITLE = "The amortised explainer"
 CAPTION = "relative error"
 QUICK = {"data": ["digits"], "surrogate_epochs": 1, "epochs": 1, "rows": 4, "coalitions": 256}
 # Of data, with the networks of the surrogate and of the explainer.
-OVER = {"data": ("mnist", "mnist mlp transformer", "digits", "census")}
+OVER = {"data": ("mnist", "digits", "digits mlp transformer", "census")}
 PAIRS = (8, 32, 128, 256)
 
 

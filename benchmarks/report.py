@@ -208,8 +208,7 @@ def git(*words: str) -> str:
 
 
 def commit_of_code() -> str:
-    measured_files = ("manifold_shap", "benchmarks/*.py", "conf")
-    changed = git("status", "--porcelain", "--", *measured_files)
+    changed = git("status", "--porcelain", "--", "manifold_shap", "benchmarks/*.py", "conf")
     return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
 
 
@@ -361,7 +360,6 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
     place = ", ".join(f"{key} {number(one)}" for key, one in places if one)
     commit, dash, dirty = result.get("commit", "").partition("-")
     made = f"version {result['version']} {commit[:12]}{dash}{dirty}".strip()
-    seconds = f"{number(result['seconds'])} s; " if result["seconds"] else ""
     return "\n".join([
         f"# {experiment.title}\n",
         f"{experiment.about}\n",
@@ -370,5 +368,6 @@ def page(experiment: Experiment, result: Mapping[str, Any], plots: Sequence[str]
         *(errors if any("±" in text for text in (*asked, *tables)) else []),
         *tables,
         *(f"![{experiment.title}]({plot}.png)\n" for plot in plots),
-        f"`{result['command']}`: {seconds}{made}; {place}. {result['note']}".strip() + "\n",
+        f"`OMP_NUM_THREADS={result['machine']['threads']} {result['command']}`: "
+        f"{number(result['seconds'])} s; {made}; {place}. {result['note']}".strip() + "\n",
     ])  # fmt: skip

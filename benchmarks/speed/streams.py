@@ -30,7 +30,7 @@ BLOCK, SHARED_BLOCK = 4096, 256  # Rows, of the growth and of workers.
 
 
 def run(
-    rows: Sequence[int] = (10_000, 100_000, 1_000_000),  # of the growth
+    rows: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000),  # of the growth
     shared: int = 6_000,  # rows that workers share
     pairs: int = 64,  # of orders, for each row
     epochs: int = 3,  # of the surrogate

@@ -142,7 +142,7 @@ def tables(found: Found) -> list[Table]:
         name: {
             "chosen": one["chosen"].replace("_", " "),
             "its error over the best": one["error"]["over the best"].get(one["chosen"]),
-            **({"its distance over the best": one["distance"]["over the best"].get(one["chosen"]),
+            **({"squared distance over best": one["distance"]["over the best"].get(one["chosen"]),
                 "over that off the manifold": share(one["distance"]["mean"]).get(one["chosen"])}
                if "distance" in one else {}),
         }
@@ -151,7 +151,7 @@ def tables(found: Found) -> list[Table]:
     data = found["data"].items()
     errors = {name: one["error"]["over the best"] for name, one in data}
     far = {name: share(one["distance"]["mean"]) for name, one in data if "distance" in one}
-    heading = "distance to the true v over that off the manifold"
+    heading = "squared distance to the true v over that off the manifold"
     return [records("data", about), records("error over the best", errors), records(heading, far)]
 
 
@@ -163,13 +163,13 @@ def share(means: Mapping[str, float]) -> dict[str, float]:
 def figures(found: Found) -> dict[str, Any]:
     """Shares of what there is off the manifold, the distance where it is known."""
     panels = {}
-    for what, title in (("error", "error, Eq. (16)"), ("distance", "distance to the true v")):
+    for what, title in (("error", "error, Eq. (16)"), ("distance", "squared distance to true v")):
         of = {name: share(one[what]["mean"]) for name, one in found["data"].items() if what in one}
         panels[title] = {
             kind.replace("_", " "): {name: one[kind] for name, one in of.items() if kind in one}
             for kind in (*candidates.CANDIDATES, STACKED)
         }
-    return {"": draw.dots(panels, "share of off the manifold")}
+    return {"": draw.dots(panels, "over that off the manifold", line=1.0)}
 
 
 def summary(found: Found) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def summary(found: Found) -> dict[str, Any]:
     each = found["data"].values()
     rows = [one["error"]["over the best"][one["chosen"]][0] for one in each]
     far = [share(one["distance"]["mean"])[one["chosen"]] for one in each if "distance" in one]
-    heading = "its distance to the true v over that off the manifold, mean of known laws"
+    heading = "its squared distance to the true v over that off the manifold, mean of known laws"
     return {
         f"error of the choice over the best, mean of {len(rows)} data sets": sum(rows) / len(rows),
         heading: sum(far) / len(far),

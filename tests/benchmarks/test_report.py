@@ -53,7 +53,7 @@ def test_a_result_has_what_it_depends_on_and_a_page(tmp_path: Path) -> None:
     assert r"| kind | \|phi\| |" in page
     assert "| c |  |" in page
     assert "![A title](one.png)" in page
-    assert "\n`python some.py`: " in page
+    assert " python some.py`: " in page
     assert kept["machine"]["cores"] >= 1
     assert kept["packages"]["torch"]
     assert len(kept["commit"]) >= 40
@@ -123,6 +123,16 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
     index = (elsewhere / "docs/results/index.md").read_text()
     assert "| [A title](negative.md) | 1 of 2 |" in index
     assert (elsewhere / "benchmarks/README.md").read_text().startswith("By hand.\n")
+
+
+def test_several_run_in_processes_of_one_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("one_against_rest", "compositions")
+    command(monkeypatch, *(f"papers/{name}" for name in names), "--quick", "--out", "here")
+    for name in names:
+        assert report.load(tmp_path / "here", name)["machine"]["threads"] == 1
 
 
 def test_a_result_beside_others_is_not_replaced_by_one_with_older_ones(

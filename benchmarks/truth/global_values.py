@@ -37,7 +37,7 @@ Encode = Callable[[Tensor, Tensor], Tensor]
 def run(
     laws: Sequence[str] = ("asia", "sachs", "mixture"),
     rows: int = 4000,  # of a repetition
-    repetitions: int = 500,
+    repetitions: int = 240,
     steps: int = 3000,  # of the training of the networks
     truth_rows: int = 400_000,  # behind the true values of laws of many states
 ) -> dict[str, Any]:

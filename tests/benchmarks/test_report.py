@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -125,14 +126,23 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
     assert (elsewhere / "benchmarks/README.md").read_text().startswith("By hand.\n")
 
 
-def test_several_run_in_processes_of_one_thread(
+def test_several_run_apart_by_one_thread_unless_they_measure_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    threads = {}
+
+    def run(command: list[str], env: dict[str, str]) -> CompletedProcess[str]:
+        threads[command[2]] = env["OMP_NUM_THREADS"]
+        return CompletedProcess(command, returncode=int(command[2] == "speed/gpu"))
+
     monkeypatch.chdir(tmp_path)
-    names = ("one_against_rest", "compositions")
-    command(monkeypatch, *(f"papers/{name}" for name in names), "--quick", "--out", "here")
-    for name in names:
-        assert report.load(tmp_path / "here", name)["machine"]["threads"] == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    monkeypatch.setattr(reproduce, "run", run)
+    names = ["papers/negative", "truth/draws", "speed/gpu", "speed/scale"]
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *names, "--quick"])
+    with pytest.raises(SystemExit, match=r": speed/gpu$"):
+        reproduce.main()
+    assert threads == dict(zip(names, "1155", strict=True))
 
 
 def test_a_result_beside_others_is_not_replaced_by_one_with_older_ones(

@@ -37,7 +37,7 @@ NAMES = tuple(
 BLOCK = "<!-- made by reproduce.py from here on -->\n"
 INDEX = """# The papers' results
 
-Each page has a paper's figures and ours, and which claims hold. Bounds not stated are ours.
+Which claims hold, by the papers' figures and ours. Where a paper states no bound, it is ours.
 
 ```{toctree}
 :hidden:

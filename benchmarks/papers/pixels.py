@@ -1,7 +1,7 @@
 """Maps of a few digits, and the mean marginal contribution v(S ∪ i) - v(S) for the true class
 against the size of S, the slope of the mean of v along random orders. Fig. 6 has no numbers: bounds
-and the measure of concentration are ours. The last point is lower on the manifold because v(N) is
-the model's prediction and not the surrogate's.
+and the measure of concentration are ours. v(N) is the model's prediction, v of fewer pixels on
+the manifold the surrogate's, so that the last point also has the difference of the two.
 """
 
 from collections.abc import Sequence

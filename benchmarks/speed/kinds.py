@@ -198,5 +198,5 @@ def summary(found: Found) -> dict[str, Any]:
         for by in found.values()
         for name, one in by["figures"].items()
     }
-    share, pictures = "share of the error off the manifold", found.get("pictures", {"errors": {}})
-    return {f"{name}, {share}": one[share] for name, one in pictures["errors"].items()} | told
+    share, of = "share of the error off the manifold", found.get("pictures", {"errors": {}})
+    return {f"pictures, {name}, {share}": one[share] for name, one in of["errors"].items()} | told

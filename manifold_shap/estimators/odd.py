@@ -113,8 +113,8 @@ def odd_shapley(
     Returns:
         An explanation with standard errors over pairs, from coalitions and draws, by the jackknife;
         NaN (unknown) where the fit depends on one pair alone. They are widened by what the choice
-        of relevances and penalties adds. The estimate is shrunk, and so has a bias, of up to about
-        half a standard error, less with more evaluations.
+        of relevances and penalties adds. The estimate is shrunk, and so has a bias, which
+        may exceed half a standard error where evaluations are few.
 
     Raises:
         ValueError: too few `evaluations`.

@@ -127,7 +127,7 @@ def test_quick_settings_take_the_place_of_others_unless_these_are_named(
 
 
 def test_several_run_apart_by_one_thread_unless_they_measure_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     threads = {}
 
@@ -135,7 +135,6 @@ def test_several_run_apart_by_one_thread_unless_they_measure_time(
         threads[command[2]] = env["OMP_NUM_THREADS"]
         return CompletedProcess(command, returncode=int(command[2] == "speed/gpu"))
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     monkeypatch.setattr(reproduce, "run", run)
     names = ["papers/negative", "truth/draws", "speed/gpu", "speed/scale"]
